@@ -9,6 +9,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,8 @@ def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(program:
     visit(program, asset_id(2), 6, time=now)
     wait_for(lambda: program.hits(asset_id(2)) == 6)
     wait_for(lambda: program.is_stored("abc#D#", f"00000006#{asset_id(2)}"))
+    windows = partial(scan, program.client("dynamodb"), "pagehits-windows")
+    assert all("rows" in item for item in windows() if "amended" not in item)
     row = Row("abc", asset_id(2), 5, "free", "advertorial", now, -2)
     change = Adjustment(f"test-{now}", (row,)).encode()
     for _ in range(2):
@@ -124,6 +127,9 @@ def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(program:
     wait_for(lambda: program.hits(asset_id(2)) == 4)
     wait_for(lambda: (program.request("GET", "/brands") or {}).get("repeated"))
     assert program.hits(asset_id(2)) == 4
+    amended = [item for item in windows() if "amended" in item]
+    assert amended
+    assert not any("rows" in item for item in amended)
 
 
 def test_it_stops_with_all_that_it_started(program: Program) -> None:

@@ -1,7 +1,9 @@
-"""The table of closed windows: one item each, with its rows until they are stored one by one.
+"""The table of closed windows: one item each, with its rows in one piece.
 
 Lists read a window from here as soon as it closes; its rows are written to the table of page hits
-later. The item stays: it has the total of hits, and what was not counted and why.
+later, one by one. The item stays, because it is read sooner than hundreds of rows; it also has the
+total of hits, and what was not counted and why. An adjustment that comes later changes the rows in
+the table of page hits, and removes them from the item.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from partita.apps.pagehits.storing.rows import Closed, Columns, pack_most, unpac
 from partita.client import Client
 
 UNSTORED = "unstored"
-"""A sparse index of the windows whose rows are not written yet."""
+"""An attribute of windows whose rows are not written yet, and the sparse index of it."""
 PUTS_AT_A_TIME = 16
 ROWS_BYTES_MAX = 350_000
 """Of the 400 KB that an item may have."""
@@ -43,7 +45,9 @@ class ClosedWindow(NamedTuple):
     hits: int
     filtered: dict[str, int]
     rows: Columns | None
-    """None once they are in the table of page hits."""
+    """None when they were changed since, in the table of page hits."""
+    is_stored: bool
+    """Whether all of them are in the table of page hits."""
 
 
 class ClosedWindows:
@@ -65,7 +69,7 @@ class ClosedWindows:
             "filtered": {"M": {r: {"N": str(n)} for r, n in closed.filtered.items()}},
             "closedAt": {"N": f"{now:.3f}"},
             "expirationTime": {"N": str(max(expires, int(now) + TRAFFIC_SECONDS))},
-            "unstored": {"S": "yes"},
+            UNSTORED: {"S": "yes"},
             "rows": {"B": b64encode(pack_most(closed.rows, ROWS_BYTES_MAX)).decode()},
         }
         await self._client.call("dynamodb", "PutItem", {"TableName": self._table, "Item": item})
@@ -117,9 +121,9 @@ class ClosedWindows:
         request = {
             "TableName": self._table,
             "Key": key.item_key,
-            "UpdateExpression": "REMOVE #rows, unstored",
+            "UpdateExpression": "REMOVE unstored",
             "ConditionExpression": "attribute_exists(#name)",
-            "ExpressionAttributeNames": {"#rows": "rows", "#name": "name"},
+            "ExpressionAttributeNames": {"#name": "name"},
         }
         await self._client.call("dynamodb", "UpdateItem", request)
 
@@ -155,4 +159,5 @@ def _window(key: Key, item: dict[str, Any]) -> ClosedWindow:
         int(item["hits"]["N"]),
         {reason: int(n["N"]) for reason, n in item["filtered"]["M"].items()},
         None if rows is None else unpack(b64decode(rows["B"])),
+        UNSTORED not in item,
     )

@@ -49,7 +49,7 @@ async def apply_all(
         if window is None:
             # It has expired: no list shows it any more.
             continue
-        if window.rows is not None:
+        if not window.is_stored:
             waiting.append(adjustment)
             continue
         await _apply(client, settings, key, adjustment)
@@ -71,9 +71,9 @@ def _mark(settings: Settings, key: Key, adjustment: LateAdjustment) -> dict[str,
     update = {
         "TableName": settings.windows_table,
         "Key": key.item_key,
-        "UpdateExpression": "ADD amended :marks, hits :hits",
+        "UpdateExpression": "REMOVE #rows ADD amended :marks, hits :hits",
         "ConditionExpression": "attribute_exists(#name) AND NOT contains(amended, :mark)",
-        "ExpressionAttributeNames": {"#name": "name"},
+        "ExpressionAttributeNames": {"#name": "name", "#rows": "rows"},
         "ExpressionAttributeValues": {
             ":marks": {"SS": [adjustment.id]},
             ":mark": {"S": adjustment.id},

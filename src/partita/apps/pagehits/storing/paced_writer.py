@@ -52,7 +52,7 @@ class PacedWriter:
 
     async def _store(self, key: Key, windows: int, stop: asyncio.Event) -> None:
         window = await self._closed_windows.get(key)
-        if window is None or window.rows is None:
+        if window is None or window.is_stored or window.rows is None:
             return
         if self._settings.expiration_time(key.period, key.start) > self._clock():
             rows = window.rows.rows()
