@@ -15,8 +15,8 @@ from ... import processes
 REGIONS = ["us-east-1", "eu-west-1"]
 
 
-@pytest.mark.parametrize("table", ["metrics", "reports.metrics"])
-def test_the_template_passes_cfn_lint(table: str) -> None:
+def test_the_template_passes_cfn_lint() -> None:
+    table = "reports.metrics"
     lint = pytest.importorskip("cfnlint.api", reason="cfn-lint is not installed").lint
     printed = processes.run("metrics", "cloudformation", "--table", table)
     assert printed.returncode == 0, printed.stderr

@@ -193,6 +193,7 @@ def test_a_writer_that_slept_through_the_cutover_writes_where_the_others_do(
     assert_equal(catalogue, {"m": 8})
 
 
+@pytest.mark.soak
 def test_a_writer_that_slept_through_a_rollback_writes_where_the_others_do(
     catalogue: Catalogue, serve: Serve
 ) -> None:

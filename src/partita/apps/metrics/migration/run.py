@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from itertools import compress
 from time import monotonic
 from typing import TypeVar
 
@@ -60,22 +61,26 @@ class Run:
     async def _finish(self, started: list[Started]) -> None:
         waiting = {one.arn for one in started}
         while waiting:
-            ended = waiting - await self._machine.running()
-            await asyncio.gather(*(self._count(arn) for arn in ended))
-            waiting -= ended
+            quiet = sorted(waiting - await self._machine.running())
+            has_ended = await asyncio.gather(*(self._count(arn) for arn in quiet))
+            waiting -= set(compress(quiet, has_ended))
             self._show(self.counts)
             if waiting:
                 await asyncio.sleep(POLL_SECONDS)
 
-    async def _count(self, arn: str) -> None:
-        metric, outcome = await self._machine.ended(arn)
-        if outcome is None:
-            await self._fail(metric, arn)
-            return
-        self._failures.pop(metric, None)
-        self.counts.errors.pop(metric, None)
-        if outcome == IMPORTED:
-            self.counts.imported.add(metric)
+    async def _count(self, arn: str) -> bool:
+        """Whether it has ended."""
+        ended = await self._machine.ended(arn)
+        if ended is None:
+            return False
+        if ended.outcome is None:
+            await self._fail(ended.metric, arn)
+            return True
+        self._failures.pop(ended.metric, None)
+        self.counts.errors.pop(ended.metric, None)
+        if ended.outcome == IMPORTED:
+            self.counts.imported.add(ended.metric)
+        return True
 
     async def _fail(self, name: str, arn: str) -> None:
         self._failures[name] += 1

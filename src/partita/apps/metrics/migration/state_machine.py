@@ -42,7 +42,7 @@ TIMEOUT_SECONDS = 300
 FUNCTIONS = "/2015-03-31/functions"
 FUNCTION_CHARS_MAX = 64
 EXISTS = ("ResourceConflictException", "StateMachineAlreadyExists")
-SUCCEEDED = "SUCCEEDED"
+RUNNING, SUCCEEDED = "RUNNING", "SUCCEEDED"
 AT_ONCE = 16
 PAGE = 1000
 AMAZON = re.compile(r"https://[^/]*\.amazonaws\.com(\.cn)?\b")
@@ -192,7 +192,7 @@ class Machine:
         found: set[str] = set()
         request: dict[str, Any] = {
             "stateMachineArn": self._arn,
-            "statusFilter": "RUNNING",
+            "statusFilter": RUNNING,
             "maxResults": PAGE,
         }
         while True:
@@ -202,10 +202,13 @@ class Machine:
                 return found
             request["nextToken"] = answer["nextToken"]
 
-    async def ended(self, arn: str) -> Ended:
+    async def ended(self, arn: str) -> Ended | None:
+        """None while it runs: lists of Amazon's are behind."""
         async with self._places:
             request = {"executionArn": arn}
             found = await self._client.call("states", "DescribeExecution", request)
+        if found["status"] == RUNNING:
+            return None
         metric = json.loads(found["input"])["metricName"]
         if found["status"] != SUCCEEDED:
             return Ended(metric, None)

@@ -74,12 +74,18 @@ class Copy:
     latest: Metric | None = None
     versions: dict[int, Version] = field(default_factory=dict)
 
+    unreadable: list[str] = field(default_factory=list)
+    """Versions that others have written."""
+
     def add(self, item: Item) -> None:
-        if item["version"]["S"] == LATEST:
-            self.latest = metric_of(item)
-        else:
-            version = version_of(item)
-            self.versions[version.version] = version
+        number = item["version"]["S"]
+        try:
+            if number == LATEST:
+                self.latest = metric_of(item)
+            else:
+                self.versions[int(number)] = version_of(item)
+        except (KeyError, TypeError, ValueError):
+            self.unreadable.append(number)
 
 
 async def verify(
@@ -190,7 +196,9 @@ def _difference(
     if known is not None and known.state != MIGRATED:
         return f"it is {known.state}"
     if known is None:
-        return "only DynamoDB has it" if copy.latest or copy.versions else None
+        return "only DynamoDB has it" if copy.latest or copy.versions or copy.unreadable else None
+    if copy.unreadable:
+        return f"version {min(copy.unreadable)} is not one of a metric"
     if copy.latest is None:
         return "only MariaDB has it"
     metric, number = known.metric, known.metric.latest_version
