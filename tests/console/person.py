@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.browser import Browser
 
-SECONDS_MAX = 20.0
+SECONDS_MAX = 60.0
 KEYS = {
     "Enter": (13, "\r"),
     "Escape": (27, ""),

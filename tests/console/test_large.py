@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -25,7 +26,11 @@ ITEMS = int(os.environ.get("PARTITA_CONSOLE_ITEMS", "5000000"))
 """With PARTITA_CONSOLE_DATA, their folder is kept for the next run."""
 TABLES = 2000
 TRIES = 3
-FIRST_VIEW_SECONDS_MAX = 1.0
+NOW = """(() => { const d = new Date();
+return new Date(d - d.getTimezoneOffset() * 60000).toISOString().slice(0, 19); })()"""
+"""As a field for a moment takes it."""
+FIRST_VIEW_SECONDS_MAX = float(os.environ.get("PARTITA_FIRST_VIEW_SECONDS", "1"))
+"""Of an idle machine; on a busy one, more says nothing about the page."""
 SCHEMA: dict[str, Any] = {
     "KeySchema": [
         {"AttributeName": "pk", "KeyType": "HASH"},
@@ -154,17 +159,28 @@ def test_a_day_of_work_on_millions_of_items(
     client.update_continuous_backups(
         TableName="millions", PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
     )
+    last = (ITEMS - 1) // 100
+    key = {"pk": {"S": f"p{last}"}, "sk": {"N": "0"}}
+    client.put_item(TableName="millions", Item={**key, "n": {"N": str(last * 100)}})
+
+    def earliest() -> Any:
+        told = client.describe_continuous_backups(TableName="millions")
+        recovery = told["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+        return recovery.get("LatestRestorableDateTime")
+
+    patiently(earliest)
     person = Person(chromium, server.url)
     first_view(person, "#/tables", f"{ITEMS:,}")
     first_view(person, "#/explore/millions", "50 items")
-    last = (ITEMS - 1) // 100
-    key = {"pk": {"S": f"p{last}"}, "sk": {"N": "0"}}
 
     def stored() -> str:
         return str(client.get_item(TableName="millions", Key=key)["Item"]["n"]["N"])
 
+    time.sleep(2)
+    moment = person.browser.evaluate(NOW)
+    time.sleep(2)
     finds_and_edits(person, client, key, stored)
-    takes_back(person, stored)
+    takes_back(person, moment, stored)
 
     for _ in range(300):
         client.get_item(TableName="millions", Key=key)
@@ -217,15 +233,15 @@ def finds_and_edits(
     assert stored() == "-2" != before
 
 
-def takes_back(person: Person, stored: Callable[[], str]) -> None:
+def takes_back(person: Person, moment: str, stored: Callable[[], str]) -> None:
     """Restores the table as it was before the edits, and puts the item back."""
     person.open("#/time/millions")
     person.sees("on", "#recovery")
-    earliest = person.browser.evaluate("document.querySelector('[type=datetime-local]').min || ''")
-    assert earliest
+    person.sees("As it was at")
     person.browser.evaluate(
         "(() => { const input = document.querySelector('[type=datetime-local]');"
-        "input.value = input.min; input.dispatchEvent(new Event('input', { bubbles: true })); })()"
+        f"input.value = {json.dumps(moment)};"
+        "input.dispatchEvent(new Event('input', { bubbles: true })); })()"
     )
     person.fills("Only this partition key (empty: all)", f"p{(ITEMS - 1) // 100}")
     person.clicks("Restore and compare with now")

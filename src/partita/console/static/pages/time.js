@@ -63,14 +63,20 @@ function OneTable({ name }) {
   const [recovery, setRecovery] = useState(null);
   const [error, setError] = useState(null);
   const [round, setRound] = useState(0);
-  useEffect(() => { call("DescribeContinuousBackups", { TableName: name }).then(({ ContinuousBackupsDescription: found }) => { setRecovery(found.PointInTimeRecoveryDescription || {}); setError(null); }, setError); }, [name, round]);
-  const isOn = recovery?.PointInTimeRecoveryStatus === "ENABLED";
+  const isOn = recovery?.PointInTimeRecoveryStatus === "ENABLED", isReady = Boolean(recovery?.LatestRestorableDateTime);
+  useEffect(() => {
+    let timer;
+    call("DescribeContinuousBackups", { TableName: name }).then(({ ContinuousBackupsDescription: found }) => { setRecovery(found.PointInTimeRecoveryDescription || {}); setError(null); }, setError);
+    // The first copy of a large table takes a while.
+    if (isOn && !isReady) timer = setTimeout(() => setRound(round + 1), 1000);
+    return () => clearTimeout(timer);
+  }, [name, round, isOn, isReady]);
   const request = { TableName: name, PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: !isOn } };
   const flip = async () => { try { await call("UpdateContinuousBackups", request); say(`Recovery is ${isOn ? "off" : "on"}.`); setRound(round + 1); } catch (failed) { setError(failed); } };
   return html`<${TableHead} name=${name} at="time" />
     ${isUnknown(error) ? html`<${Missing} />` : html`<${Problem} error=${error} />
     ${recovery && html`<section class="card" aria-label="Recovery"><div class="bar"><h2>Recovery to a moment</h2><span class=${`badge ${isOn ? "good" : "warn"}`} id="recovery">${isOn ? "on" : "off"}</span><span class="spacer"></span>${session.Mode === "on" && html`<button class="small" onClick=${flip}>${isOn ? "Switch off" : "Switch on"}</button>`}</div>
-      ${isOn ? html`<p class="quiet">${recovery.LatestRestorableDateTime ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "From now on."}</p>${session.Mode === "on" && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}
+      ${isOn ? html`<p class="quiet">${isReady ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "The first copy of the table is being made."}</p>${session.Mode === "on" && isReady && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}
       ${session.Mode === "on" && html`<${Call} operation="UpdateContinuousBackups" request=${request} />`}</section>
       <${Backups} table=${name} />`}`}`;
 }
