@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.reads import ReadProof
 from partita.migrate.proving.results import PatternProof, ProofRun
 from partita.migrate.proving.snapshot import Snapshot
-from partita.migrate.proving.tables import BATCH_ITEMS, BATCHES_AT_ONCE
+from partita.migrate.proving.tables import BATCH_ITEMS, BATCHES_AT_ONCE, put_all
 from partita.migrate.proving.unfinished import RunHead
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
@@ -326,7 +326,7 @@ def test_rows_items_and_load_are_not_done_twice(
     """On a server that outlives the run; nothing is cleaned up by a process that is killed."""
     folder = narrowed("customer", "newest orders")
     done: list[str] = []
-    put, rows, make = proving.put_all, Snapshot.rows, Making._make
+    put, rows, make = put_all, Snapshot.rows, Making._make
 
     def killed(server: Any, items: Any) -> Any:
         for count in put(server, items):
@@ -349,9 +349,13 @@ def test_rows_items_and_load_are_not_done_twice(
     counts: list[int] = []
     monkeypatch.setattr(Snapshot, "rows", noted("rows", rows))
     monkeypatch.setattr(Making, "_make", noted("items", make))
-    monkeypatch.setattr(
-        proving, "put_all", lambda *given: (counts.append(one) or one for one in put(*given))
-    )
+
+    def counted(*given: Any) -> Iterator[int]:
+        for one in put(*given):
+            counts.append(one)
+            yield one
+
+    monkeypatch.setattr(proving, "put_all", counted)
     run = prove(folder, name=SINGLE, endpoint=endpoint, is_resumed=True)
     assert set(verdicts(run).values()) == {"proven"}
     assert done == []
