@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,9 +21,13 @@ from partita.migrate.designing.model import model
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import Access, Attribute, Design, Entity, TableDesign
 from partita.migrate.model.files import read_design, to_toml
+from partita.migrate.proving import prove as proving
+from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.reads import ReadProof
 from partita.migrate.proving.results import PatternProof, ProofRun
+from partita.migrate.proving.snapshot import Snapshot
+from partita.migrate.proving.tables import BATCH_ITEMS, BATCHES_AT_ONCE, put_all
 from partita.migrate.proving.unfinished import RunHead
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
@@ -305,6 +314,85 @@ def test_a_stopped_run_goes_on_with_what_is_left(
     assert asked == ["customer", "stopped", "newest orders"]
     assert set(verdicts(run).values()) == {"proven"}
     assert not any(one.exists() for one in kept)
+
+
+class Killed(BaseException):
+    """As if the process were gone."""
+
+
+def test_rows_items_and_load_are_not_done_twice(
+    narrowed: Narrowed, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a server that outlives the run; nothing is cleaned up by a process that is killed."""
+    folder = narrowed("customer", "newest orders")
+    done: list[str] = []
+    put, rows, make = put_all, Snapshot.rows, Making._make
+
+    def killed(server: Any, items: Any) -> Any:
+        for count in put(server, items):
+            yield count
+            raise Killed
+
+    monkeypatch.setattr(proving, "put_all", killed)
+    monkeypatch.setattr(proving, "_drop", lambda *_: None)
+    with pytest.raises(Killed):
+        prove(folder, name=SINGLE, endpoint=endpoint)
+    monkeypatch.undo()
+
+    def noted(kind: str, run: Any) -> Any:
+        def call(self: Any, *given: Any) -> Any:
+            done.append(kind)
+            return run(self, *given)
+
+        return call
+
+    counts: list[int] = []
+    monkeypatch.setattr(Snapshot, "rows", noted("rows", rows))
+    monkeypatch.setattr(Making, "_make", noted("items", make))
+
+    def counted(*given: Any) -> Iterator[int]:
+        for one in put(*given):
+            counts.append(one)
+            yield one
+
+    monkeypatch.setattr(proving, "put_all", counted)
+    run = prove(folder, name=SINGLE, endpoint=endpoint, is_resumed=True)
+    assert set(verdicts(run).values()) == {"proven"}
+    assert done == []
+    items = sum(one.items for one in run.acceptance)
+    # What one round of batches had brought was there.
+    assert counts[-1] == items - BATCH_ITEMS * BATCHES_AT_ONCE
+    assert [(one.processed, one.expected) for one in run.acceptance] == [
+        (one.imported, one.processed) for one in run.acceptance
+    ]
+    assert not list((folder.path / "tests").glob("unfinished.*"))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("moment", ["rows", "items", "loaded.json", "patterns"])
+def test_a_killed_process_leaves_what_the_next_one_goes_on_with(
+    shop_folder: Folder, tmp_path: Path, endpoint: str, moment: str
+) -> None:
+    shutil.copytree(shop_folder.path, tmp_path / "folder")
+    command = [sys.executable, "-m", "partita.cli", "migrate", "test", str(tmp_path / "folder")]
+    command += ["--endpoint", endpoint, "--json"]
+    kept = tmp_path / "folder" / "tests" / "unfinished.model.jsonl"
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        end = time.monotonic() + 120
+        while time.monotonic() < end and process.poll() is None:
+            if moment == "patterns":
+                if kept.exists() and kept.read_bytes().count(b"\n") > 4:
+                    break
+            elif (kept.with_suffix(".work") / moment).exists():
+                break
+            time.sleep(0.005)
+        process.kill()
+    assert kept.exists()
+    resumed = subprocess.run([*command, "--resume"], capture_output=True, text=True)
+    assert resumed.returncode == 0, resumed.stderr
+    assert json.loads(resumed.stdout)["summary"]["differs"] == 0
+    assert not kept.exists()
+    assert not kept.with_suffix(".work").exists()
 
 
 def test_a_run_of_another_design_takes_nothing_over(

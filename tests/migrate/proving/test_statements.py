@@ -230,3 +230,24 @@ def test_both_designs_are_compared_on_proof_price_and_requests(
     assert f'<td class="n">{count} of {count}</td>' in compared
     assert "<th>Requests a second</th>" in compared
     assert "<th>A month</th>" in compared
+
+
+def test_the_report_has_the_four_kinds_of_test_and_the_runs_until_now(
+    accounts: Folder, endpoint: str
+) -> None:
+    chosen = read_design(accounts, "model.toml").kind
+    prove(accounts, name=f"model.{chosen}.toml", endpoint=endpoint)
+    report(accounts)
+    text = " ".join((accounts.path / "report.html").read_text().split())
+    start = text.index('<section id="tests">')
+    told = text[start : text.index("</section>", start)]
+    for kind in ("Acceptance", "Functional", "Non-functional", "Recovery", "User acceptance"):
+        assert f"<h3>{kind}</h3>" in told
+    assert "<th>users</th>" in told and "Every row can be made again of its items." in told
+    assert f"{len(PATTERNS)} proven, 0 differ" in told
+    assert "25 clients on one record" in told
+    assert "<h3>Runs until now</h3>" in told
+    unlike = without(read_design(accounts, "model.toml"), lambda one: one.pattern == "team")
+    (accounts.path / "model.toml").write_text(to_toml(unlike))
+    report(accounts)
+    assert "has not been tested as it is now" in (accounts.path / "report.html").read_text()

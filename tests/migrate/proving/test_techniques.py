@@ -98,6 +98,56 @@ def test_each_technique_has_its_price_its_limit_and_the_next_best(
         assert one.why and one.cost and one.limit and one.next_best
 
 
+EDGES = """
+CREATE TABLE band (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE fan (id INTEGER PRIMARY KEY, mail TEXT NOT NULL, since DATE NOT NULL);
+CREATE TABLE likes (
+    fan_id INTEGER NOT NULL REFERENCES fan (id) ON DELETE CASCADE,
+    band_id INTEGER NOT NULL REFERENCES band (id), PRIMARY KEY (fan_id, band_id)
+);
+CREATE TABLE ticket (
+    code TEXT PRIMARY KEY, fan_id INTEGER NOT NULL REFERENCES fan (id) ON DELETE CASCADE
+);
+INSERT INTO band VALUES (1, 'Abba'), (2, 'Blur');
+INSERT INTO fan VALUES (1, 'a@x.org', '2026-01-01'), (2, 'b@x.org', '2026-01-02');
+INSERT INTO likes VALUES (1, 1), (1, 2), (2, 1);
+INSERT INTO ticket VALUES ('t1', 1), ('t2', 1), ('t3', 2);
+"""
+EDGE_PATTERNS = {
+    "bands of a fan": "SELECT band_id FROM likes WHERE fan_id = ?",
+    "fans of a band": "SELECT fan_id FROM likes WHERE band_id = ?",
+    "band": "SELECT name FROM band WHERE id = ?",
+    "ticket": "SELECT * FROM ticket WHERE code = ?",
+    "like": "INSERT INTO likes (fan_id, band_id) VALUES (?, ?)",
+    "drop a fan": "DELETE FROM fan WHERE id = ?",
+}
+
+
+def test_edges_hot_keys_and_rows_that_go_with_others(tmp_path: Path, endpoint: str) -> None:
+    """An adjacency list, a cache, and an index by value for a CASCADE; each with what it costs."""
+    url = sqlite_database(tmp_path / "source.db", EDGES)
+    folder = designed(tmp_path / "folder", url, EDGE_PATTERNS)
+    written = (folder.path / "patterns.toml").read_text()
+    (folder.path / "patterns.toml").write_text(written.replace('"5/s"', '"9000/s"'))
+    model(folder)
+    design = read_design(folder, SINGLE)
+    named = {one.name: one for one in design.techniques}
+    assert "bands of a fan" in named["adjacency list"].patterns
+    assert "9e+03 units a second" in named["adjacency list"].cost
+    assert "band" in {name for one in design.techniques if "cache" in one.name
+                      for name in one.patterns}  # fmt: skip
+    assert named["index by value"].patterns == ["drop a fan"]
+    assert "read units a call" in named["index by value"].cost
+    for one in design.techniques:
+        assert one.why and one.cost and one.limit and one.next_best
+    run = prove(folder, name=SINGLE, endpoint=endpoint)
+    assert set(verdicts(run).values()) == {"proven"}
+    for index in ("adjacency list", "index by value"):
+        place = named[index].place.split(", ")[-1]
+        used = {one.index for one in design.access if one.pattern in named[index].patterns}
+        assert place in used
+
+
 def test_the_latest_of_a_large_table_are_in_partitions_by_date(
     folders: dict[str, Folder], tmp_path: Path, endpoint: str
 ) -> None:

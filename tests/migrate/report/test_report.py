@@ -26,8 +26,8 @@ from ..servers import DatabaseServer
 
 SECTIONS = (
     "Summary", "The source and its entities", "Item sizes", "Key skew", "The models",
-    "Access patterns", "The designs compared", "The bill", "Difficulties and risks",
-    "Backup and recovery", "What is not known",
+    "Access patterns", "Tests on the source's own rows", "The designs compared", "The bill",
+    "Difficulties and risks", "Backup and recovery", "What is not known",
 )  # fmt: skip
 EVIL = "<script>alert(1)</script>"
 STRAY = """

@@ -228,7 +228,8 @@ def _adjacency(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             place=f"{table.name}, {used[0].index}",
             why=f"Each row of {entity.source} is an edge under one side's key; the index has the"
             " other side first.",
-            cost="one more write in the index for each edge",
+            cost=f"one more write in the index for each edge,"
+            f" {_writes(inputs, entity.source):,.3g} units a second",
             limit="an edge that copies a side's columns changes with them",
             next_best="a set of keys in the items of one side: one direction only, 400 KB",
         )
