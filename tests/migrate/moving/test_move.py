@@ -285,7 +285,7 @@ def test_killed_twenty_times_nothing_is_lost_or_twice(
     survive_kills(make_source, target, kind, rounds=20, seed=seed)
 
 
-@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_source_that_is_written_to_all_the_time_can_be_verified(
     make_source: MakeSource, target: str, kind: str
 ) -> None:
