@@ -283,3 +283,27 @@ def test_killed_twenty_times_nothing_is_lost_or_twice(
     make_source: MakeSource, target: str, kind: str, seed: int
 ) -> None:
     survive_kills(make_source, target, kind, rounds=20, seed=seed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_source_that_is_written_to_all_the_time_can_be_verified(
+    make_source: MakeSource, target: str, kind: str
+) -> None:
+    source = make_source(kind, script())
+    folder = moved(source, target)
+    is_over = threading.Event()
+
+    def write() -> None:
+        count = 0
+        while not is_over.wait(0.001):
+            count += 1
+            source.run(f"UPDATE book SET price = {count} WHERE id = {count % 40}")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(3):
+            assert_same(verify(folder, target))
+    finally:
+        is_over.set()
+        writer.join()

@@ -162,6 +162,7 @@ class Follower:
             for one in stream:
                 if one is not None and is_exact and until is not None and one.position > until:
                     self._finish_batch(batch)
+                    self._reach(until)
                     return
                 if one is not None:
                     self._remember(one)
@@ -196,6 +197,14 @@ class Follower:
             self.sender.abandon()
             self.move.state.roll_back()
             stream.close()
+
+    def _reach(self, position: int) -> None:
+        """The next transaction lies behind it. A log that puts several together, which may begin
+        before it, has not come to it."""
+        state = self.move.state
+        if self.move.log.is_repeatable and self.move.position < position:
+            with state.transaction():
+                state.set_fact(POSITION_FACT, position)
 
     def _remember(self, one: Transaction) -> None:
         """What a log would tell otherwise the next time is kept until it is in the target: items

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from typing import Any
 
 from partita.database.item.values import Item
@@ -31,7 +31,9 @@ from partita.migrate.understanding.sources import Source, SourceError
 LOG = "partita_log"
 TRIGGER = "partita_log_{table}_{event}"
 IDLE_SECONDS = 0.05
+BUSY = "database is locked"
 BUSY_SECONDS = 30
+AWAY_SECONDS_MAX = 300
 
 
 class SQLiteLog(ChangeLog):
@@ -40,6 +42,8 @@ class SQLiteLog(ChangeLog):
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.path = str(origin.address.url.database)
+        self._open: Session | None = None
+        """The session that is open just now."""
         self.tables = {table.name: table for table in origin.tables}
 
     def prepare(self) -> None:
@@ -79,10 +83,12 @@ class SQLiteLog(ChangeLog):
     def _session(self) -> Iterator[Session]:
         with self.origin.connect() as source, source.errors():
             source.connection.exec_driver_sql(BEGIN["sqlite"])
-            position = _end(source)
+            session = Session(source, _end(source), "")
+            self._open = session
             try:
-                yield Session(source, position, "")
+                yield session
             finally:
+                self._open = None
                 source.connection.exec_driver_sql("ROLLBACK")
 
     def end(self, source: Source) -> int:
@@ -106,10 +112,17 @@ class SQLiteLog(ChangeLog):
             connection.execute(f"DROP TABLE IF EXISTS {LOG}")
 
     def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:
+        busy_since: float | None = None
         while True:
             try:
                 found = self._read(after)
+                busy_since = None
             except SourceError as error:
+                if BUSY in str(error):
+                    busy_since = busy_since or time.monotonic()
+                    if time.monotonic() - busy_since < AWAY_SECONDS_MAX:
+                        yield None
+                        continue
                 if "no such table" in str(error):
                     raise LogLost(
                         f"{self.origin.address} has no log of its changes; `migrate load --follow`"
@@ -124,8 +137,9 @@ class SQLiteLog(ChangeLog):
             time.sleep(IDLE_SECONDS)
 
     def _read(self, after: int) -> Transaction | None:
-        """All at once: while a file is read, nobody can commit to it in some of its modes."""
-        with self._session() as session:
+        """All at once: while a file is read, nobody can commit to it in some of its modes. Where a
+        session is open already, another one would wait for who waits for that."""
+        with nullcontext(self._open) if self._open is not None else self._session() as session:
             if session.position <= after:
                 return None
             changes = list(self._changes(session.source, after, session.position))
@@ -216,8 +230,15 @@ def _collisions(table: Table) -> str:
 
 
 def _end(source: Source) -> int:
-    """The last number that was given, also when its line is gone."""
-    found = source.rows("SELECT seq FROM sqlite_sequence WHERE name = :name", name=LOG)
+    """The last number that was given, also when its line is gone. Writers are waited for."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            found = source.rows("SELECT seq FROM sqlite_sequence WHERE name = :name", name=LOG)
+            break
+        except SourceError as error:
+            if BUSY not in str(error) or time.monotonic() > until:
+                raise
     if found:
         return int(found[0][0])
     source.rows(f"SELECT 1 FROM {LOG} LIMIT 1")

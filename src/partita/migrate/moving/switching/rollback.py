@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 import orjson
@@ -54,6 +54,10 @@ from partita.migrate.progress import Progress, silent
 
 REPLACED = "replaced.jsonl"
 SHOWN_MAX = 20
+READ_AT_ONCE = 1000
+
+Touched = tuple[str, Item, Item | None]
+"""The table and the key of an item, and what rows make of it where that is known."""
 
 
 class RolledBack(Switched, kw_only=True, omit_defaults=True):
@@ -164,13 +168,13 @@ class _Rollback:
     def _stamp(self, position: int) -> None:
         replaced: list[bytes] = []
         writes = []
-        for name, key, item in self.back.store.touched():
+        touched = [
+            one for one in self.back.store.touched() if one[1] != marker_key(self.tables[one[0]])
+        ]
+        self.found.items = len(touched)
+        for (name, key, item), there in zip(touched, self._present(touched), strict=True):
             table = self.tables[name]
-            if key == marker_key(table):
-                continue
-            there = self._there(name, key)
             made = item if item is not None else self._made(name, there)
-            self.found.items += 1
             if made is None or is_tombstone(made):
                 made = tombstone(key, position)
             if there is not None and not is_tombstone(there):
@@ -188,13 +192,14 @@ class _Rollback:
         encoded = ((table.name, orjson.dumps(item)) for table, item in writes)
         self.move.target.put_all(batches(encoded))
 
-    def _there(self, name: str, key: Item) -> Item | None:
-        try:
-            answer = self.move.target.call("GetItem", TableName=name, Key=key, ConsistentRead=True)
-        except ClientError as error:
-            raise PartitaError(f"{self.move.target.endpoint} refused: {error}") from error
-        found: Item | None = answer.get("Item")
-        return found
+    def _present(self, touched: list[Touched]) -> Iterator[Item | None]:
+        """As they are now, some at a time: writes are refused meanwhile."""
+        for start in range(0, len(touched), READ_AT_ONCE):
+            keys = [(name, key) for name, key, _ in touched[start : start + READ_AT_ONCE]]
+            try:
+                yield from self.move.target.get_all(keys)
+            except ClientError as error:
+                raise PartitaError(f"{self.move.target.endpoint} refused: {error}") from error
 
     def _made(self, name: str, there: Item | None) -> Item | None:
         """What rows make with the key of an item that is there."""
