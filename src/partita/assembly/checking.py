@@ -30,7 +30,7 @@ def check(data: Path, say: Callable[[str], None], encryption_key: KeySource | No
 
 def check_storage(url: str, say: Callable[[str], None]) -> bool:
     """The same for what servers share in PostgreSQL."""
-    from partita.database.shared.stored_snapshot import stored_snapshot
+    from partita.database.shared.at_rest.stored_snapshot import stored_snapshot
 
     with stored_snapshot(url) as snapshot:
         return check_snapshot(snapshot, say, archive=snapshot.archive)
@@ -43,8 +43,8 @@ def copy_storage(
 
     A folder that is being served is followed until its server stops.
     """
-    from partita.database.shared import copying, following
-    from partita.database.shared.stored_snapshot import stored_snapshot
+    from partita.database.shared.at_rest import copying, following
+    from partita.database.shared.at_rest.stored_snapshot import stored_snapshot
     from partita.database.storage.postgresql.connections import is_url
 
     if not is_url(target) and is_encrypted(Path(target)):

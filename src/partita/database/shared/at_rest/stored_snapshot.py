@@ -14,7 +14,7 @@ import psycopg
 from psycopg import Connection, IsolationLevel
 
 from partita.database.changes import layout as change_layout
-from partita.database.shared.known import COUNTED, FIGURES, Pair, bucket_of
+from partita.database.shared.rounds.known import COUNTED, FIGURES, Pair, bucket_of
 from partita.database.storage.postgresql import long_keys
 from partita.database.storage.postgresql.archive import PostgresqlArchive
 from partita.database.storage.postgresql.connections import SESSION, failure

@@ -18,9 +18,9 @@ from psycopg import Connection
 from partita.database.changes import layout as change_layout
 from partita.database.recovery.layout import record_key
 from partita.database.recovery.manifests import CHUNKS, MANIFESTS
-from partita.database.shared.known import COUNTED, Pair, bucket_of
-from partita.database.shared.rounds import INSTANCE_BITS
-from partita.database.shared.stored_snapshot import StoredSnapshot
+from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
+from partita.database.shared.rounds.known import COUNTED, Pair, bucket_of
+from partita.database.shared.rounds.rounds import INSTANCE_BITS
 from partita.database.storage.archive import Archive
 from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Changes, Snapshot, prefix_end
