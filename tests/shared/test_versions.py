@@ -84,12 +84,12 @@ def test_servers_are_replaced_by_those_of_the_next_version_without_downtime(
     if archive.returncode:
         pytest.skip(f"this clone does not have {LAST_WITH_SCHEMA_1}")
     subprocess.run(["tar", "x", "-C", str(tmp_path)], input=archive.stdout, check=True)
-    earlier = {"env": {**os.environ, "PYTHONPATH": str(tmp_path / "src")}}
+    earlier = {**os.environ, "PYTHONPATH": str(tmp_path / "src")}
     url = storage_url(postgresql, "versions")
     command = [*processes.COMMAND, "storage", "init", url]
-    subprocess.run(command, check=True, capture_output=True, **earlier)
+    subprocess.run(command, check=True, capture_output=True, env=earlier)
     with processes.starting() as start:
-        old = start("serve", "--port", "0", "--storage", url, **earlier)
+        old = start("serve", "--port", "0", "--storage", url, env=earlier)
         table = create(old.client(), **_stream())
         new = start("serve", "--port", "0", "--storage", url)
         with writing(new.client(), table):
@@ -106,7 +106,7 @@ def test_servers_are_replaced_by_those_of_the_next_version_without_downtime(
             capture_output=True,
             text=True,
             check=False,
-            **earlier,  # type: ignore[call-overload]
+            env=earlier,
         )
         assert refused.returncode == 1
         assert "The database has schema 2, this Partita works with 1" in refused.stderr
