@@ -9,6 +9,7 @@ figures go into results/shared.json, each with what it should be.
 
 from __future__ import annotations
 
+import argparse
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -67,6 +68,7 @@ class Figure(NamedTuple):
 
 
 def main() -> None:
+    argparse.ArgumentParser(prog="python -m benchmarks.shared", description=__doc__).parse_args()
     figures = measure()
     results = {
         "machine": machine.describe(),

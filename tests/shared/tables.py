@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import time
+from collections.abc import Callable
 from typing import Any
+
+SECONDS_MAX = 30
 
 _numbers = itertools.count(1)
 
@@ -30,3 +34,28 @@ def item(key: str, **numbers: int) -> dict[str, Any]:
 def number(client: Any, table: str, key: str, name: str) -> int:
     found = client.get_item(TableName=table, Key=item(key), ConsistentRead=True)
     return int(found["Item"][name]["N"])
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """Wait for something to be so, and give it."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while not (found := holds()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return found
+
+
+def active(client: Any, table: str) -> None:
+    until(lambda: client.describe_table(TableName=table)["Table"]["TableStatus"] == "ACTIVE")
+
+
+def backed_up(client: Any, table: str) -> str:
+    made = client.create_backup(TableName=table, BackupName="of-all-servers")
+    arn = str(made["BackupDetails"]["BackupArn"])
+
+    def is_available() -> bool:
+        described = client.describe_backup(BackupArn=arn)["BackupDescription"]
+        return bool(described["BackupDetails"]["BackupStatus"] == "AVAILABLE")
+
+    until(is_available)
+    return arn

@@ -10,7 +10,7 @@ from typing import Any
 from .. import processes
 from ..migrate.servers import PostgreSQL
 from .conftest import storage_url
-from .tables import item
+from .tables import active, backed_up, item
 
 ROWS = 60
 INDEX = {
@@ -26,7 +26,9 @@ def test_a_folder_is_copied_into_postgresql_and_back(
     storage = storage_url(postgresql, "copied")
     folder, back = tmp_path / "folder", tmp_path / "back"
     with processes.starting() as start:
-        before = _filled(start("serve", "--port", "0", "--data", folder).client())
+        of_folder = start("serve", "--port", "0", "--data", folder).client()
+        before = _filled(of_folder)
+        backup = backed_up(of_folder, "copied")
     copied = processes.run("storage", "copy", folder, storage)
     assert copied.returncode == 0, copied.stdout + copied.stderr
     assert "no findings" in copied.stdout
@@ -37,6 +39,9 @@ def test_a_folder_is_copied_into_postgresql_and_back(
         assert _stream_records(server) == ROWS
         client.put_item(TableName="copied", Item={**item("later"), "group": {"N": "1"}})
         after = _content(client)
+        client.restore_table_from_backup(BackupArn=backup, TargetTableName="restored")
+        active(client, "restored")
+        assert client.scan(TableName="restored", Select="COUNT")["Count"] == ROWS
         refused = processes.run("storage", "copy", folder, storage)
         assert (refused.returncode, refused.stderr) == (
             1,

@@ -8,7 +8,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from partita.database.shared.known import bucket_of
+from partita.database.shared.rounds.known import bucket_of
 from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.connections import connected
 from partita.database.storage.postgresql.fetch import Wanted, fetch

@@ -4,45 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from .conftest import BUCKET
-from .tables import create, item
+import pytest
 
-SECONDS_MAX = 30
+from .. import processes
+from ..migrate.servers import PostgreSQL
+from .conftest import BUCKET, storage_url
+from .tables import active, backed_up, create, item, number, until
+
 ON = {"PointInTimeRecoveryEnabled": True}
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + SECONDS_MAX
-    while not (found := holds()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 def numbers(client: Any, table: str) -> dict[str, int]:
     pages = client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True)
     return {one["pk"]["S"]: int(one["n"]["N"]) for page in pages for one in page["Items"]}
-
-
-def active(client: Any, table: str) -> None:
-    until(lambda: client.describe_table(TableName=table)["Table"]["TableStatus"] == "ACTIVE")
-
-
-def backed_up(client: Any, table: str) -> str:
-    made = client.create_backup(TableName=table, BackupName="of-all-servers")
-    arn = str(made["BackupDetails"]["BackupArn"])
-
-    def is_available() -> bool:
-        described = client.describe_backup(BackupArn=arn)["BackupDescription"]
-        return bool(described["BackupDetails"]["BackupStatus"] == "AVAILABLE")
-
-    until(is_available)
-    return arn
 
 
 def recovering(client: Any, table: str) -> None:
@@ -143,8 +122,8 @@ def test_a_table_is_exported_and_imported(clients: list[Any]) -> None:
     first, second, third = clients
     table = create(first)
     recovering(first, table)
-    for number in range(20):
-        second.put_item(TableName=table, Item=item(f"k{number}", n=number))
+    for place in range(20):
+        second.put_item(TableName=table, Item=item(f"k{place}", n=place))
     described = third.describe_table(TableName=table)["Table"]
     asked = third.export_table_to_point_in_time(
         TableArn=described["TableArn"], S3Bucket=BUCKET, S3Prefix=table
@@ -178,3 +157,25 @@ def test_a_table_is_exported_and_imported(clients: list[Any]) -> None:
 def _import(client: Any, arn: str) -> dict[str, Any]:
     described: dict[str, Any] = client.describe_import(ImportArn=arn)["ImportTableDescription"]
     return described
+
+
+@pytest.mark.soak
+def test_a_restore_goes_on_when_the_leader_is_killed(postgresql: PostgreSQL) -> None:
+    storage = storage_url(postgresql, "restored")
+    assert processes.run("storage", "init", storage).returncode == 0
+    with processes.starting() as start:
+        leader = start("serve", "--port", "0", "--storage", storage)
+        client = start("serve", "--port", "0", "--storage", storage).client()
+        table = create(client)
+        for place in range(200):
+            puts = [{"PutRequest": {"Item": item(f"{place}-{n}", n=place)}} for n in range(25)]
+            client.batch_write_item(RequestItems={table: puts})
+        arn = backed_up(client, table)
+        client.restore_table_from_backup(BackupArn=arn, TargetTableName="again")
+        time.sleep(0.1)
+        leader.kill()
+        active(client, "again")
+        assert numbers(client, "again") == numbers(client, table)
+        assert number(client, "again", "199-24", "n") == 199
+    checked = processes.run("storage", "check", storage)
+    assert checked.returncode == 0, checked.stdout

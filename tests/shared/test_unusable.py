@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from botocore.exceptions import ClientError
 
+from partita.database.storage.postgresql.schema import SCHEMA_VERSION
+
 from .. import processes
 from ..migrate.servers import PostgreSQL
 from .conftest import storage_url
@@ -114,7 +116,7 @@ def test_a_schema_that_is_changed_under_a_server_is_noticed(site: Site) -> None:
         with pytest.raises(ClientError):
             number(site.client, site.table, "a", "n")
     finally:
-        site.execute("UPDATE partita_format SET version = 1")
+        site.execute(f"UPDATE partita_format SET version = {SCHEMA_VERSION}")
     site.wait_for_a_put()
 
 

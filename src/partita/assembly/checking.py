@@ -23,19 +23,17 @@ if TYPE_CHECKING:
 def check(data: Path, say: Callable[[str], None], encryption_key: KeySource | None = None) -> bool:
     """Say what is wrong with a data folder, and how much was looked at; whether all is well."""
     keyring = open_keyring(data, encryption_key) if data.is_dir() else None
-    archive: Archive = FolderArchive(data / RECOVERY)
-    if keyring is not None:
-        archive = sealed_archive(archive, keyring)
+    archive = _folder_archive(data, keyring)
     with opened_for_reading(data) as snapshot:
         return check_snapshot(snapshot, say, keyring, archive)
 
 
 def check_storage(url: str, say: Callable[[str], None]) -> bool:
     """The same for what servers share in PostgreSQL."""
-    from partita.database.shared.stored_snapshot import stored_snapshot
+    from partita.database.shared.at_rest.stored_snapshot import stored_snapshot
 
     with stored_snapshot(url) as snapshot:
-        return check_snapshot(snapshot, say)
+        return check_snapshot(snapshot, say, archive=snapshot.archive)
 
 
 def copy_storage(
@@ -45,8 +43,8 @@ def copy_storage(
 
     A folder that is being served is followed until its server stops.
     """
-    from partita.database.shared import copying, following
-    from partita.database.shared.stored_snapshot import stored_snapshot
+    from partita.database.shared.at_rest import copying, following
+    from partita.database.shared.at_rest.stored_snapshot import stored_snapshot
     from partita.database.storage.postgresql.connections import is_url
 
     if not is_url(target) and is_encrypted(Path(target)):
@@ -64,6 +62,7 @@ def copy_storage(
             following.follow(Path(source), copy, say)
             stored = stack.enter_context(read)
         snapshot = stored if keyring is None else _opened(stored, keyring, None)
+        copying.copy_backups(_archive(source, stored, keyring), _archive(target, copy, None))
         copied = copying.copy(snapshot, copy)
         say(f"{copied.pairs} keys, {copied.written} written.")
         if copied.written:
@@ -71,6 +70,17 @@ def copy_storage(
         copy.finish()
         say("Both are the same.")
     return check_storage(target, say) if is_url(target) else check(Path(target), say)
+
+
+def _archive(place: str, opened: object, keyring: Keyring | None) -> Archive:
+    """Where the backups of a storage are: PostgreSQL has them besides its rows."""
+    archive: Archive | None = getattr(opened, "archive", None)
+    return _folder_archive(Path(place), keyring) if archive is None else archive
+
+
+def _folder_archive(data: Path, keyring: Keyring | None) -> Archive:
+    archive = FolderArchive(data / RECOVERY)
+    return archive if keyring is None else sealed_archive(archive, keyring)
 
 
 def check_snapshot(

@@ -27,13 +27,17 @@ from partita.database.operations.context import (
 from partita.database.operations.registry import OF_ARCHIVES
 from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.records import Records
-from partita.database.shared.foresight import TARGETS, Targets, foresee
-from partita.database.shared.known import CurrentView
 from partita.database.shared.leadership import Leadership
 from partita.database.shared.recovery import Recovery
 from partita.database.shared.replica import PRIMARY, Replica, Session
-from partita.database.shared.requests import RequestLedger, RequestThroughput, SharedRequest
-from partita.database.shared.rounds import Rounds
+from partita.database.shared.rounds.foresight import TARGETS, Targets, foresee
+from partita.database.shared.rounds.known import CurrentView
+from partita.database.shared.rounds.requests import (
+    RequestLedger,
+    RequestThroughput,
+    SharedRequest,
+)
+from partita.database.shared.rounds.rounds import Rounds
 from partita.database.shared.usage import Usage
 from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.commit import Lease

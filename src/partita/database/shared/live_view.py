@@ -12,8 +12,8 @@ from typing import Any, Final
 from psycopg import Connection
 
 from partita.database.recovery import layout as recovery_layout
-from partita.database.shared.known import FIGURES, Known, Pair, bucket_of
-from partita.database.shared.stored_snapshot import StoredSnapshot
+from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
+from partita.database.shared.rounds.known import FIGURES, Known, Pair, bucket_of
 from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql import long_keys
 from partita.database.storage.postgresql.commit import ABSENT

@@ -23,11 +23,11 @@ from partita.clock import Clock, system_stopwatch
 from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.records import IN_PROGRESS, Backup, Base, Export, Records
 from partita.database.recovery.tasks import Workplace, followed_tables, run_at_once
-from partita.database.shared.drafts import Draft, RoundState
-from partita.database.shared.known import CATALOG_SPACES, COUNTED, Known
 from partita.database.shared.leadership import Leadership
 from partita.database.shared.live_view import LiveView
-from partita.database.shared.rounds import Rounds
+from partita.database.shared.rounds.drafts import Draft, RoundState
+from partita.database.shared.rounds.known import CATALOG_SPACES, COUNTED, Known
+from partita.database.shared.rounds.rounds import Rounds
 from partita.database.storage.postgresql.archive import PostgresqlArchive
 from partita.database.storage.postgresql.commit import stamp_row
 from partita.database.storage.postgresql.connections import SESSION, failure

@@ -32,8 +32,11 @@ _REMOVE_LEADING: Final = f"""
 
 class PostgresqlArchive:
     def __init__(
-        self, connection: Callable[[], Connection[Any]], lease: Callable[[], Lease | None]
+        self,
+        connection: Callable[[], Connection[Any]],
+        lease: Callable[[], Lease | None] = lambda: None,
     ) -> None:
+        """Without a lease, nothing is removed."""
         self._connection = connection
         self._lease = lease
 

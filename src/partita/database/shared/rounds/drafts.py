@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Set
 
 from partita.clock import Clock
 from partita.database.changes import layout as change_layout
-from partita.database.shared.known import CATALOG_SPACES, COUNTED, UNSHARED, Known
+from partita.database.shared.rounds.known import CATALOG_SPACES, COUNTED, UNSHARED, Known
 from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.commit import CommitPlan, LogEntry
 from partita.database.storage.recovery_log import PREFIX_BYTES

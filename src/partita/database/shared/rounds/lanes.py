@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from partita.database.shared.requests import SharedRequest
+from partita.database.shared.rounds.requests import SharedRequest
 from partita.database.storage.postgresql.commit import OutcomeUnknown
 from partita.errors import InternalServerError, StorageError
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from time import sleep
 from typing import Final
 
-from partita.database.shared.copying import Target, apply, copy
+from partita.database.shared.at_rest.copying import Target, apply, copy
 from partita.database.storage.embedded import LOG_FILES
 from partita.database.storage.engine import Changes, Snapshot
 from partita.database.storage.lmdb import DATA_FILE, LOCK_FILE, opened_tree

@@ -1,31 +1,28 @@
 """Rounds: requests that wait are run together, over what all of them ask for.
 
-Reads and writes have rounds of their own, a few at a time. What changes the catalog is decided
-under an exclusive lock, alone. All of it happens on one thread; only PostgreSQL is waited for.
+Reads (`reading.py`) and writes have rounds of their own, a few at a time. What changes the catalog
+is decided under an exclusive lock, alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Callable, Container, Iterable, Set
 from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import AsyncConnection
-from psycopg.pq import TransactionStatus
 
 from partita.clock import Clock
-from partita.database.events import layout as event_layout
-from partita.database.recovery import layout as recovery_layout
-from partita.database.shared.drafts import Draft, RoundState, add_draft, overtaken
-from partita.database.shared.hot_keys import HotKeys
-from partita.database.shared.known import CurrentView, Known, bucket_of
-from partita.database.shared.lanes import Lane
-from partita.database.shared.replica import LAG_SECONDS_MAX, Replica
-from partita.database.shared.requests import RequestLedger, SharedRequest
-from partita.database.storage.engine import prefix_end
+from partita.database.shared.replica import Replica
+from partita.database.shared.rounds.drafts import Draft, RoundState, add_draft, overtaken
+from partita.database.shared.rounds.execution import is_idle
+from partita.database.shared.rounds.hot_keys import HotKeys
+from partita.database.shared.rounds.known import CurrentView, Known, bucket_of
+from partita.database.shared.rounds.lanes import Lane
+from partita.database.shared.rounds.reading import TRANSACTION_SECONDS_MAX, ReadRounds
+from partita.database.shared.rounds.requests import RequestLedger, SharedRequest
 from partita.database.storage.postgresql.commit import (
     BEGIN_LOCKED,
     CatalogMoved,
@@ -41,14 +38,11 @@ from partita.database.storage.postgresql.commit import (
     roll_back,
 )
 from partita.database.storage.postgresql.connections import Connections
-from partita.database.storage.postgresql.fetch import Wanted, fetch
-from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
+from partita.database.storage.postgresql.fetch import fetch
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
-from partita.database.tables.stored import NO_LIMIT, decoding_budget
 from partita.errors import (
     InternalServerError,
-    RequestError,
     StorageError,
     ThrottlingException,
     TransactionInProgressException,
@@ -56,7 +50,6 @@ from partita.errors import (
 
 logger = logging.getLogger(__name__)
 
-READ_ROUNDS_MAX: Final = 3
 WRITE_ROUNDS_MAX: Final = 3
 LOCKS_MAX: Final = 200
 """Rows that a round locks one by one."""
@@ -64,8 +57,6 @@ WAITING_MAX: Final = 10_000
 """Requests beyond are throttled."""
 ATTEMPT_SECONDS_MAX: Final = 5.0
 """For how long a write that is overtaken is decided again."""
-TRANSACTION_SECONDS_MAX: Final = 0.5
-"""The same for a transaction; then it conflicts."""
 OUTCOME_SECONDS_MAX: Final = 30.0
 """For how long the database is asked what became of a commit."""
 LAST_OUTCOME_SECONDS_MAX: Final = 3.0
@@ -73,13 +64,11 @@ LAST_OUTCOME_SECONDS_MAX: Final = 3.0
 INSTANCE_BITS: Final = 40
 LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR UPDATE"
 UNKNOWN_VERSION: Final = 0
-NOTHING: Final = Wanted((), (), (), ())
 NOT_COMMITTED: Final = (
     *(CatalogMoved, LeaseLost, Overtaken),
     *(psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure),
 )
 """What a commit may raise that only has to be decided again."""
-CATALOG_PREFIXES: Final = (layout.CATALOG, event_layout.STREAMS, recovery_layout.RECORDS)
 BUSY: Final = "Too many requests at once: try again in a moment."
 IN_PROGRESS: Final = "The transaction with the given request token is already in progress."
 ANOTHER_LEADS: Final = "Another server leads: this is left to it."
@@ -96,7 +85,7 @@ class Decided(NamedTuple):
     """None when the write was refused."""
 
 
-class Rounds:
+class Rounds(ReadRounds):
     def __init__(
         self,
         connections: Connections,
@@ -107,17 +96,9 @@ class Rounds:
         reload_catalog: Callable[[], None],
         replica: Replica | None = None,
     ) -> None:
-        self._connections = connections
-        self._view = view
-        self._ledger = ledger
-        self._clock = clock
-        self._reload_catalog = reload_catalog
+        super().__init__(connections, view, ledger, clock, reload_catalog, replica)
         self._instance = instance
-        self._replica = replica
         self._last_token = 0
-        self._reads = Lane(READ_ROUNDS_MAX, self._read_round)
-        self._replica_reads = Lane(READ_ROUNDS_MAX, self._replica_read_round)
-        self._transaction_reads = Lane(1, self._transaction_read_round)
         self._writes = Lane(WRITE_ROUNDS_MAX, self._write_round)
         self._hot_writes = Lane(1, self._hot_round)
         self._exclusive = Lane(1, self._exclusive_round, requests_max=1)
@@ -132,22 +113,9 @@ class Rounds:
         """Requests that need some of it."""
         self._figures: dict[bytes, bytes] = {}
         """Counts as they were a moment ago: for writes, which only move them."""
-        self._now: float | None = None
-        self._held: Set[bytes] = frozenset()
         self._is_stopping = False
-        self.catalog_version = 0
-        self.schema_version = 0
         self.followed: Container[bytes] = frozenset()
         """Prefixes of items whose changes are kept for recovery."""
-        ledger.is_lacking = lambda: self._view.known.is_lacking
-
-    def clock(self) -> float:
-        """The time of the request that is being run, or else now."""
-        return self._clock() if self._now is None else self._now
-
-    def is_held(self, key: bytes) -> bool:
-        """Whether the transaction that is being run has waited too long for who writes an item."""
-        return key in self._held
 
     def submit(self, request: SharedRequest) -> None:
         lane = self._lane(request)
@@ -157,14 +125,7 @@ class Rounds:
             lane.add([request])
 
     def _lane(self, request: SharedRequest) -> Lane:
-        if request.write is not None:
-            return self._writes
-        if request.is_transaction:
-            return self._transaction_reads
-        if request.session is not None and self._replica is not None:
-            is_current = self._replica.lag_seconds <= LAG_SECONDS_MAX
-            return self._replica_reads if is_current else self._reads
-        return self._reads
+        return super()._lane(request) if request.write is None else self._writes
 
     def forget_figures(self) -> None:
         self._figures = {}
@@ -174,194 +135,6 @@ class Rounds:
         self._is_stopping = True
         for lane in self._lanes:
             await lane.stop()
-
-    async def load_catalog(self) -> None:
-        async with self._connections.one() as connection:
-            await self._load_catalog(connection)
-
-    # Reads
-
-    async def _read_round(self, requests: list[SharedRequest]) -> None:
-        async with self._connections.one() as connection:
-            known = Known()
-            is_checked = await self._fetch_foreseen(connection, known, requests)
-            while requests:
-                version = self.catalog_version
-                outcomes = [self._run(one, known, one.read) for one in requests]
-                if not is_checked or any(outcome is None for outcome in outcomes):
-                    is_checked = True
-                    if not await self._fetch(connection, known, version):
-                        continue
-                for request, outcome in zip(list(requests), outcomes, strict=True):
-                    if outcome is not None:
-                        requests.remove(request)
-                        request.done(outcome)
-
-    async def _replica_read_round(self, requests: list[SharedRequest]) -> None:
-        """Whom the replica cannot answer, the primary does."""
-        replica = self._replica
-        assert replica is not None
-        try:
-            async with replica.connections.one() as connection:
-                source = await replica.identity(connection)
-                await self._read_replica(replica, source, connection, requests)
-        except StorageError:
-            replica.lag_seconds = math.inf
-        replica.reads["primary"] += len(requests)
-        self._reads.add(requests[:])
-        requests.clear()
-
-    async def _read_replica(
-        self,
-        replica: Replica,
-        source: str,
-        connection: AsyncConnection[Any],
-        requests: list[SharedRequest],
-    ) -> None:
-        """Answer those who may be answered; the others are left."""
-        known, asked = Known(), list(requests)
-        for request in asked:
-            known.foresee(request.foreseen)
-        while asked:
-            wanted, parts = known.take_wanted()
-            fetched = await fetch(connection, wanted, bucket_of)
-            known.add(wanted, parts, fetched)
-            replica.note(fetched)
-            if fetched.catalog_version != self.catalog_version:
-                return
-            for request in list(asked):
-                session = request.session
-                assert session is not None
-                if not session.accepts(source, fetched.beat_at):
-                    asked.remove(request)
-                    continue
-                outcome = self._run(request, known, request.read)
-                if outcome is not None:
-                    asked.remove(request)
-                    requests.remove(request)
-                    request.is_old = True
-                    session.note(source, fetched.beat_at)
-                    replica.reads["replica"] += 1
-                    request.done(outcome)
-
-    async def _transaction_read_round(self, requests: list[SharedRequest]) -> None:
-        """Fetch twice: what has the same versions both times was there at one moment between.
-
-        On one node a single statement would do. Over several there is no snapshot of all.
-        """
-        async with self._connections.one() as connection:
-            known = Known()
-            await self._fetch_foreseen(connection, known, requests)
-            while requests:
-                outcomes = await self._read_over(connection, requests, known)
-                version, latest = self.catalog_version, Known()
-                latest.foresee(known.keys())
-                if not await self._fetch(connection, latest, version):
-                    known = latest
-                    continue
-                for request, outcome in zip(list(requests), outcomes, strict=True):
-                    keys = request.foreseen or known.keys()
-                    changed = {key for key in keys if known.version(key) != latest.version(key)}
-                    if not changed or request.held:
-                        requests.remove(request)
-                        request.done(outcome)
-                    elif self._clock() - request.now > TRANSACTION_SECONDS_MAX:
-                        request.held = changed
-                known = latest
-
-    async def _read_over(
-        self, connection: AsyncConnection[Any], requests: list[SharedRequest], known: Known
-    ) -> list[Any]:
-        """The outcomes of reads, when all that they lack has been fetched."""
-        while True:
-            outcomes = [self._run(one, known, one.read) for one in requests]
-            if all(outcome is not None for outcome in outcomes):
-                return outcomes
-            await self._fetch(connection, known, self.catalog_version)
-
-    async def _fetch_foreseen(
-        self, connection: AsyncConnection[Any], known: Known, requests: Iterable[SharedRequest]
-    ) -> bool:
-        """Fetch what requests are known to need before they are run; whether anything was fetched
-        since they came, with the catalog that they will be run with."""
-        for request in requests:
-            known.foresee(request.foreseen)
-        return known.is_wanting and await self._fetch(connection, known, self.catalog_version)
-
-    def _run(self, request: SharedRequest, known: Known, function: Callable[[], Any] | None) -> Any:
-        """The outcome of a function, or None when it lacks something."""
-        assert function is not None
-        known.begin_run()
-        before, self._view.known = self._view.known, known
-        self._now, self._held = request.now, request.held
-        self._ledger.begin(request)
-        decoding_budget.bytes_left = NO_LIMIT
-        outcome: Any
-        try:
-            outcome = function()
-        except RequestError as error:
-            outcome = error.with_traceback(None)
-            outcome.__context__ = None
-        except Exception as error:
-            # What lacks a value may stumble over it.
-            outcome = error
-        finally:
-            self._now, self._held = None, frozenset()
-            self._ledger.end()
-            self._view.known = before
-        return None if known.is_lacking else outcome
-
-    async def _fetch(self, connection: AsyncConnection[Any], known: Known, version: int) -> bool:
-        """Fetch what is lacking; whether the catalog still is that of a version."""
-        wanted, parts = known.take_wanted()
-        asked_at = self._clock()
-        fetched = await fetch(connection, wanted, bucket_of)
-        known.add(wanted, parts, fetched)
-        self.schema_version = fetched.schema_version
-        if self._replica is not None:
-            self._replica.note_primary(fetched, asked_at)
-        if fetched.beat_age_seconds > STALE_SECONDS and _is_idle(connection):
-            await beat(connection)
-        if fetched.catalog_version != self.catalog_version:
-            await self._load_catalog(connection)
-        return fetched.catalog_version == version
-
-    async def refresh_catalog(self, connection: AsyncConnection[Any]) -> None:
-        """For what looks at the catalog before any request does: rights, and pages."""
-        await self._fetch(connection, Known(), self.catalog_version)
-        if self._replica is not None:
-            await self._refresh_replica(self._replica)
-
-    async def _refresh_replica(self, replica: Replica) -> None:
-        """How far behind it is, for those who look at it and for those who would ask it."""
-        try:
-            async with replica.connections.one() as connection:
-                replica.note(await fetch(connection, NOTHING, bucket_of))
-        except StorageError:
-            replica.lag_seconds = math.inf
-
-    async def _load_catalog(self, connection: AsyncConnection[Any]) -> None:
-        """Read the catalog into memory, all at once when everything of it is there."""
-        known, version = Known(), 0
-        while True:
-            known.begin_run()
-            for prefix in CATALOG_PREFIXES:
-                for _ in known.range(prefix, prefix_end(prefix)):
-                    pass
-            if not known.is_lacking:
-                break
-            wanted, parts = known.take_wanted()
-            fetched = await fetch(connection, wanted, bucket_of)
-            known.add(wanted, parts, fetched)
-            if version != fetched.catalog_version:
-                # It may have changed while it was read: from the beginning.
-                known, version = Known(), fetched.catalog_version
-        before, self._view.known = self._view.known, known
-        try:
-            self._reload_catalog()
-        finally:
-            self._view.known = before
-        self.catalog_version = version
 
     # Writes
 
@@ -662,7 +435,7 @@ class Rounds:
             except OutcomeUnknown:
                 return await self._is_committed(plan.token)
             except (*NOT_COMMITTED, psycopg.Error) as error:
-                if not _is_idle(connection):
+                if not is_idle(connection):
                     await roll_back(connection)
                 if isinstance(error, NOT_COMMITTED):
                     return False
@@ -673,8 +446,3 @@ class Rounds:
 def _refusal(request: SharedRequest) -> InternalServerError | bool:
     """What is said to who has been overtaken by another leader."""
     return False if request.fence is None else InternalServerError(ANOTHER_LEADS)
-
-
-def _is_idle(connection: AsyncConnection[Any]) -> bool:
-    """Outside of a transaction, whose commit shows by itself that the primary is one."""
-    return connection.info.transaction_status == TransactionStatus.IDLE

@@ -14,8 +14,9 @@ import psycopg
 from psycopg import Connection, IsolationLevel
 
 from partita.database.changes import layout as change_layout
-from partita.database.shared.known import COUNTED, FIGURES, Pair, bucket_of
+from partita.database.shared.rounds.known import COUNTED, FIGURES, Pair, bucket_of
 from partita.database.storage.postgresql import long_keys
+from partita.database.storage.postgresql.archive import PostgresqlArchive
 from partita.database.storage.postgresql.connections import SESSION, failure
 from partita.database.tables import layout
 from partita.database.tables.statistics import collection_size_value, statistics_value
@@ -37,6 +38,7 @@ class StoredSnapshot:
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
         self._names = count()
+        self.archive = PostgresqlArchive(lambda: connection)
 
     def get(self, key: bytes) -> bytes | None:
         if key.startswith(FIGURES):

@@ -16,14 +16,19 @@ import psycopg
 from psycopg import Connection
 
 from partita.database.changes import layout as change_layout
-from partita.database.shared.known import COUNTED, Pair, bucket_of
-from partita.database.shared.rounds import INSTANCE_BITS
-from partita.database.shared.stored_snapshot import StoredSnapshot
+from partita.database.recovery.layout import record_key
+from partita.database.recovery.manifests import CHUNKS, MANIFESTS
+from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
+from partita.database.shared.rounds.known import COUNTED, Pair, bucket_of
+from partita.database.shared.rounds.rounds import INSTANCE_BITS
+from partita.database.storage.archive import Archive
 from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Changes, Snapshot, prefix_end
+from partita.database.storage.postgresql.archive import PostgresqlArchive
 from partita.database.storage.postgresql.connections import SESSION, failure
 from partita.database.storage.postgresql.long_keys import stored_key, stored_value
 from partita.database.storage.postgresql.schema import COPYING, SCHEMA_VERSION
+from partita.database.storage.recovery_log import STAMP_KEY
 from partita.database.tables import layout
 from partita.database.tables.catalog import FORMAT_VERSION
 from partita.database.tables.statistics import collection_size_in, statistics_delta
@@ -34,6 +39,8 @@ SPACES: Final = tuple(bytes([space]) for space in range(0x20))
 PIECE_PAIRS: Final = 2000
 PIECE_BYTES: Final = 8 * MB
 COPYING_FORMAT: Final = b"copying"
+LEFT: Final = (STAMP_KEY, record_key("base", ""))
+"""The past of tables with recovery on stays behind: their new place takes a base of its own."""
 
 _PUT: Final = """
     INSERT INTO partita_rows (key, bucket, value, version)
@@ -88,10 +95,23 @@ def apply(changes: Changes, target: Target) -> None:
     """What a commit has changed in the source."""
     by_space: dict[bytes, dict[bytes, bytes | None]] = {}
     for key, value in changes.items():
-        if key != layout.FORMAT_KEY:
+        if not _is_left(key):
             by_space.setdefault(key[:1], {})[key] = value
     for piece in by_space.values():
         target.write(piece)
+
+
+def copy_backups(source: Archive, target: Archive) -> None:
+    """Chunks first, so that no manifest names what is not there."""
+    for prefix in (CHUNKS, MANIFESTS):
+        for name in source.names(prefix):
+            if not target.has(name):
+                target.put(name, source.get(name))
+    target.sync()
+
+
+def _is_left(key: bytes) -> bool:
+    return key == layout.FORMAT_KEY or key.startswith(LEFT)
 
 
 def verify(source: Snapshot, target: Target) -> None:
@@ -108,7 +128,7 @@ def _differences(source: Snapshot, target: Target) -> Iterator[tuple[int, Change
             given = _piece(source.range(start, stop))
             end = given[-1][0] + b"\x00" if _is_full(given) else stop
             there = dict(target.pairs(start, end))
-            wanted = {key: value for key, value in given if key != layout.FORMAT_KEY}
+            wanted = {key: value for key, value in given if not _is_left(key)}
             there.pop(layout.FORMAT_KEY, None)
             changes: dict[bytes, bytes | None] = {
                 key: value for key, value in wanted.items() if there.get(key) != value
@@ -160,6 +180,7 @@ class FolderTarget:
 class PostgresqlTarget:
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
+        self.archive = PostgresqlArchive(lambda: connection)
         found = self._value("SELECT max(version) FROM partita_format")
         is_empty = self._value("SELECT count(*) FROM (SELECT 1 FROM partita_rows LIMIT 2) x") < 2
         if found != COPYING and not is_empty:

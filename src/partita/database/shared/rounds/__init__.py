@@ -1,0 +1,1 @@
+"""Requests that wait are run together: what they need is fetched for all, and written for all."""
