@@ -24,7 +24,7 @@ from .test_faults import (
     start_import,
     with_recovery,
 )
-from .test_kill import items_of, until
+from .test_kill import is_active, items_of, until
 
 PACKAGES = ("duckdb", "moto[server]")
 VIRTUALENV = "PARTITA_TOOLS_VENV"
@@ -152,50 +152,96 @@ def aws(url: str, *arguments: str) -> Any:
 @pytest.mark.skipif(
     not Path(sys.executable).with_name("aws").exists(), reason="there is no AWS CLI here"
 )
-def test_the_aws_cli_backs_up_restores_exports_and_imports(tmp_path: Path) -> None:
+def test_the_aws_cli_knows_all_eighteen_operations(tmp_path: Path) -> None:
     (tmp_path / "bucket" / "in").mkdir(parents=True)
     (tmp_path / "bucket" / "in" / "a.json").write_text('{"Item": {"pk": {"S": "one"}}}\n')
     config = settings(tmp_path, files=tmp_path / "bucket")
     with processes.starting() as start:
         server = start("serve", "--port", "0", "--in-memory", "--config", str(config))
         client = server.client()
+        asked: set[str] = set()
+
+        def cli(command: str, *options: str) -> Any:
+            asked.add(command)
+            return aws(server.url, command, *options)
+
         before = with_recovery(client, "source", 50)
-        created = aws(
-            *(server.url, "create-backup", "--table-name", "source", "--backup-name", "first")
-        )
-        arn = created["BackupDetails"]["BackupArn"]
-        until(lambda: client.list_backups()["BackupSummaries"][0]["BackupStatus"] == "AVAILABLE")
-        aws(
-            *(server.url, "restore-table-from-backup", "--target-table-name", "again"),
-            *("--backup-arn", arn),
-        )
-        moment = str(time.time())
-        aws(
-            *(server.url, "restore-table-to-point-in-time", "--source-table-name", "source"),
-            *("--target-table-name", "then", "--restore-date-time", moment),
-        )
-        for name in ("again", "then"):
-            until(
-                lambda name=name: (
-                    client.describe_table(TableName=name)["Table"]["TableStatus"] == "ACTIVE"
-                )
-            )
-            assert items_of(client, name) == before
         table = client.describe_table(TableName="source")["Table"]["TableArn"]
-        started = aws(
-            *(server.url, "export-table-to-point-in-time", "--table-arn", table),
-            *("--s3-bucket", "files"),
-        )
+        back_up(client, cli, before)
+        recover(client, cli, before)
+        started = cli("export-table-to-point-in-time", "--table-arn", table, "--s3-bucket", "files")
         export = export_of(client, started["ExportDescription"]["ExportArn"])
         assert (export["ExportStatus"], export["ItemCount"]) == ("COMPLETED", 50)
-        started = aws(
-            *(server.url, "import-table", "--input-format", "DYNAMODB_JSON"),
-            *("--s3-bucket-source", "S3Bucket=files,S3KeyPrefix=in/"),
-            *("--table-creation-parameters", json.dumps(schema("imported"))),
-        )
-        done = import_of(client, started["ImportTableDescription"]["ImportArn"])
-        assert done["ImportStatus"] == "COMPLETED"
-        assert items_of(client, "imported").keys() == {"one"}
+        described = cli("describe-export", "--export-arn", export["ExportArn"])
+        assert described["ExportDescription"]["ExportStatus"] == "COMPLETED"
+        assert len(cli("list-exports", "--table-arn", table)["ExportSummaries"]) == 1
+        load(client, cli)
+        put_in_bulk(cli)
+        assert len(asked) == 18, sorted(asked)
+
+
+def back_up(client: Any, cli: Any, before: dict[str, Any]) -> None:
+    created = cli("create-backup", "--table-name", "source", "--backup-name", "first")
+    arn = created["BackupDetails"]["BackupArn"]
+    until(lambda: client.list_backups()["BackupSummaries"][0]["BackupStatus"] == "AVAILABLE")
+    found = cli("describe-backup", "--backup-arn", arn)["BackupDescription"]
+    assert found["SourceTableDetails"]["ItemCount"] == 50
+    assert len(cli("list-backups", "--table-name", "source")["BackupSummaries"]) == 1
+    cli("restore-table-from-backup", "--target-table-name", "again", "--backup-arn", arn)
+    until(lambda: is_active(client, "again"))
+    assert items_of(client, "again") == before
+    deleted = cli("delete-backup", "--backup-arn", arn)["BackupDescription"]
+    assert deleted["BackupDetails"]["BackupStatus"] == "DELETED"
+
+
+def recover(client: Any, cli: Any, before: dict[str, Any]) -> None:
+    cli(
+        *("update-continuous-backups", "--table-name", "source"),
+        "--point-in-time-recovery-specification",
+        "PointInTimeRecoveryEnabled=true,RecoveryPeriodInDays=7",
+    )
+    answer = cli("describe-continuous-backups", "--table-name", "source")
+    found = answer["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+    assert found["RecoveryPeriodInDays"] == 7
+    cli(
+        *("restore-table-to-point-in-time", "--source-table-name", "source"),
+        *("--target-table-name", "then", "--restore-date-time", str(time.time())),
+    )
+    until(lambda: is_active(client, "then"))
+    assert items_of(client, "then") == before
+
+
+def load(client: Any, cli: Any) -> None:
+    started = cli(
+        *("import-table", "--input-format", "DYNAMODB_JSON"),
+        *("--s3-bucket-source", "S3Bucket=files,S3KeyPrefix=in/"),
+        *("--table-creation-parameters", json.dumps(schema("imported"))),
+    )
+    arn = started["ImportTableDescription"]["ImportArn"]
+    assert import_of(client, arn)["ImportStatus"] == "COMPLETED"
+    assert items_of(client, "imported").keys() == {"one"}
+    described = cli("describe-import", "--import-arn", arn)["ImportTableDescription"]
+    assert described["ImportedItemCount"] == 1
+    assert len(cli("list-imports")["ImportSummaryList"]) == 1
+
+
+def put_in_bulk(cli: Any) -> None:
+    source = "S3Bucket=files,S3KeyPrefix=in/,InputFormat=DYNAMODB_JSON"
+    started = cli(
+        *("start-bulk-put-items", "--table-name", "source"),
+        *("--input-s3-configuration", source),
+        *("--output-s3-configuration", "S3Bucket=files,OutputType=ERROR"),
+    )
+    arn = started["BulkOperationDescription"]["BulkOperationArn"]
+
+    def status() -> str:
+        answer = cli("describe-bulk-operation", "--bulk-operation-arn", arn)
+        return str(answer["BulkOperationDescription"]["BulkOperationStatus"])
+
+    until(lambda: status() == "COMPLETED")
+    assert len(cli("list-bulk-operations")["BulkOperationsSummaryList"]) == 1
+    with pytest.raises(AssertionError, match="ended already"):
+        cli("cancel-bulk-operation", "--bulk-operation-arn", arn)
 
 
 def test_a_state_machine_backs_a_table_up_before_it_changes_it(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b, md5
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -18,10 +19,12 @@ from partita.database.recovery import stages
 from partita.database.recovery.buckets import Bucket, BucketError
 from partita.database.recovery.filtering import Selection
 from partita.database.recovery.ion import VERSION, ion_item, ion_struct, ion_value
+from partita.database.recovery.manifests import Manifest
 from partita.database.recovery.records import COMPLETED, FAILED, Export
 from partita.database.recovery.stages import Stage
-from partita.database.recovery.states import Slice, state
+from partita.database.recovery.states import SLICE_ITEMS, Range, Slice, changed_ranges, state
 from partita.database.recovery.tasks import Task, Workplace, past
+from partita.database.storage.archive import Archive
 from partita.database.storage.recovery_log import MICROSECONDS, read_log
 from partita.database.tables.schema import Table
 from partita.database.tables.stored import HEADER_BYTES, decode, unpack_sizes
@@ -201,37 +204,45 @@ def _incremental(
     table_id = record.table.table_id
     manifest, since = yield from past(work, table_id, record.since)
     selection = _selection(record) or Selection({}, record.table)
-    written: dict[bytes, tuple[int, bytes | None]] = {}
-    for commits in read_log(work.archive, table_id, since, record.until):
-        for stamp, changes in commits:
-            written.update(
-                (place, (stamp, value)) for place, value in changes if selection.has(place)
-            )
-        yield None
     view = record.request.get("IncrementalExportSpecification", {}).get("ExportViewType")
     has_old = view in (None, NEW_AND_OLD_IMAGES)
     write = partial(_change, record.table, selection, is_ion, has_old)
-    slices = state(work.archive, manifest, table_id, since, within=selection.within)
-    return _changes(slices, written, write)
+    ranges = changed_ranges(work.archive, table_id, since, record.until, selection.within)
+    return (
+        lines
+        for within in ranges
+        for lines in _changes(work.archive, manifest, record, since, within, write)
+    )
 
 
 def _changes(
-    slices: Iterator[Slice],
-    written: dict[bytes, tuple[int, bytes | None]],
+    archive: Archive,
+    manifest: Manifest,
+    record: Export,
+    since: int,
+    within: Range,
     write: Callable[[int, bytes | None, bytes | None], bytes],
 ) -> Lines:
-    """First those that were there before, then those that are new."""
-    for items in slices:
+    """Of a range: first those that were there before, then those that are new."""
+    table_id = record.table.table_id
+    written: dict[bytes, tuple[int, bytes | None]] = {}
+    for commits in read_log(archive, table_id, since, record.until):
+        for stamp, changes in commits:
+            for place, value in changes:
+                if within[0] <= place < within[1]:
+                    written[place] = stamp, value
+        yield []
+    for items in state(archive, manifest, table_id, since, within=within):
         found = []
         for place, old in items:
             if place in written:
                 stamp, new = written.pop(place)
                 found.append((write(stamp, old, new), _size(old) + _size(new)))
         yield found
-    for stamp, new in written.values():
-        # Put and deleted within the time: it was not there before, and is not there now.
-        if new is not None:
-            yield [(write(stamp, None, new), _size(new))]
+    # Put and deleted within the time: it was not there before, and is not there now.
+    added = ((stamp, new) for stamp, new in written.values() if new is not None)
+    while some := list(islice(added, SLICE_ITEMS)):
+        yield [(write(stamp, None, new), _size(new)) for stamp, new in some]
 
 
 def _size(value: bytes | None) -> int:

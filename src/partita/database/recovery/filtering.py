@@ -46,9 +46,6 @@ class Selection:
                     f"Primary key attribute: {name}"
                 )
 
-    def has(self, place: Place) -> bool:
-        return self.within is None or self.within[0] <= place < self.within[1]
-
     def selects(self, item: Item) -> bool:
         return not self._filter or self._filter.holds(item, self._values)
 

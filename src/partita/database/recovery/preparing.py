@@ -7,11 +7,13 @@ which reads a piece and a table and answers with records until its input ends.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from struct import Struct
@@ -31,7 +33,6 @@ from partita.errors import DynamoDBError, StorageError, ValidationException
 BATCH_RECORDS: Final = 500
 PROCESS_BYTES_MIN: Final = 1 << 20
 """What is smaller is prepared before a process has started."""
-STOP_SECONDS: Final = 5.0
 CONDITION_MEMBERS: Final = frozenset(
     ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
 )
@@ -115,8 +116,7 @@ class Preparing:
         self._users -= 1
         if not self._users and self._process is not None:
             process, self._process = self._process, None
-            process.kill()
-            process.wait(STOP_SECONDS)
+            _end(process)
 
     def prepare(self, piece: Piece, table: Table) -> list[Prepared]:
         """On the thread that may wait, of which there is one."""
@@ -131,6 +131,7 @@ class Preparing:
             answer = None
         if answer is None:
             self._process = None
+            _end(process)
             raise StorageError("The process that prepares items has ended.")
         return _decode_prepared(answer)
 
@@ -141,6 +142,15 @@ def _started() -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
         raise StorageError(f"The process that prepares items cannot start: {error}.") from error
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
 
 
 def _send(stream: IO[bytes], content: bytes) -> None:
@@ -204,8 +214,12 @@ def _batches(prepared: Iterator[Prepared]) -> Iterator[list[Prepared]]:
 def main() -> None:
     # Of the terminal, both get it; the server decides when the process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    while (job := _receive(sys.stdin.buffer)) is not None:
-        _send(sys.stdout.buffer, _encode(list(prepare(*_decode_job(job)))))
+    try:
+        while (job := _receive(sys.stdin.buffer)) is not None:
+            _send(sys.stdout.buffer, _encode(list(prepare(*_decode_job(job)))))
+    except BrokenPipeError:
+        # The server is gone; there is nobody to flush anything to.
+        os._exit(1)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ Item = tuple[Place, bytes]
 """An item's place behind its table's number, and its stored value."""
 Slice = list[Item]
 Changes = Iterator[list[Change]]
+Range = tuple[Place, Place]
+"""From a place on, up to another."""
 
 CHANGES_BYTES_MAX: Final = 64 << 20
 SLICE_ITEMS: Final = 1024
@@ -33,7 +35,7 @@ def state(
     until: int | None = None,
     *,
     after: Place | None = None,
-    within: tuple[Place, Place] | None = None,
+    within: Range | None = None,
     changes_bytes_max: int = CHANGES_BYTES_MAX,
 ) -> Iterator[Slice]:
     """What a table was at the stamp `until`, by its log; without it, what the manifest has.
@@ -50,18 +52,41 @@ def state(
 
     size = sum(patch.size_bytes for patch in manifest.patches)
     if until is not None:
-        # Compressed, on disk; about four times as much in memory.
-        log = log_files(archive, table_id)
-        size += 4 * sum(archive.size(name) for first, name in log if first <= until)
-    parts = max(1, -(-size // changes_bytes_max))
+        size += _log_bytes(archive, table_id, manifest.stamp, until)
     first, last = within or (b"", LAST_PLACE)
     if after is not None:
         first = max(first, after + b"\x00")
+    for start, stop in _ranges(size, changes_bytes_max, first, last):
+        yield from _part(archive, manifest.chunks, changes, start, stop)
+
+
+def changed_ranges(
+    archive: Archive, table_id: str, after: int, until: int, within: Range | None
+) -> Iterator[Range]:
+    """Ranges of places, each with no more changes between two stamps than memory has room for."""
+    size = _log_bytes(archive, table_id, after, until)
+    return _ranges(size, CHANGES_BYTES_MAX, *(within or (b"", LAST_PLACE)))
+
+
+def _ranges(size: int, size_max: int, first: Place, last: Place) -> Iterator[Range]:
+    parts = max(1, -(-size // size_max))
     for part in range(parts):
         start, stop = max(_bound(part, parts), first), min(_bound(part + 1, parts), last)
-        if start >= stop:
-            continue
-        yield from _part(archive, manifest.chunks, changes, start, stop)
+        if start < stop:
+            yield start, stop
+
+
+def _log_bytes(archive: Archive, table_id: str, after: int, until: int) -> int:
+    """About what the changes between two stamps take in memory."""
+    files = log_files(archive, table_id)
+    followings = [*(first for first, _ in files[1:]), until + 1]
+    read = (
+        archive.size(name)
+        for (first, name), following in zip(files, followings, strict=False)
+        if first <= until and following > after
+    )
+    # Compressed, on disk; about four times as much in memory.
+    return 4 * sum(read)
 
 
 def _bound(part: int, parts: int) -> Place:
