@@ -12,7 +12,7 @@ fence or the sealed catalogue wait in their server, and are answered in the next
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -28,7 +28,7 @@ from partita.apps.metrics.migration.counts import Counts
 from partita.apps.metrics.migration.fence import PassingPool, catalogue_fence
 from partita.apps.metrics.migration.functions import LOCK_SECONDS
 from partita.apps.metrics.migration.run import Run
-from partita.apps.metrics.migration.to_dynamodb import CHANGE_STATE, remove
+from partita.apps.metrics.migration.to_dynamodb import CHANGE_STATE, remove, write
 from partita.apps.metrics.migration.verification import Verification, verify
 from partita.apps.metrics.modes import BEFORE_CUTOVER, Mode, steps
 from partita.errors import PartitaError
@@ -227,6 +227,9 @@ async def _sealed(both: BothStores, fence: Fence) -> Verification:
         # Groups and dimensions of servers that were killed between their two writes.
         await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         found = await both.verify()
+        if found.differences:
+            await _mend(both, found.differences)
+            found = await both.verify()
         if found.is_equal:
             await both.go(Mode.SEALED)
             return found
@@ -236,6 +239,16 @@ async def _sealed(both: BothStores, fence: Fence) -> Verification:
         raise
     await asyncio.to_thread(fence.turn, SOURCE)
     return found
+
+
+async def _mend(both: BothStores, names: Iterable[str]) -> None:
+    """The closing fence refuses the last statement of a dual write whose DynamoDB half is done: its
+    request is answered later, and what it left is made again as MariaDB has it."""
+    for name in names:
+        await remove(both.dynamodb, name)
+        versions = await both.mariadb.all_versions(name)
+        if versions:
+            await write(both.dynamodb, await both.mariadb.get(name), versions)
 
 
 async def _refuse_unmigrated(both: BothStores) -> None:

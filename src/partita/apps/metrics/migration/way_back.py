@@ -7,7 +7,9 @@ word.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +19,7 @@ from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
 from partita.apps.metrics.dynamodb.tables import GONE
 from partita.apps.metrics.mariadb import rows
 from partita.apps.metrics.mariadb.connections import Session
-from partita.apps.metrics.metric import Version
+from partita.apps.metrics.metric import Metric, Version
 from partita.apps.metrics.migration import directory
 from partita.apps.metrics.migration.to_dynamodb import remove
 from partita.apps.metrics.migration.to_mariadb import copy_back, is_same
@@ -29,14 +31,23 @@ if TYPE_CHECKING:
     from partita.apps.metrics.migration.stages import BothStores
 
 SHOWN_MAX = 10
+AT_ONCE = 16
+LIVE_ROUNDS_MAX = 5
+FEW = 20
+"""Copied within a second or so, while writes wait."""
 
 
 async def copy_all(both: BothStores, replaced: Path | None) -> Verification:
     """Ends sealed, with both sides equal; or as it began, with what differs."""
     before = await both.verify()
     await _refuse_conflicts(both, before.differences, replaced)
-    if await both.mode() == Mode.DYNAMODB:
-        await _copy(both, before)
+    left = before
+    for _ in range(LIVE_ROUNDS_MAX):
+        if await both.mode() != Mode.DYNAMODB or len(left.differences) <= FEW:
+            break
+        # What is written meanwhile is less each time, and nobody waits for it.
+        await _copy(both, left)
+        left = await both.verify()
     await both.go(Mode.SEALED)
     try:
         await _copy_sealed(both, replaced)
@@ -80,15 +91,27 @@ async def _gone(both: BothStores) -> list[str]:
 
 async def _copy(both: BothStores, found: Verification) -> None:
     await directory.copy_to_mariadb(both.passing, both.sealed)
-    for name in sorted(found.differences):
+    names = sorted(found.differences)
+    for start in range(0, len(names), AT_ONCE):
+        page = names[start : start + AT_ONCE]
+        read = await asyncio.gather(*(_read(both.sealed, name) for name in page))
+        await both.passing.database.transaction(partial(_copy_back_all, read=read))
 
-        async def work(session: Session, name: str = name) -> None:
-            await session.row(rows.LOCK_METRIC, name)
-            metric = await both.sealed.find(name)
-            if metric is not None:
-                await copy_back(session, metric, await both.sealed.all_versions(name))
 
-        await both.passing.database.transaction(work)
+async def _read(dynamodb: DynamoDBCatalogue, name: str) -> tuple[Metric | None, list[Version]]:
+    """Versions first: those that are added meanwhile are copied the next time."""
+    versions = await dynamodb.all_versions(name)
+    metric = await dynamodb.find(name)
+    is_whole = metric is not None and metric.latest_version == len(versions)
+    return (metric if is_whole else None), versions
+
+
+async def _copy_back_all(
+    session: Session, read: Iterable[tuple[Metric | None, list[Version]]]
+) -> None:
+    for metric, versions in read:
+        if metric is not None:
+            await copy_back(session, metric, versions)
 
 
 async def _delete(both: BothStores, name: str) -> None:
@@ -106,11 +129,16 @@ async def _delete(both: BothStores, name: str) -> None:
 async def _refuse_conflicts(both: BothStores, names: Iterable[str], replaced: Path | None) -> None:
     """Raises, unless there is a file to keep what would be overwritten."""
     found: dict[str, list[Version]] = {}
-    for name in names:
-        here = await both.mariadb.all_versions(name)
-        other = await _contradicted(here, both.sealed, name)
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def look(name: str) -> None:
+        async with places:
+            here = await both.mariadb.all_versions(name)
+            other = await _contradicted(here, both.sealed, name)
         if other:
             found[name] = other
+
+    await asyncio.gather(*map(look, names))
     # Asked last: a metric may be deleted while we look.
     for name in await _gone(both):
         found.pop(name, None)
