@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -233,10 +234,12 @@ def test_both_designs_are_compared_on_proof_price_and_requests(
 
 
 def test_the_report_has_the_four_kinds_of_test_and_the_runs_until_now(
-    accounts: Folder, endpoint: str
+    accounts: Folder, tmp_path: Path, endpoint: str
 ) -> None:
-    chosen = read_design(accounts, "model.toml").kind
-    prove(accounts, name=f"model.{chosen}.toml", endpoint=endpoint)
+    shutil.copytree(accounts.path, tmp_path / "folder")
+    accounts = Folder.open(tmp_path / "folder")
+    for name in (WIDE, SINGLE):
+        prove(accounts, name=name, endpoint=endpoint)
     report(accounts)
     text = " ".join((accounts.path / "report.html").read_text().split())
     start = text.index('<section id="tests">')

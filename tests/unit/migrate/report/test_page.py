@@ -23,8 +23,8 @@ from ..games import games
 from ..schemas import foreign_key, inventory, table
 
 SECTIONS = (
-    "summary", "source", "sizes", "skew", "models", "patterns", "comparison", "bill", "risks",
-    "recovery", "unknown",
+    "summary", "source", "sizes", "skew", "models", "patterns", "tests", "comparison", "bill",
+    "risks", "recovery", "unknown",
 )  # fmt: skip
 PATTERNS = """
 [[pattern]]

@@ -77,8 +77,13 @@ def test_writes_are_told() -> None:
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
-        ("SELECT * FROM users u WHERE EXISTS (SELECT 1 FROM orders)", "exist"),
-        ("SELECT * FROM users WHERE id IN (SELECT user_id FROM orders)", "SELECT inside"),
+        (
+            "SELECT id, (SELECT COUNT(*) FROM orders) FROM users WHERE id = 1",
+            "a pattern of its own",
+        ),
+        ("SELECT * FROM users WHERE id = (SELECT MAX(user_id) FROM orders)", "asked first"),
+        ("SELECT * FROM users WHERE id = 1 OR id IN (SELECT user_id FROM orders)", "SELECT inside"),
+        ("DELETE FROM users WHERE id IN (SELECT user_id FROM orders)", "SELECT inside it"),
         ("SELECT * FROM users a JOIN users b ON a.id = b.id", "twice"),
         ("SELECT * FROM users WHERE name LIKE ?", "parameter of LIKE"),
         ("SELECT * FROM users WHERE born = id", "compares columns"),
