@@ -23,8 +23,8 @@ TABLE: dict[str, Any] = {
 }
 
 
-def events(folder: Path) -> list[dict[str, Any]]:
-    text = (folder / "audit" / "audit.jsonl").read_text()
+def events(folder: Path, log: str = "audit") -> list[dict[str, Any]]:
+    text = (folder / log / "audit.jsonl").read_text()
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -180,3 +180,17 @@ def test_what_is_no_event_shows(log: AuditLog, tmp_path: Path) -> None:
 
 def test_a_folder_without_a_log(tmp_path: Path) -> None:
     assert run("audit", "verify", "--data", tmp_path).returncode == 1
+
+
+def test_a_server_in_memory_has_its_log_where_it_is_told(tmp_path: Path) -> None:
+    people = People(tmp_path / "people")
+    people.path.parent.mkdir()
+    key = people.add(policies=[ADMINISTRATOR])
+    log = tmp_path / "log"
+    with processes.starting() as start:
+        people.server = start(
+            *("serve", "--in-memory", "--port", "0", "--users", people.path, "--audit", log)
+        )
+        people.client(key).create_table(TableName="audited", **TABLE)
+    assert [one["eventName"] for one in events(log.parent, log.name)] == ["CreateTable"]
+    assert run("audit", "verify", "--audit", log).returncode == 0

@@ -71,6 +71,8 @@ class ServeOptions:
     users: Path | None = None
     """A file of users besides those of the data folder."""
     tls: Certificate | None = None
+    audit: Path | None = None
+    """The folder of the audit log, if it is not in the data folder."""
     audit_data: Sequence[Sampled] = ()
     """Of which requests for data the audit log tells."""
     limits: LimitSettings | None = None

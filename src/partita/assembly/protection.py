@@ -115,8 +115,7 @@ class Protection:
             return {}
         from partita.server.security.administration import TARGET, Administration
 
-        folder = self._options.data
-        return {TARGET: Administration(self.access, None if folder is None else folder / AUDIT)}
+        return {TARGET: Administration(self.access, self._audit_folder)}
 
     def guard(self, dispatcher: Dispatcher, database: Database | SharedDatabase) -> Handle:
         """The way in, past the gate if there is one."""
@@ -138,12 +137,18 @@ class Protection:
         return gate.guard
 
     def _recorder(self) -> Recorder | None:
-        if self._options.data is None:
+        if self._audit_folder is None:
             return None
         from partita.server.security.audit.log import AuditLog
         from partita.server.security.audit.recorder import Recorder
 
-        return Recorder(AuditLog(self._options.data / AUDIT), self._options.audit_data)
+        return Recorder(AuditLog(self._audit_folder), self._options.audit_data)
+
+    @property
+    def _audit_folder(self) -> Path | None:
+        if self._options.audit is not None:
+            return self._options.audit
+        return None if self._options.data is None else self._options.data / AUDIT
 
     def watch(self) -> None:
         """Certificates may change from now on."""

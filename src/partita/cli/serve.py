@@ -146,6 +146,11 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     help="A file of users that is not in the data folder; implies --auth.",
 )
 @click.option(
+    "--audit",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With --auth: the folder of the audit log; by default `audit` in the data folder.",
+)
+@click.option(
     "--audit-data",
     multiple=True,
     metavar="TABLE[:SHARE]",
@@ -222,6 +227,7 @@ def serve(
     auth: bool,
     encryption_key: str | None,
     users: Path | None,
+    audit: Path | None,
     audit_data: tuple[str, ...],
     limit_failures: int,
     limit_requests: int,
@@ -268,6 +274,7 @@ def serve(
         auth=auth or users is not None,
         users=users,
         encryption_key=key_source(encryption_key),
+        audit=audit,
         audit_data=_sampled(audit_data),
         limits=_limits(
             auth or users is not None,

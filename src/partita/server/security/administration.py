@@ -121,7 +121,7 @@ class Administration:
 
     def list_events(self, asked: Asked) -> Answer:
         if self._audit is None:
-            raise Invalid("A database in memory has no audit log.")
+            raise Invalid("A database in memory has no audit log, unless --audit names its folder.")
         page = latest(self._audit, EVENTS_MAX, asked.Before, asked.Text)
         return {"Events": page.events, "Before": page.before}
 

@@ -20,13 +20,20 @@ def audit() -> None:
 
 @audit.command("verify")
 @data_option
-def verify_log(data: Path) -> None:
+@click.option(
+    "--audit",
+    "folder",
+    envvar="PARTITA_SERVE_AUDIT",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the audit log, if it is not in the data folder.",
+)
+def verify_log(data: Path, folder: Path | None) -> None:
     """Say which events have been changed or removed, also while a server runs.
 
     Exits with 0 when none has. Note the digest elsewhere: whoever can write to the folder could
     write a whole log anew, but not one with this digest.
     """
-    folder = data / FOLDER
+    folder = folder or data / FOLDER
     findings = list(verify(folder))
     for finding in findings:
         click.echo(finding)
