@@ -202,7 +202,10 @@ def _serving(kind: str, folder: Path, key: AccessKey) -> Iterator[Serving]:
 
 def _seed(kind: str, port: int, key: AccessKey) -> None:
     import boto3
+    import urllib3
 
+    # The certificate is the server's own, and was made a moment ago.
+    urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
     client = boto3.client(
         "dynamodb",
         endpoint_url=f"{'https' if kind == 'tls' else 'http'}://{HOST}:{port}",
