@@ -808,7 +808,7 @@ def test_a_list_copies_only_what_is_read_of_a_table_with_items_of_its_own() -> N
     assert "products.price" not in collected(whole, stock)
 
 
-def test_copies_that_no_key_finds_are_looked_up_instead() -> None:
+def test_copies_are_found_by_an_index_when_their_original_changes() -> None:
     artists = table("artists", "id string, name string", "id")
     albums = table(
         "albums",
@@ -821,9 +821,12 @@ def test_copies_that_no_key_finds_are_looked_up_instead() -> None:
         pattern("rename", "update", "artists", "id", 2, columns="name"),
     ]
     for design in both(inventory(artists, albums), patterns):
-        first, second = [one for one in design.access if one.pattern == "album"]
-        assert (first.entity, second.entity, second.for_each) == ("albums", "artists", True)
-        assert not any(one.through for one in entity(design, "albums").attributes)
+        (read,) = [one for one in design.access if one.pattern == "album"]
+        assert (read.entity, read.for_each) == ("albums", False)
+        assert any(one.through for one in entity(design, "albums").attributes)
+        original, copies = [one for one in design.access if one.pattern == "rename"]
+        assert (original.entity, copies.entity) == ("artists", "albums")
+        assert copies.index is not None
         assert design.unserved == []
 
 
