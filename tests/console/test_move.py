@@ -99,6 +99,7 @@ def test_designs_open_in_the_modeler_with_their_proof_and_price(
     mover.browser.evaluate("localStorage.clear()")
 
 
+@pytest.mark.soak
 def test_a_move_is_loaded_followed_verified_and_repaired_from_the_page(
     mover: Person, shop: Shop, client: Any, pictures: Path
 ) -> None:

@@ -139,6 +139,7 @@ def test_random_bytes_in_all_pages(folder: Path, check: Look, refused_by_serve: 
     assert_both_refuse(folder, check, refused_by_serve)
 
 
+@pytest.mark.soak
 def test_random_bytes_anywhere_are_never_a_crash(
     prepared: Path, tmp_path: Path, check: Look, refused_by_serve: Look, seed: int
 ) -> None:

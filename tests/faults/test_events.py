@@ -175,6 +175,7 @@ def set_up(server: processes.Server) -> None:
     client.enable_kinesis_streaming_destination(TableName=TABLE, StreamArn=ARN)
 
 
+@pytest.mark.soak
 def test_three_kills_lose_no_record(
     serve: Any, assert_clean: Callable[[Path], None], tmp_path: Path, seed: int
 ) -> None:

@@ -60,6 +60,7 @@ def beside() -> Any:
 Beside = Callable[..., "Future[Any]"]
 
 
+@pytest.mark.soak
 def test_others_are_answered_while_a_large_request_is_decided(
     serve: Serve, tmp_path: Path, beside: Beside
 ) -> None:
@@ -78,6 +79,7 @@ def test_others_are_answered_while_a_large_request_is_decided(
     assert len(stored["list"]["L"]) == MEMBERS
 
 
+@pytest.mark.soak
 def test_counts_and_stream_are_right_when_others_write_meanwhile(
     serve: Serve, tmp_path: Path, beside: Beside, assert_clean: Callable[[Path], None]
 ) -> None:
@@ -164,6 +166,7 @@ def test_a_refusal_is_the_same_for_a_large_request(serve: Serve, tmp_path: Path)
         client.put_item(TableName="things", Item={**item, "more": {"S": "x" * 300_000}})
 
 
+@pytest.mark.soak
 def test_capacity_of_large_requests_is_charged_once(serve: Serve, tmp_path: Path) -> None:
     client = serve(tmp_path / "data", "--capacity", "enforce").client()
     create_table(client)

@@ -140,6 +140,7 @@ def run_rounds(
     assert_clean(data)
 
 
+@pytest.mark.soak
 def test_three_kills_lose_no_record_and_keep_the_order(
     serve: Any, assert_clean: Callable[[Path], None], tmp_path: Path, seed: int
 ) -> None:

@@ -23,6 +23,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return wheels.unpacked(wheels.build(tmp_path_factory.mktemp("wheel")))
 
 
+@pytest.mark.soak
 def test_the_installed_stages_run_outside_the_tree(installed: Path, tmp_path: Path) -> None:
     path = copied("games", tmp_path / "games")
     runpy.run_path(str(path / "generate.py"), run_name="__main__")

@@ -226,6 +226,7 @@ class TestCompiling:
         assert tree.compile().returncode == 0
         assert tree.imported() == ("compiled", "")
 
+    @pytest.mark.soak
     def test_another_compiler_compiles_again(self, tree: Tree, tmp_path: Path) -> None:
         compiler = _compiler(tmp_path, f"touch {tmp_path}/called", version="another 1.0")
         assert tree.compile(compiler=compiler).returncode == 0
@@ -254,6 +255,7 @@ class TestCompiling:
         assert done.returncode == 1
         assert "Incompatible return value type" in (tree.package / ".compiled.log").read_text()
 
+    @pytest.mark.soak
     def test_an_interruption_leaves_no_half_of_a_build(
         self, tree: Tree, tmp_path: Path, waiting_compiler: Path
     ) -> None:
@@ -270,6 +272,7 @@ class TestCompiling:
         assert not tree.left_overs()
         assert tree.imported() == ("compiled", "")
 
+    @pytest.mark.soak
     def test_beside_a_server_one_line_is_said_and_no_pipe_kept(
         self, tree: Tree, tmp_path: Path, waiting_compiler: Path
     ) -> None:

@@ -107,6 +107,7 @@ def transact(client: Any, is_done: threading.Event) -> None:
         client.transact_write_items(TransactItems=puts)
 
 
+@pytest.mark.soak
 def test_a_second_backup_writes_what_changed_and_old_ones_are_removed(
     start: Any, tmp_path: Path
 ) -> None:

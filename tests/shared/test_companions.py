@@ -44,6 +44,7 @@ MACHINE = {
 }
 
 
+@pytest.mark.soak
 def test_a_workflow_and_a_function_are_the_same_on_all_servers_and_outlive_the_leader(
     postgresql: PostgreSQL,
 ) -> None:

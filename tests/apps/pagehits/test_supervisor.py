@@ -110,6 +110,7 @@ def test_whatever_of_it_is_killed_comes_back_and_counts_stay_right(program: Prog
     wait_for(lambda: program.hits(asset_id(0)) == 5)
 
 
+@pytest.mark.soak
 def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(program: Program) -> None:
     """As the quarantine does, by a record on the stream; twice the same counts once."""
     # Early in its window, so that the visits do not come too late for it.

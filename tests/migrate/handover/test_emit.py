@@ -114,6 +114,7 @@ def test_the_boto3_script_makes_what_create_makes(
     assert f"{ORDERS} is there already" in finished(command, environment(server))
 
 
+@pytest.mark.soak
 def test_the_cli_script_makes_what_create_makes(
     server: Server, dynamodb: Any, design: MakeDesign
 ) -> None:

@@ -380,6 +380,7 @@ def test_a_delete_deletes(loaded: Folder, dynamodb: Any, run: Run) -> None:
     assert held(dynamodb, one) is None
 
 
+@pytest.mark.soak
 def test_the_same_in_javascript(loaded: Folder, server: Server, dynamodb: Any) -> None:
     """All in one process; node has 0.3 s to start."""
     place = installed()
