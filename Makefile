@@ -9,10 +9,12 @@ INSTALLED := $(VENV)/.installed
 DOCUMENTED := $(VENV)/.documented
 # COMPILE=--require makes it an error that nothing can be compiled here.
 COMPILE ?=
-# Tests of one file share their servers, and stay together.
-WORKERS ?= -n 2 --dist loadfile
+# Set in many containers; each of hundreds of processes would translate its modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+# Tests of one file share their servers, and stay together. Many wait: three keep two cores busy.
+WORKERS ?= -n 3 --dist loadfile
 
-.PHONY: run install compile check unit lint test coverage compat soak bench wheel docs clean
+.PHONY: run install compile check unit lint test checked provision coverage compat soak bench wheel docs clean
 .DELETE_ON_ERROR:
 
 # Serves at once, and compiles the hot modules meanwhile: the next start is the fast one.
@@ -36,7 +38,7 @@ $(SERVING): requirements.txt pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(INSTALLED): requirements-dev.txt requirements-compile.txt requirements-docs.txt $(SERVING)
-	$(PIP) -r requirements-dev.txt
+	$(PIP) --no-compile -r requirements-dev.txt
 	@touch $@
 
 # Compiled again only when something that is compiled in has changed.
@@ -56,33 +58,36 @@ lint: install
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-test: install compile lint
-	@scripts/provision
+# Compiles, checks and installs what tests need side by side: each alone keeps one core busy.
+test:
+	@$(MAKE) --no-print-directory --jobs 3 provision checked
 	$(BIN)/pytest tests -q $(WORKERS) --ignore tests/apps/metrics
 	PARTITA_PURE=1 $(BIN)/pytest -q $(WORKERS) tests/unit/database tests/unit/server tests/storage
 	@$(MAKE) --no-print-directory coverage
 
-# The tests of the metric catalogue, how much of it they reach, and whether that is enough; in plain Python.
-coverage: install
+checked: install
+	@$(MAKE) --no-print-directory compile lint
+
+provision:
 	@scripts/provision
+
+# The tests of the metric catalogue, how much of it they reach, and whether that is enough.
+coverage: install provision
 	@$(BIN)/coverage erase
-	PARTITA_PURE=1 $(BIN)/coverage run -m pytest tests/apps/metrics -q $(WORKERS)
+	$(BIN)/coverage run -m pytest tests/apps/metrics -q $(WORKERS)
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered
 
-compat: install compile
-	@scripts/provision
+compat: install compile provision
 	$(BIN)/pytest tests -q -m compat
 
 # What takes long, and the wire in plain Python.
-soak: install compile
-	@scripts/provision
+soak: install compile provision
 	$(BIN)/pytest tests -q -m soak
 	PARTITA_PURE=1 $(BIN)/pytest -q tests/wire tests/compat
 
 # Options of the benchmark go into BENCH: make bench BENCH="--quick"
-bench: install compile
-	@scripts/provision
+bench: install compile provision
 	$(BIN)/python -m benchmarks $(BENCH)
 
 # Into dist/: one for any machine, in plain Python, and one for machines like this one, compiled.

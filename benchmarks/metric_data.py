@@ -27,6 +27,7 @@ from benchmarks.peers import PEERS
 from benchmarks.run import say
 from benchmarks.servers import SERVERS, Running
 from partita.apps.metrics.data.values import StoredValue, ValueStore
+from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
 from partita.apps.metrics.dynamodb.tables import Tables, create_tables
 from partita.client import Client
 from partita.errors import PartitaError
@@ -133,7 +134,7 @@ async def _fill_values(endpoint: str) -> int:
     client = Client(endpoint)
     for tables in TABLES.values():
         await create_tables(client, tables)
-        await ValueStore(client, tables, 0, lambda: 0.0).put(values)
+        await ValueStore(BatchedReads(client), tables, 0, lambda: 0.0).put(values)
     await client.close()
     return len(values)
 

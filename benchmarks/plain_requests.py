@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
 CONNECTIONS = 16
 POLL_SECONDS = 0.01
+IDLE_SECONDS = 5.0
 HEADERS = (
     "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-amz-json-1.0\r\n"
     "X-Amz-Date: 20260101T000000Z\r\nAuthorization: AWS4-HMAC-SHA256 Credential=a/20260101/"
@@ -17,14 +19,27 @@ HEADERS = (
 
 
 class Connection:
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
+    """Opened again when it was idle for long: the server closes such."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._used_at = 0.0
 
     @classmethod
     async def to(cls, port: int) -> Connection:
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
+        connection = cls(port)
+        await connection._open()
+        return connection
+
+    async def _open(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._used_at = time.monotonic()
 
     async def ask(self, operation: str, request: Any) -> Any:
+        if time.monotonic() - self._used_at > IDLE_SECONDS:
+            self._writer.close()
+            await self._open()
+        self._used_at = time.monotonic()
         body = json.dumps(request)
         target = f"X-Amz-Target: DynamoDB_20120810.{operation}\r\n"
         self._writer.write(f"{HEADERS}{target}Content-Length: {len(body)}\r\n\r\n{body}".encode())

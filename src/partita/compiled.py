@@ -32,6 +32,7 @@ MODULES = (
     "database/item/keys.py",
     "database/item/numbers.py",
     "database/item/page_bytes.py",
+    "database/item/shapes.py",
     "database/item/sizes.py",
     "database/item/values.py",
     "database/capacity/accounts.py",
@@ -114,6 +115,12 @@ MODULES = (
     "server/security/rights/needs.py",
     "server/security/rights/items.py",
     "server/security/gate.py",
+    "migrate/model/templates.py",
+    "migrate/model/key_texts.py",
+    "migrate/model/making.py",
+    "migrate/moving/positions.py",
+    "migrate/moving/items.py",
+    "migrate/moving/reach.py",
 )
 
 

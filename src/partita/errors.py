@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 INVALID = "One or more parameter values were invalid: "
+INVALID_REQUEST = "Invalid Request: "
+"""What operations on backups, exports and imports say instead (recorded)."""
 """How most of the service's refusals of a value begin."""
 
 SERVICE = "com.amazonaws.dynamodb.v20120810#"

@@ -63,8 +63,8 @@ SYSTEM_BACKUP_SECONDS: Final = 35 * 24 * 3600
 RESTORES_MAX: Final = 50
 IMPORTS_MAX: Final = 50
 """At a time."""
-LIST_JOBS_PAGE_MAX: Final = 25
-"""Of exports and imports."""
+LIST_JOBS_PAGE: Final = 10
+"""Of exports and imports, unless another size is asked for (recorded)."""
 IMPORT_TOKEN_SECONDS: Final = 8 * 3600
 BULK_OPERATIONS_MAX: Final = 50
 BULK_TABLE_OPERATIONS_MAX: Final = 1

@@ -25,6 +25,8 @@ from .endpoints import Endpoint
 STOP_SECONDS_MAX = 60
 # How the script says that Java, npm or the download is missing.
 EXIT_UNAVAILABLE = 3
+# It answers some thousand requests: optimizing its code would take longer than that.
+JAVA_OPTIONS = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 DYNAMODB_LOCAL = Path(__file__).parents[2] / "scripts" / "dynamodb_local.py"
 
 
@@ -53,7 +55,11 @@ def _started(arguments: list[str]) -> Iterator[Endpoint]:
     with (
         TemporaryFile("w+") as said,
         subprocess.Popen(
-            [sys.executable, *arguments], stdout=subprocess.PIPE, stderr=said, text=True
+            [sys.executable, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=said,
+            text=True,
+            env={**os.environ, **JAVA_OPTIONS},
         ) as server,
     ):
         assert server.stdout is not None

@@ -44,10 +44,13 @@ FIELDS = "input, textarea, select"
 BUTTONS = "button, a, summary, [role=tab]"
 
 
-def wait_for(condition: Callable[[], Any], what: str = "") -> Any:
+def wait_for(condition: Callable[[], Any], what: str | Callable[[], str] = "") -> Any:
+    """`what` is waited for, or tells what there is instead when it has not come."""
     deadline = time.monotonic() + SECONDS_MAX
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"not seen in {SECONDS_MAX} s: {what}"
+        if time.monotonic() > deadline:
+            told = what if isinstance(what, str) else what()
+            raise AssertionError(f"not seen in {SECONDS_MAX} s: {told}")
         time.sleep(0.02)
     return found
 
@@ -66,7 +69,9 @@ class Person:
         return str(self.browser.evaluate(f"{found}?.innerText ?? ''"))
 
     def sees(self, text: str, where: str = "body") -> None:
-        wait_for(lambda: text in self.text(where), f"{text!r} in {self.text(where)[:600]!r}")
+        wait_for(
+            lambda: text in self.text(where), lambda: f"{text!r} in {self.text(where)[:600]!r}"
+        )
 
     def no_longer_sees(self, text: str, where: str = "body") -> None:
         wait_for(lambda: text not in self.text(where), f"{text!r} is still there")
@@ -135,6 +140,7 @@ class Person:
         )
 
     def photographs(self, path: Path) -> None:
+        self.browser.evaluate("scrollTo(0, 0)")
         self.browser.evaluate(STILL)
         shot = self.browser.call("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))

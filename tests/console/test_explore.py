@@ -51,6 +51,28 @@ def test_hostile_values_are_shown_as_text_with_their_types(
     person.photographs(pictures / "explorer.png")
 
 
+def test_attributes_may_be_named_as_what_every_object_of_javascript_has(
+    person: Person, client: Any, table: Callable[..., str]
+) -> None:
+    name = table()
+    odd = {"constructor": {"S": "mine"}, "__proto__": {"S": "kept"}, "toString": {"N": "1"}}
+    client.put_item(TableName=name, Item={"pk": {"S": "a"}, **odd})
+    client.put_item(TableName=name, Item={"pk": {"S": "b"}})
+    person.open(f"#/explore/{name}")
+    person.sees("2 items")
+    person.clicks("a")
+    person.fills("Value of toString", "2")
+    person.clicks("Save")
+    person.sees("Item saved.")
+    assert value(client, name) == {"pk": {"S": "a"}, **odd, "toString": {"N": "2"}}
+    person.open(f"#/explore/{name}?show=toString")
+    person.sees("2 items")
+    person.clicks("Choose all", "input")
+    person.clicks("Delete 2 items")
+    # What was read in part could only be put back in part.
+    person.sees("This cannot be undone.", "[role=dialog]")
+
+
 def test_a_query_reads_only_what_it_asks_for_and_has_an_address(
     person: Person, client: Any, table: Callable[..., str]
 ) -> None:

@@ -129,6 +129,7 @@ def test_a_model_is_drawn_as_item_collections_indexes_and_facets(
         ["CUSTOMER#2", "PROFILE"],
     ]
     person.sees("One table for customers and orders")
+    assert exported(person) == model
     assert serious_findings(person.browser) == []
     person.photographs(pictures / "modeler.png")
     person.clicks("Index by-state")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
 
 from partita.migrate.costing.estimate import estimate
@@ -16,24 +17,37 @@ from partita.migrate.model.files import read_design
 from tests.browser import Browser
 from tests.migrate.moving.test_move import PATTERNS, script
 from tests.migrate.proving.conftest import designed, sqlite_database
-from tests.processes import Server, starting
+from tests.processes import ENVIRONMENT, Server, run, starting
+from tests.security.people import ADMINISTRATOR, People, statement
+from tests.security.test_tls import SecureServer
 
 from .person import Person, wait_for
 from .test_shell import audit
+from .test_sign_in import signs_in
 
 AUTHORS, BOOKS = 10, 40
 NAME = "bookshop"
+START = """fetch("/console/api/session").then((one) => one.json()).then(({ Token }) =>
+  fetch("/console/api/moves/bookshop/start", { method: "POST",
+    headers: { "content-type": "application/vnd.partita.console+json", "x-console-token": Token },
+    body: '{"Command": "load"}' }))"""
+"""A command that the page does not know of."""
+
+
+def modelled(path: Path) -> Folder:
+    """The folder of a move whose source is beside it, with the design that it takes."""
+    url = sqlite_database(path / "shop.db", script(AUTHORS, BOOKS))
+    folder = designed(path / NAME, url, PATTERNS)
+    single = folder.path / "model.single-table.toml"
+    (folder.path / "model.toml").write_text(single.read_text())
+    return folder
 
 
 class Shop:
     """A source, its folder, and the console that was given it."""
 
     def __init__(self, path: Path, server: Server) -> None:
-        self.file = path / "shop.db"
-        url = sqlite_database(self.file, script(AUTHORS, BOOKS))
-        self.folder: Folder = designed(path / NAME, url, PATTERNS)
-        single = self.folder.path / "model.single-table.toml"
-        (self.folder.path / "model.toml").write_text(single.read_text())
+        self.file, self.folder = path / "shop.db", modelled(path)
         estimate(self.folder)
         create(self.folder, server.url)
         (self.table,) = (one.name for one in read_design(self.folder).tables)
@@ -76,7 +90,10 @@ def titles(client: Any, table: str) -> set[str]:
 
 
 def ended(person: Person, command: str, outcome: str = "done") -> None:
-    person.sees(command, "[aria-label='Last command']")
+    wait_for(
+        lambda: command in person.text("[aria-label='Last command']"),
+        lambda: f"the end of {command} in {person.text('main')}",
+    )
     person.sees(outcome, "#outcome")
 
 
@@ -97,6 +114,40 @@ def test_designs_open_in_the_modeler_with_their_proof_and_price(
     mover.photographs(pictures / "designs.png")
     audit(mover)
     mover.browser.evaluate("localStorage.clear()")
+
+
+def place(person: Person, name: str) -> tuple[int, int]:
+    """Where a button stands on the page, however far that is scrolled."""
+    found = f"[...document.querySelectorAll('button')].find((one) => one.innerText === '{name}')"
+    x, y = person.browser.evaluate(
+        f"(({{ x, y }}) => [x, y + scrollY])({found}.getBoundingClientRect())"
+    )
+    return round(x), round(y)
+
+
+def test_no_click_is_lost_while_commands_begin_and_end(mover: Person) -> None:
+    mover.open("#/move")
+    wait_for(lambda: mover.can("Verify"), "the actions")
+    stood = place(mover, "Verify")
+    mover.clicks("Follow up to now")
+    assert not mover.can("Verify"), "the command that was just asked for is not at work yet"
+    mover.sees("follow", "[aria-label='At work']")
+    assert place(mover, "Verify") == stood
+    ended(mover, "follow", "failed")
+    assert place(mover, "Verify") == stood
+
+
+def test_what_is_refused_is_said_until_something_else_is_asked_for(mover: Person) -> None:
+    mover.open("#/move")
+    wait_for(lambda: mover.can("Verify"), "the actions")
+    # Somebody else is quicker, and this page has not heard of it.
+    mover.browser.evaluate(
+        f"{START.replace('load', 'verify')}.then(() => [...document.querySelectorAll('button')]"
+        ".find((one) => one.innerText === 'Load').click())"
+    )
+    mover.sees("bookshop is at work: wait for it or stop it.", "[role=alert]")
+    ended(mover, "verify", "failed")
+    mover.sees("bookshop is at work: wait for it or stop it.", "[role=alert]")
 
 
 @pytest.mark.soak
@@ -188,6 +239,56 @@ def test_a_cutover_is_rehearsed_named_and_turned_back(
         mover.sees(phase, "#phase")
 
 
+@pytest.mark.soak
+def test_a_move_of_the_settings_is_steered_over_tls_by_whoever_signed_in(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    folder, data, config = modelled(tmp_path), tmp_path / "data", tmp_path / "partita.toml"
+    people = People(data)
+    config.write_text(
+        f'[serve]\ndata = "{data}"\nport = 0\nauth = true\ntls_self_signed = true\n'
+        f'move = ["{folder.path}"]\n'
+    )
+    reader = people.add(statement(["dynamodb:*"]), statement("partita:GetMoves"))
+    mover = people.add(policies=[ADMINISTRATOR])
+    server = SecureServer("serve", "--config", config)
+    certificate = str(data / "tls" / "certificate.pem")
+    try:
+        url = f"https://localhost:{server.port}"
+        keys = {"AWS_ACCESS_KEY_ID": mover.id, "AWS_SECRET_ACCESS_KEY": mover.secret}
+        trust = {"AWS_CA_BUNDLE": certificate, "SSL_CERT_FILE": certificate}
+        created = run(
+            *("migrate", "create", "--endpoint", url, folder.path),
+            env={**ENVIRONMENT, **keys, **trust},
+        )
+        assert created.returncode == 0, created.stderr
+        chromium.call("Security.setIgnoreCertificateErrors", ignore=True)
+        person = Person(chromium, url)
+        person.open("#/move")
+        signs_in(person, reader)
+        person.sees("Nothing is moved yet", "#phase")
+        person.clicks("Load")
+        person.sees("not authorized to perform: partita:SteerMoves", "[role=alert]")
+        person.clicks("Sign out")
+        signs_in(person, mover)
+        person.open("#/move")
+        person.sees("Nothing is moved yet", "#phase")
+        for title, name in (("Load", "load"), ("Follow up to now", "follow"), ("Verify", "verify")):
+            person.clicks(title)
+            ended(person, name)
+        person.sees("nothing differs", "#compared")
+        (table,) = (one.name for one in read_design(folder).tables)
+        signer = boto3.Session(mover.id, mover.secret, region_name="us-east-1")
+        client = signer.client("dynamodb", endpoint_url=url, verify=certificate)
+        assert titles(client, table) >= {"Title 0", "Title 1"}
+    finally:
+        chromium.open("about:blank")
+        chromium.call("Network.clearBrowserCookies")
+        chromium.call("Security.setIgnoreCertificateErrors", ignore=False)
+        chromium.complaints.clear()
+        server.terminate()
+
+
 def test_a_console_that_only_reads_moves_nothing(
     chromium: Browser, shop: Shop, server: Server, start: Callable[..., Server]
 ) -> None:
@@ -199,11 +300,5 @@ def test_a_console_that_only_reads_moves_nothing(
     person.open("#/move")
     person.sees("Loaded", ".stages")
     assert not person.browser.evaluate("!!document.querySelector('[aria-label=Actions]')")
-    answer = person.browser.evaluate(
-        """fetch("/console/api/session").then((one) => one.json()).then(({ Token }) =>
-        fetch("/console/api/moves/bookshop/start", { method: "POST",
-          headers: { "content-type": "application/vnd.partita.console+json",
-            "x-console-token": Token }, body: '{"Command": "load"}' }))
-        .then((one) => one.json())"""
-    )
+    answer = person.browser.evaluate(f"{START}.then((one) => one.json())")
     assert answer["__type"] == "ReadOnlyConsole"

@@ -43,7 +43,9 @@ def test_records_of_a_kinesis_stream_appear_with_the_shards_they_came_from(
 ) -> None:
     kinesis = server.client("kinesis")
     kinesis.create_stream(StreamName="clicks", ShardCount=2)
-    kinesis.get_waiter("stream_exists").wait(StreamName="clicks", WaiterConfig={"Delay": 1})
+    kinesis.get_waiter("stream_exists").wait(
+        StreamName="clicks", WaiterConfig={"Delay": 0.02, "MaxAttempts": 3000}
+    )
     person.open("#/streams")
     person.clicks("clicks")
     person.sees("No records yet")
@@ -110,7 +112,9 @@ def test_workers_that_share_a_kinesis_stream_are_shown_with_their_leases_and_lag
 ) -> None:
     kinesis = server.client("kinesis")
     kinesis.create_stream(StreamName="leased", ShardCount=1)
-    kinesis.get_waiter("stream_exists").wait(StreamName="leased", WaiterConfig={"Delay": 1})
+    kinesis.get_waiter("stream_exists").wait(
+        StreamName="leased", WaiterConfig={"Delay": 0.02, "MaxAttempts": 3000}
+    )
     sent = [kinesis.put_record(StreamName="leased", PartitionKey="p", Data=b"1") for _ in range(5)]
     leases = table("stream", "shard")
     lease = {

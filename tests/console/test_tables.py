@@ -43,6 +43,12 @@ def test_the_list_shows_what_a_table_is(
     assert row[2] == "3"
     assert row[4:9] == ["on demand", "1", "New image", "ends", "off"]
     person.photographs(pictures / "tables.png")
+    person.fills("Filter by name", name)
+    address = person.browser.evaluate("location.hash")
+    person.open(address)
+    person.sees("New image", "#tables")
+    assert person.value("Filter by name") == name
+    assert all(name in cells[0] for cells in person.cells("#tables"))
 
 
 def test_a_table_is_created_with_an_index_as_the_shown_call_says(

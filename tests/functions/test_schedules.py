@@ -99,7 +99,7 @@ def test_once_at_a_moment_and_then_deleted(
     arn, path = function
     scheduler.create_schedule(
         Name=name,
-        ScheduleExpression=at(1),
+        ScheduleExpression=at(2),
         FlexibleTimeWindow=OFF,
         Target={"Arn": arn, "RoleArn": ROLE},
         ActionAfterCompletion="DELETE",
@@ -118,7 +118,7 @@ def test_a_schedule_starts_a_machine(scheduler: Any, server: Server, name: str) 
     ]
     scheduler.create_schedule(
         Name=name,
-        ScheduleExpression=at(1),
+        ScheduleExpression=at(2),
         FlexibleTimeWindow=OFF,
         Target={"Arn": arn, "RoleArn": ROLE, "Input": '{"a": 1}'},
     )
@@ -138,7 +138,7 @@ def test_a_schedule_calls_an_operation(scheduler: Any, server: Server, name: str
     item = {"TableName": name, "Item": {"pk": {"S": "scheduled"}}}
     scheduler.create_schedule(
         Name=name,
-        ScheduleExpression=at(1),
+        ScheduleExpression=at(2),
         FlexibleTimeWindow=OFF,
         Target={
             "Arn": "arn:aws:scheduler:::aws-sdk:dynamodb:putItem",

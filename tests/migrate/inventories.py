@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from partita.migrate.folder import Folder
-from partita.migrate.understanding import sources
 from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita.migrate.understanding.sources.connection import connect
+from partita.migrate.understanding.sources.reflection import reflect
 
 
 def inventory_of(folder: Folder) -> Inventory:
-    with sources.connect(folder) as source:
-        return sources.reflect(source)
+    with connect(folder) as source:
+        return reflect(source)
 
 
 def table_of(inventory: Inventory, name: str) -> Table:

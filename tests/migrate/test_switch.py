@@ -26,7 +26,8 @@ from partita.migrate.switch import (
     Row,
     Switch,
 )
-from partita.migrate.understanding.sources import connect, reflect
+from partita.migrate.understanding.sources.connection import connect
+from partita.migrate.understanding.sources.reflection import reflect
 
 from .conftest import MakeFolder
 from .servers import DatabaseServer

@@ -221,6 +221,12 @@ class TestCompiling:
         done = tree.compile("--require", compiler=compiler)
         assert (done.returncode, done.stderr) == (0, "")
 
+    def test_what_is_damaged_does_not(self, tree: Tree, tmp_path: Path) -> None:
+        (tree.build / SHARED_LIBRARY).write_bytes(b"")
+        done = tree.compile(compiler=_compiler(tmp_path, "exit 1"))
+        assert done.returncode == 1 and "Compiling the hot modules" in done.stderr
+
+    @pytest.mark.soak
     def test_a_damaged_build_is_made_again(self, tree: Tree) -> None:
         (tree.build / SHARED_LIBRARY).write_bytes(b"")
         assert tree.compile().returncode == 0

@@ -1,4 +1,7 @@
-"""`partita`, killed when it reaches a stage: python killing.py STAGE serve --port 0 ..."""
+"""`partita`, killed when it reaches a stage: python killing.py STAGE serve --port 0 ...
+
+Or one of its other commands.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import signal
 import sys
 
 from partita.cli import main
+from partita.database.copies import restoring
 from partita.database.recovery import stages
 from partita.database.recovery.stages import Stage
 
@@ -20,4 +24,6 @@ def reached(stage: Stage) -> None:
 
 if __name__ == "__main__":
     stages.reached = reached
+    # So that a little data takes several.
+    restoring.COMMIT_BYTES = 64 << 10
     main()

@@ -233,7 +233,7 @@ def test_an_operation_goes_on_after_kills_and_asks_no_condition_twice(
         arn = client.start_bulk_put_items(**asked("killed", "killed/"))["BulkOperationDescription"][
             "BulkOperationArn"
         ]
-        for pause in (0.03, 0.1, 0.2):
+        for pause in (0.02, 0.05):
             time.sleep(pause)
             server.kill()
             server = start("serve", *options)

@@ -210,7 +210,7 @@ def test_csv_in_zstd_is_imported_and_bad_rows_are_counted(client: Any, bucket: P
         InputFormatOptions={"Csv": {"Delimiter": ";"}},
         InputCompressionType="ZSTD",
     )
-    assert done["ImportStatus"] == "COMPLETED"
+    assert (done["ImportStatus"], done["FailureCode"]) == ("FAILED", "ItemValidationError")
     assert (done["ProcessedItemCount"], done["ImportedItemCount"], done["ErrorCount"]) == (4, 2, 2)
     assert items_of(client, "from_csv") == {
         "one": {"pk": {"S": "one"}, "a": {"S": "x;y"}},
@@ -223,12 +223,11 @@ def test_what_cannot_be_read_or_written_is_said(client: Any, bucket: Path) -> No
     done = imported(
         client, "torn", "torn", InputFormat="DYNAMODB_JSON", InputCompressionType="GZIP"
     )
-    assert (done["ImportStatus"], done["ErrorCount"]) == ("COMPLETED", 1)
-    failed = imported(client, "nothing", "not-there/", InputFormat="DYNAMODB_JSON")
-    assert failed["ImportStatus"] == "FAILED"
-    assert failed["FailureCode"] == "S3NoSuchKey"
-    with pytest.raises(client.exceptions.ResourceNotFoundException):
-        client.describe_table(TableName="nothing")
+    assert (done["ImportStatus"], done["FailureCode"]) == ("FAILED", "ItemValidationError")
+    assert done["ErrorCount"] == 1
+    nothing = imported(client, "nothing", "not-there/", InputFormat="DYNAMODB_JSON")
+    assert (nothing["ImportStatus"], nothing["ProcessedItemCount"]) == ("COMPLETED", 0)
+    assert items_of(client, "nothing") == {}
     arn = arn_of(client, "source")
     answer = client.export_table_to_point_in_time(TableArn=arn, S3Bucket="elsewhere")
     export_arn = answer["ExportDescription"]["ExportArn"]

@@ -103,6 +103,7 @@ def with_recovery(client: Any, name: str, count: int) -> dict[str, Any]:
     return items_of(client, name)
 
 
+@pytest.mark.soak
 def test_exports_and_imports_that_are_killed_are_whole_after_the_restart(tmp_path: Path) -> None:
     (tmp_path / "bucket").mkdir()
     config = settings(tmp_path, files=tmp_path / "bucket")
@@ -199,7 +200,8 @@ def test_what_is_wrong_with_files_and_buckets_is_said_and_nothing_is_left(
         for name in ("torn.json.gz", "zip"):
             arn = start_import(client, "bad", "good", name, InputCompressionType="GZIP")
             done = import_of(client, arn)
-            assert (done["ImportStatus"], done["ErrorCount"]) == ("COMPLETED", 1)
+            assert (done["ImportStatus"], done["FailureCode"]) == ("FAILED", "ItemValidationError")
+            assert (done["ErrorCount"], done["ImportedItemCount"]) == (1, 0)
             assert items_of(client, "bad") == {}
             client.delete_table(TableName="bad")
         done = import_of(client, start_import(client, "mixed", "good", "mixed"))
@@ -265,19 +267,16 @@ def test_a_fifty_first_restore_or_import_is_refused(tmp_path: Path) -> None:
             "ImportedItemCount"
         ]
         until(lambda: client.describe_table(TableName="source")["Table"]["TableStatus"] == "ACTIVE")
-        backup = client.create_backup(TableName="source", BackupName="kept")["BackupDetails"]
-        arn = backup["BackupArn"]
-        until(
-            lambda: (
-                client.describe_backup(BackupArn=arn)["BackupDescription"]["BackupDetails"][
-                    "BackupStatus"
-                ]
-                == "AVAILABLE"
-            )
-        )
-        with pytest.raises(client.exceptions.LimitExceededException, match="50 restores"):
+        client.update_continuous_backups(TableName="source", PointInTimeRecoverySpecification=ON)
+        until(lambda: restorable(client, "source"))
+        said = "Only 50 restore operations can be done simultaneously"
+        with pytest.raises(client.exceptions.LimitExceededException, match=said):
             for number in range(51):
-                client.restore_table_from_backup(TargetTableName=f"restored{number}", BackupArn=arn)
+                client.restore_table_to_point_in_time(
+                    SourceTableName="source",
+                    TargetTableName=f"restored{number}",
+                    UseLatestRestorableTime=True,
+                )
         with pytest.raises(client.exceptions.LimitExceededException, match="50 imports"):
             for number in range(51):
                 start_import(client, f"imported{number}", "files", "many")

@@ -92,7 +92,7 @@ def test_recovery_survives_kills_while_it_is_written_to(start: Any, tmp_path: Pa
     server = start()
     create(server.client(), "kept")
     server.client().update_continuous_backups(TableName="kept", PointInTimeRecoverySpecification=ON)
-    for run in range(3):
+    for run in range(2):
         client = server.client()
         until(lambda client=client: restorable(client, "kept"))
         put_many(client, "kept", range(run * 300, run * 300 + 400))
@@ -128,7 +128,7 @@ def test_backups_and_restores_that_are_killed_are_done_after_the_restart(
     until(lambda: is_available(client, arn))
     client.delete_table(TableName="large")
     client.restore_table_from_backup(TargetTableName="again", BackupArn=arn)
-    for pause in (0.02, 0.05, 0.1):
+    for pause in (0.02, 0.05):
         time.sleep(pause)
         server.kill()
         server = start()

@@ -44,6 +44,7 @@ PIECES = [
     Piece(DYNAMODB_JSON, "\n".join(map(json.dumps, LINES)).encode() + b"\n\xff\n{"),
     Piece(CSV, b"a;1\nb\n;2\n", ["pk", "v"], ";"),
     Piece(CSV, b"\xff", ["pk"]),
+    Piece(DYNAMODB_JSON, b'{"Item":{"pk":{"S":"a"},"l":%b%b}}' % (b'{"L":[' * 5000, b"]}" * 5000)),
 ]
 
 
@@ -62,7 +63,13 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("piece", PIECES)
 def test_both_ways_give_the_same(preparing: Preparing, piece: Piece) -> None:
-    assert preparing.prepare(piece, TABLE) == list(prepare(piece, TABLE))
+    assert preparing.receive(preparing.send(piece, TABLE)) == list(prepare(piece, TABLE))
+
+
+def test_answers_wait_for_whoever_asked(preparing: Preparing) -> None:
+    sent = [preparing.send(piece, TABLE) for piece in PIECES]
+    for one, piece in reversed(list(zip(sent, PIECES, strict=True))):
+        assert preparing.receive(one) == list(prepare(piece, TABLE))
 
 
 def test_what_cannot_be_used_is_told_apart() -> None:
@@ -73,6 +80,12 @@ def test_what_cannot_be_used_is_told_apart() -> None:
     assert first.value.endswith(b'{"pk":{"S":"\xc3\xa9"},"n":{"N":"1.5"},"s":{"SS":["a","b"]}}')
 
 
+def test_what_is_nested_too_deeply_is_one_error() -> None:
+    (only,) = prepare(PIECES[-1], TABLE)
+    assert isinstance(only, Unusable)
+    assert only.message == "a record is nested too deeply"
+
+
 def test_small_inputs_need_no_process() -> None:
     process = Preparing()
     assert process.joined(1000) is None
@@ -80,13 +93,13 @@ def test_small_inputs_need_no_process() -> None:
 
 
 def test_a_process_that_ended_is_said_and_replaced(preparing: Preparing) -> None:
-    preparing.prepare(PIECES[1], TABLE)
+    preparing.receive(preparing.send(PIECES[1], TABLE))
     assert preparing._process is not None
-    preparing._process.kill()
-    preparing._process.wait()
+    preparing._process.popen.kill()
+    preparing._process.popen.wait()
     with pytest.raises(StorageError, match="has ended"):
-        preparing.prepare(PIECES[1], TABLE)
-    assert len(preparing.prepare(PIECES[1], TABLE)) == 3
+        preparing.receive(preparing.send(PIECES[1], TABLE))
+    assert len(preparing.receive(preparing.send(PIECES[1], TABLE))) == 3
 
 
 def test_a_large_input_arrives_whole_with_its_errors_counted(client: Any, bucket: Path) -> None:

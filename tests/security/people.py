@@ -59,7 +59,7 @@ class People:
         with changing(self.path) as save:
             save(change(load(self.path)))
         if self.server is not None:
-            time.sleep(1.3 * WATCH_SECONDS)
+            time.sleep(2.5 * WATCH_SECONDS)
 
     def add(self, *statements: Document, policies: Iterable[str] = ()) -> AccessKey:
         """A new user who may do what the statements say."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -37,13 +38,18 @@ def storage(postgresql: PostgreSQL) -> str:
 
 
 @pytest.fixture(scope="session")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that all servers have for a bucket."""
+    return tmp_path_factory.mktemp("bucket")
+
+
+@pytest.fixture(scope="session")
 def servers(
-    storage: str, tmp_path_factory: pytest.TempPathFactory
+    storage: str, bucket: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[processes.Server]]:
     """Whatever the tests do, every invariant holds in the end."""
-    folder = tmp_path_factory.mktemp("bucket")
     settings = tmp_path_factory.mktemp("settings") / "partita.toml"
-    settings.write_text(f'[[buckets]]\nname = "{BUCKET}"\nfolder = "{folder}"\n')
+    settings.write_text(f'[[buckets]]\nname = "{BUCKET}"\nfolder = "{bucket}"\n')
     options = ("--port", "0", "--storage", storage, "--config", str(settings))
     with processes.starting() as start:
         yield [start("serve", *options, stderr=None) for _ in range(3)]

@@ -52,10 +52,10 @@ def active(client: Any, table: str) -> None:
 def backed_up(client: Any, table: str) -> str:
     made = client.create_backup(TableName=table, BackupName="of-all-servers")
     arn = str(made["BackupDetails"]["BackupArn"])
-
-    def is_available() -> bool:
-        described = client.describe_backup(BackupArn=arn)["BackupDescription"]
-        return bool(described["BackupDetails"]["BackupStatus"] == "AVAILABLE")
-
-    until(is_available)
+    until(lambda: is_backed_up(client, arn))
     return arn
+
+
+def is_backed_up(client: Any, arn: str) -> bool:
+    described = client.describe_backup(BackupArn=arn)["BackupDescription"]
+    return bool(described["BackupDetails"]["BackupStatus"] == "AVAILABLE")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import threading
 import time
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,9 +16,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from .. import processes
 from ..migrate.servers import PostgreSQL
 from .conftest import storage_url
-from .tables import create, item, number
+from .tables import create, is_backed_up, item, number, until
 
 MOVES_SECONDS_MAX = 30
+STREAMED = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}
 
 
 class Writers:
@@ -189,3 +193,87 @@ def _wait_for_a_put(client: Any, table: str) -> None:
         except ClientError:
             assert time.monotonic() < deadline
             time.sleep(0.1)
+
+
+class RetryingWriter:
+    """Counts an item up, one after the other through whichever server answers."""
+
+    def __init__(self, clients: list[Any], table: str, name: str) -> None:
+        self.acknowledged = 0
+        self._clients = clients
+        self._table = table
+        self._name = name
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+
+    def __enter__(self) -> RetryingWriter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def is_beyond(self, count: int) -> bool:
+        return self.acknowledged > count
+
+    def _write(self) -> None:
+        turn = 0
+        while not self._is_over.is_set():
+            wanted = self.acknowledged + 1
+            turn += 1
+            try:
+                self._clients[turn % len(self._clients)].update_item(
+                    TableName=self._table,
+                    Key=item(self._name),
+                    UpdateExpression="SET n = :n",
+                    ConditionExpression="attribute_not_exists(n) OR n = :before OR n = :n",
+                    ExpressionAttributeValues={
+                        ":before": {"N": str(wanted - 1)},
+                        ":n": {"N": str(wanted)},
+                    },
+                )
+                self.acknowledged = wanted
+            except BotoCoreError:
+                continue
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", [15, 16])
+def test_ten_servers_are_killed_and_clients_go_on_with_the_others(
+    postgresql: PostgreSQL, seed: int
+) -> None:
+    """Nothing is lost or done twice, no job is stuck, and somebody leads within seconds."""
+    database = f"retried_{seed}"
+    storage = storage_url(postgresql, database)
+    assert processes.run("storage", "init", storage).returncode == 0
+    serve = ("serve", "--port", "0", "--storage", storage)
+    chance = random.Random(seed)
+    with processes.starting() as start, ExitStack() as stack:
+        servers = [start(*serve) for _ in range(3)]
+        clients = [server.client() for server in servers]
+        table = create(clients[0], **STREAMED)
+        writers = [
+            stack.enter_context(RetryingWriter(clients, table, f"w{place}")) for place in range(6)
+        ]
+        for turn in range(10):
+            before = [writer.acknowledged for writer in writers]
+            place = chance.randrange(3)
+            other = clients[(place + 1) % 3]
+            backup = other.create_backup(TableName=table, BackupName=f"round-{turn}")
+            doomed = create(clients[place])
+            other.delete_table(TableName=doomed)
+            servers[place].kill()
+            arn = backup["BackupDetails"]["BackupArn"]
+            until(partial(is_backed_up, other, arn))
+            until(lambda: not _has_rows_of_deleted_tables(postgresql, database))
+            servers[place] = start(*serve)
+            clients[place] = servers[place].client()
+            for writer, had in zip(writers, before, strict=True):
+                until(partial(writer.is_beyond, had))
+    with processes.starting() as start:
+        client = start(*serve).client()
+        for place, writer in enumerate(writers):
+            assert number(client, table, f"w{place}", "n") - writer.acknowledged in (0, 1)
+    checked = processes.run("storage", "check", storage)
+    assert checked.returncode == 0, checked.stdout

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,6 +154,53 @@ def test_a_table_is_exported_and_imported(clients: list[Any]) -> None:
     assert _import(third, imported)["ImportedItemCount"] == 20
     assert numbers(first, f"{table}_imported") == numbers(first, table)
     assert first.describe_table(TableName=f"{table}_imported")["Table"]["ItemCount"] == 20
+
+
+def test_a_bulk_operation_goes_on_beside_all_writes_and_every_server_sees_how_far(
+    postgresql: PostgreSQL, clients: list[Any], bucket: Path
+) -> None:
+    """Its commits take the shared lock of the catalog, as those of requests do."""
+    first, second, third = clients
+    table = create(first)
+    recovering(first, table)
+    (bucket / "bulk").mkdir()
+    lines = [json.dumps({"Item": item(f"k{n}", n=n)}) for n in range(10_000)]
+    (bucket / "bulk" / "items.json").write_text("\n".join(lines))
+    asked = first.start_bulk_put_items(
+        TableName=table,
+        InputS3Configuration={
+            "S3Bucket": BUCKET,
+            "S3KeyPrefix": "bulk/",
+            "InputFormat": "DYNAMODB_JSON",
+        },
+        OutputS3Configuration={
+            "S3Bucket": BUCKET,
+            "S3KeyPrefix": "told",
+            "OutputType": ["ERROR"],
+        },
+        MaxWriteRequestUnits=1024,
+    )
+    arn = asked["BulkOperationDescription"]["BulkOperationArn"]
+
+    def told(client: Any) -> dict[str, Any]:
+        described = client.describe_bulk_operation(BulkOperationArn=arn)
+        found: dict[str, Any] = described["BulkOperationDescription"]
+        return found
+
+    def done(client: Any) -> int:
+        return int(told(client).get("ProcessedItemCount", 0))
+
+    until(lambda: done(first))
+    with postgresql.connect("shared") as connection, connection.transaction():
+        held = connection.execute("SELECT version FROM partita_catalog FOR SHARE").fetchone()
+        before = done(second)
+        until(lambda: done(third) > before)
+        second.put_item(TableName=table, Item=item("beside", n=1))
+        again = connection.execute("SELECT version FROM partita_catalog").fetchone()
+        assert again == held
+    second.cancel_bulk_operation(BulkOperationArn=arn)
+    until(lambda: told(third)["BulkOperationStatus"] == "CANCELLED")
+    assert len(numbers(first, table)) == done(first) + 1
 
 
 def _import(client: Any, arn: str) -> dict[str, Any]:

@@ -104,34 +104,39 @@ class Model:
         )
 
 
+Batches = list[dict[bytes, bytes | None]]
+commits = {"batches": st.lists(changes, max_size=6), "bounds": st.lists(keys, max_size=5)}
+
+
 @pytest.mark.parametrize("name", ENGINES)
 @settings(max_examples=60, deadline=None)
-@given(batches=st.lists(changes, max_size=6), bounds=st.lists(keys, max_size=5), extra=keys)
+@given(**commits, extra=keys)
 def test_an_engine_is_a_sorted_dict(
-    name: str,
-    batches: list[dict[bytes, bytes | None]],
-    bounds: list[bytes],
-    extra: bytes,
+    name: str, batches: Batches, bounds: list[bytes], extra: bytes
 ) -> None:
-    model = Model()
     with TemporaryDirectory() as folder:
         engine = ENGINES[name](Path(folder))
-        for batch in batches:
-            engine.commit(batch)
-            model.commit(batch)
-        engine.refresh()
-        snapshot = engine.snapshot()
-        written = {key for batch in batches for key in batch}
-        for key in {extra, *written}:
-            assert snapshot.get(key) == model.pairs.get(key)
-        some = sorted(written)[:6]
-        for start in [EVERYTHING[0], *bounds, *some]:
-            for stop in [EVERYTHING[1], *bounds, *some]:
-                for reverse in (False, True):
-                    assert list(snapshot.range(start, stop, reverse=reverse)) == model.range(
-                        start, stop, reverse=reverse
-                    )
+        check_sorted_dict(engine, batches, bounds, extra)
         engine.close()
+
+
+def check_sorted_dict(engine: Engine, batches: Batches, bounds: list[bytes], extra: bytes) -> None:
+    model = Model()
+    for batch in batches:
+        engine.commit(batch)
+        model.commit(batch)
+    engine.refresh()
+    snapshot = engine.snapshot()
+    written = {key for batch in batches for key in batch}
+    for key in {extra, *written}:
+        assert snapshot.get(key) == model.pairs.get(key)
+    some = sorted(written)[:6]
+    for start in [EVERYTHING[0], *bounds, *some]:
+        for stop in [EVERYTHING[1], *bounds, *some]:
+            for reverse in (False, True):
+                assert list(snapshot.range(start, stop, reverse=reverse)) == model.range(
+                    start, stop, reverse=reverse
+                )
 
 
 def test_a_range_holds_its_start_and_not_its_stop(engine: Engine) -> None:

@@ -514,7 +514,7 @@ ELSEWHERE: dict[str, str] = {
     "LIST_BACKUPS_PAGE_MAX": "wire/test_backups.py",
     "RECOVERY_DAYS_MAX": "wire/test_continuous_backups.py",
     "SYSTEM_BACKUP_SECONDS": "wire/test_continuous_backups.py",
-    "LIST_JOBS_PAGE_MAX": "recovery/test_export_import.py",
+    "LIST_JOBS_PAGE": "recovery/test_export_import.py",
     "BULK_TABLE_OPERATIONS_MAX": "recovery/test_bulk.py",
     "RESTORES_MAX": "recovery/test_faults.py",
     "IMPORTS_MAX": "recovery/test_faults.py",

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from partita.assembly.engines import RECOVERY
 from partita.assembly.protection import is_encrypted, open_keyring, sealed_archive
 from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.embedded import opened_for_reading
 from partita.database.storage.engine import Snapshot
+from partita.database.tables import layout
+from partita.database.tables.catalog import FORMAT_VERSION
 from partita.errors import PartitaError
 
 if TYPE_CHECKING:
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
+
+FIRST_ROWS: Final = {layout.FORMAT_KEY: str(FORMAT_VERSION).encode()}
 
 
 def check(data: Path, say: Callable[[str], None], encryption_key: KeySource | None = None) -> bool:
@@ -36,6 +41,18 @@ def check_storage(url: str, say: Callable[[str], None]) -> bool:
         return check_snapshot(snapshot, say, archive=snapshot.archive)
 
 
+def create_tables(url: str, *, is_copied_into: bool = False) -> bool:
+    """Of shared storage, or those of them that are missing; whether any was."""
+    from partita.database.storage.postgresql import schema
+    from partita.database.storage.postgresql.connections import connected
+
+    async def run() -> bool:
+        async with connected(url) as connection:
+            return await schema.init(connection, FIRST_ROWS, is_copied_into=is_copied_into)
+
+    return asyncio.run(run())
+
+
 def copy_storage(
     source: str, target: str, say: Callable[[str], None], encryption_key: KeySource | None = None
 ) -> bool:
@@ -49,6 +66,8 @@ def copy_storage(
 
     if not is_url(target) and is_encrypted(Path(target)):
         raise PartitaError(f"The data folder {target} is encrypted: copy into a new one.")
+    if is_url(target):
+        create_tables(target, is_copied_into=True)
     keyring = None if is_url(source) else open_keyring(Path(source), encryption_key)
     is_followed = keyring is None and not is_url(source) and following.is_served(Path(source))
     read = stored_snapshot(source) if is_url(source) else opened_for_reading(Path(source))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import click
 
+from partita.assembly.extras import key_source, require_postgresql
 from partita.backups.restoring import check, restore
 from partita.backups.taking import Taken, take
 from partita.client import Client
 from partita.database.copies.copies import LATEST, chosen, copy_names, keep_newest
-from partita.database.copies.places import open_place
+from partita.database.copies.places import only_writer, open_place
 from partita.database.storage.archive import Archive
 from partita.errors import PartitaError
 from partita.exchange.moments import seconds_of
@@ -27,6 +28,12 @@ _key = click.option(
     help="Of an encrypted database: file:PATH, env:NAME or command:LINE.",
 )
 
+_storage = click.option(
+    "--storage",
+    metavar="URL",
+    help="postgresql://user@host/db: where servers share their data, instead of a server.",
+)
+
 
 @click.command("backup")
 @click.argument("place", metavar="DIR|s3://BUCKET/PREFIX")
@@ -36,6 +43,7 @@ _key = click.option(
     "--check/--no-check", "is_checked", default=True, help="Verify each backup.  [default: check]"
 )
 @_key
+@_storage
 @click.option(
     "--endpoint",
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
@@ -49,9 +57,10 @@ def backup(
     keep: int | None,
     is_checked: bool,
     encryption_key: str | None,
+    storage: str | None,
     endpoint: str,
 ) -> None:
-    """Back up a running server: the whole database, as of one commit.
+    """Back up a running server, or what servers share in PostgreSQL: all of it, as of one commit.
 
     What an earlier backup in the same place has is not written again. Each is verified as `partita
     check` verifies a data folder. An S3 endpoint is taken from AWS_ENDPOINT_URL_S3.
@@ -59,7 +68,8 @@ def backup(
     pause = None if every is None else seconds_of(every)
     while True:
         try:
-            _back_up(place, endpoint, keep, encryption_key, is_checked=is_checked)
+            with only_writer(place):
+                _back_up(place, storage, endpoint, keep, encryption_key, is_checked=is_checked)
         except PartitaError as error:
             if pause is None:
                 raise
@@ -71,19 +81,17 @@ def backup(
 
 
 def _back_up(
-    place: str, endpoint: str, keep: int | None, key: str | None, *, is_checked: bool
+    place: str,
+    storage: str | None,
+    endpoint: str,
+    keep: int | None,
+    key: str | None,
+    *,
+    is_checked: bool,
 ) -> None:
     target = open_place(place, is_new=True)
     progress = Progress("copied", what="keys")
-
-    async def run() -> Taken:
-        client = Client(endpoint, tries=3)
-        try:
-            return await take(client, target, progress.add)
-        finally:
-            await client.close()
-
-    taken = asyncio.run(run())
+    taken = _take(storage, endpoint, target, progress.add)
     progress.end()
     if is_checked and not _check(target, taken.name, key):
         raise PartitaError(f"The backup {taken.name} in {place} is not well: see above.")
@@ -93,9 +101,28 @@ def _back_up(
             click.echo(f"{name} is removed.")
 
 
+def _take(
+    storage: str | None, endpoint: str, target: Archive, progress: Callable[[int], None]
+) -> Taken:
+    if storage is not None:
+        require_postgresql()
+        from partita.backups import storage as shared
+
+        return shared.take(storage, target, progress)
+
+    async def run() -> Taken:
+        client = Client(endpoint, tries=3)
+        try:
+            return await take(client, target, progress)
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
 def _check(source: Archive, name: str, key: str | None) -> bool:
     with TemporaryDirectory(prefix="partita-") as scratch:
-        return check(source, name, _source(key), click.echo, Path(scratch))
+        return check(source, name, key_source(key), click.echo, Path(scratch))
 
 
 @click.command("restore")
@@ -109,6 +136,7 @@ def _check(source: Archive, name: str, key: str | None) -> bool:
 @click.option("--list", "is_listed", is_flag=True, help="Show which backups there are.")
 @click.option("--check", "is_checked", is_flag=True, help="Verify a backup, and restore nothing.")
 @_key
+@_storage
 def restore_command(
     place: str,
     data: Path | None,
@@ -116,8 +144,9 @@ def restore_command(
     is_listed: bool,
     is_checked: bool,
     encryption_key: str | None,
+    storage: str | None,
 ) -> None:
-    """Make a data folder of a backup, and verify it: `partita serve --data` serves it then.
+    """Make a data folder of a backup, or fill PostgreSQL, and verify it: then it may be served.
 
     Exits with 0 when all is well, and with 1 when something is wrong with the backup.
     """
@@ -129,19 +158,20 @@ def restore_command(
     found = chosen(source, name, place)
     if is_checked:
         sys.exit(0 if _check(source, found, encryption_key) else 1)
-    if data is None:
-        raise click.UsageError("Name the data folder to make: --data DIR.")
+    if (data is None) == (storage is None):
+        raise click.UsageError("Name the data folder to make, --data DIR, or --storage URL.")
     progress = Progress("restored", what="keys")
-    is_well = restore(source, found, data, _source(encryption_key), progress.add, click.echo)
+    if storage is not None:
+        require_postgresql()
+        from partita.backups import storage as shared
+
+        is_well = shared.restore(source, found, storage, progress.add, click.echo)
+        left = "the database"
+    else:
+        assert data is not None
+        is_well = restore(source, found, data, key_source(encryption_key), progress.add, click.echo)
+        left = f"{data}.part"
     progress.end(f" from {found}")
     if not is_well:
-        raise PartitaError(f"The backup {found} is not well; what was restored is in {data}.part.")
-    click.echo(f"{data} is ready to be served.")
-
-
-def _source(text: str | None) -> Any:
-    if not text:
-        return None
-    from partita.database.storage.sealing.master_keys import KeySource
-
-    return KeySource(text)
+        raise PartitaError(f"The backup {found} is not well; what was restored is in {left}.")
+    click.echo(f"{data or 'The database'} is ready to be served.")

@@ -15,7 +15,9 @@ from partita.database.copies.contents import snapshot_of
 from partita.database.copies.copies import FILES, Copy, copy_names, get_copy
 from partita.database.copies.places import below
 from partita.database.copies.restoring import Progress, Seal, write_files, write_pairs
-from partita.database.storage.archive import Archive, FolderArchive
+from partita.database.recovery import stages
+from partita.database.recovery.stages import Stage
+from partita.database.storage.archive import Archive, FolderArchive, sync
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
 from partita.errors import PartitaError
@@ -47,9 +49,12 @@ def restore(
     except OSError as error:
         raise PartitaError(f"{part} cannot be written: {error.strerror or error}.") from error
     if is_well:
+        stages.reached(Stage.WHOLE_RESTORE_CHECKED)
         if folder.is_dir():
             folder.rmdir()
         os.replace(part, folder)
+        stages.reached(Stage.WHOLE_RESTORE_NAMED)
+        sync(folder.parent)
     return is_well
 
 
@@ -59,6 +64,7 @@ def _restore(
     folder.mkdir(parents=True, mode=0o777 if copy.keyring is None else 0o700)
     if copy.keyring is not None:
         (folder / protection.KEYRING).write_bytes(copy.keyring)
+    stages.reached(Stage.WHOLE_RESTORE_BEGUN)
     # Whoever has no key for it is told so.
     keyring = protection.open_keyring(folder, key)
     seal = sealing(keyring)
@@ -69,7 +75,9 @@ def _restore(
         write_pairs(engine, seal(source), copy, progress)
     finally:
         engine.close()
-    write_files(folder / RECOVERY, source, copy, seal)
+    stages.reached(Stage.WHOLE_RESTORE_LOADED)
+    write_files(FolderArchive(folder / RECOVERY), source, copy, seal)
+    stages.reached(Stage.WHOLE_RESTORE_FILES_WRITTEN)
 
 
 def check(source: Archive, name: str, key: KeySource | None, say: Say, scratch: Path) -> bool:

@@ -15,7 +15,9 @@ import orjson
 
 from partita.client import Client, ClientError
 from partita.database.copies.copies import FILES, Copy, put_copy
+from partita.database.recovery import stages
 from partita.database.recovery.manifests import CHUNKS, Chunk, Manifest, chunk_name
+from partita.database.recovery.stages import Stage
 from partita.database.storage.archive import Archive
 from partita.database.storage.recovery_log import LOGS
 from partita.errors import PartitaError
@@ -63,15 +65,19 @@ class _Taking:
             if error.code != UNKNOWN:
                 raise
             raise PartitaError(
-                "This server cannot be copied: it is no Partita, or keeps its data in PostgreSQL, "
-                "whose own backups copy it."
+                "This server cannot be copied: it is not a Partita, or keeps its data in "
+                "PostgreSQL; then give --storage postgresql://user@host/db."
             ) from None
+        stages.reached(Stage.WHOLE_BACKUP_BEGUN)
         try:
             chunks = await self._chunks("ReadKeys")
+            stages.reached(Stage.WHOLE_BACKUP_KEYS_WRITTEN)
             patches = await self._chunks("ReadCommits")
+            stages.reached(Stage.WHOLE_BACKUP_COMMITS_WRITTEN)
             listed = orjson.loads(await self._ask("ListFiles"))
             for name in listed["Files"]:
                 await self._file(name)
+            stages.reached(Stage.WHOLE_BACKUP_FILES_WRITTEN)
         finally:
             await self._ask("End")
         keyring = listed.get("Keyring")
@@ -82,6 +88,7 @@ class _Taking:
             keyring=None if keyring is None else b64decode(keyring),
         )
         name = put_copy(self._target, copy)
+        stages.reached(Stage.WHOLE_BACKUP_NAMED)
         return Taken(name, copy.keys, self._written)
 
     async def _chunks(self, operation: str) -> list[Chunk]:
@@ -91,6 +98,7 @@ class _Taking:
             chunk, last, content = _decode(answer)
             chunks.append(chunk)
             self._put(chunk_name(chunk.digest), content)
+            stages.reached(Stage.WHOLE_BACKUP_CHUNK_WRITTEN)
             self._progress(chunk.items)
         return chunks
 
@@ -107,6 +115,7 @@ class _Taking:
         if name.startswith(LOGS) and self._target.size(FILES + name) == len(content):
             return
         self._put(FILES + name, content)
+        stages.reached(Stage.WHOLE_BACKUP_FILE_WRITTEN)
 
     def _put(self, name: str, content: bytes) -> None:
         if name.startswith(CHUNKS) and self._target.has(name):

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from partita import __version__, compiled
-from partita.cli.extras import key_source, require_postgresql
+from partita.assembly.extras import key_source, require_postgresql
 from partita.cli.local import local
 from partita.cli.serve import HOST, PORT, serve
 from partita.errors import PartitaError

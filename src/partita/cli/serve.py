@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from partita.cli.extras import key_source, require_postgresql
+from partita.assembly.extras import key_source, require_postgresql
 from partita.errors import PartitaError
 
 HOST = "127.0.0.1"

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import Final
 
 import click
 
-from partita.cli.extras import key_source
+from partita.assembly.extras import key_source
 from partita.database.storage.postgresql import schema
-from partita.database.storage.postgresql.connections import connected, is_url, place
-from partita.database.tables import layout
-from partita.database.tables.catalog import FORMAT_VERSION
+from partita.database.storage.postgresql.connections import connected, place
 from partita.errors import StorageError
-
-FIRST_ROWS: Final = {layout.FORMAT_KEY: str(FORMAT_VERSION).encode()}
 
 _url = click.argument("url", envvar="PARTITA_SERVE_STORAGE")
 
@@ -29,12 +24,9 @@ def storage() -> None:
 @_url
 def init(url: str) -> None:
     """Create the tables; nothing happens where they are there already."""
+    from partita.assembly import checking
 
-    async def run() -> bool:
-        async with connected(url) as connection:
-            return await schema.init(connection, FIRST_ROWS)
-
-    is_new = asyncio.run(run())
+    is_new = checking.create_tables(url)
     click.echo(f"{place(url)}: {'ready for servers' if is_new else 'was ready already'}.")
 
 
@@ -94,13 +86,6 @@ def copy(source: str, target: str, encryption_key: str | None) -> None:
     """
     from partita.assembly import checking
 
-    if is_url(target):
-
-        async def run() -> None:
-            async with connected(target) as connection:
-                await schema.init(connection, FIRST_ROWS, is_copied_into=True)
-
-        asyncio.run(run())
     key = key_source(encryption_key)
     if not checking.copy_storage(source, target, click.echo, key):
         sys.exit(1)

@@ -51,7 +51,8 @@ class Start(msgspec.Struct, frozen=True):
 class Run:
     """One command."""
 
-    def __init__(self, command: str, *, is_dry: bool, now: float) -> None:
+    def __init__(self, number: int, command: str, *, is_dry: bool, now: float) -> None:
+        self.number = number
         self.command = command
         self.is_dry = is_dry
         self.began_at = now
@@ -63,6 +64,7 @@ class Run:
 
     def shown(self) -> dict[str, Any]:
         return {
+            "Number": self.number,
             "Command": self.command,
             "DryRun": self.is_dry,
             "Began": self.began_at,
@@ -102,6 +104,8 @@ class Move:
         self._asking = asyncio.Lock()
         self._told: tuple[float, dict[str, Any]] = (0.0, {})
         self._refreshing: asyncio.Task[dict[str, Any]] | None = None
+        self._ended = 0
+        """How many commands: what was asked for before the end of one is not true any more."""
 
     async def status(self) -> dict[str, Any]:
         """What the folder says: at once if it is known, and asked again if that is long ago."""
@@ -114,7 +118,11 @@ class Move:
 
     async def _ask_status(self) -> dict[str, Any]:
         async with self._asking:
-            told = await self._told_by("status", "--json")
+            while True:
+                ended = self._ended
+                told = await self._told_by("status", "--json")
+                if ended == self._ended:
+                    break
             self._told = (self._clock(), told)
             return told
 
@@ -130,11 +138,15 @@ class Move:
             raise PartitaError(_sentence(errors) or f"{self.folder} cannot be read.")
         return _decoded(output) or {}
 
-    async def start(self, asked: Start, credentials: Credentials | None = None) -> None:
-        """`credentials` are those of whoever starts it, where the target asks for some."""
+    async def start(self, asked: Start, credentials: Credentials | None = None) -> int:
+        """`credentials` are those of whoever starts it, where the target asks for some.
+
+        Answers the number of the run.
+        """
         if asked.Command not in FLAGS:
             raise PartitaError(f"The console does not start {asked.Command}.")
-        if self._process is not None:
+        before = self.run
+        if before is not None and before.ended_at is None:
             raise PartitaError(f"{self.name} is at work: wait for it or stop it.")
         if asked.Command in NAMED_FIRST and not asked.DryRun and asked.Name != self.name:
             raise PartitaError(f"Type {self.name} to confirm {asked.Command}.")
@@ -146,9 +158,15 @@ class Move:
             arguments.append("--dry-run")
         if self._target.endpoint is not None:
             arguments += ["--endpoint", self._target.endpoint]
-        self.run = Run(asked.Command, is_dry=asked.DryRun, now=self._clock())
-        self._process = await self._started(arguments, credentials)
+        number = 1 if before is None else before.number + 1
+        self.run = Run(number, asked.Command, is_dry=asked.DryRun, now=self._clock())
+        try:
+            self._process = await self._started(arguments, credentials)
+        except OSError as error:
+            self.run = before
+            raise PartitaError(f"{asked.Command} could not be started: {error}.") from error
         self._watching = asyncio.create_task(self._watch(self._process, self.run))
+        return number
 
     async def _started(
         self, arguments: Sequence[str], credentials: Credentials | None = None
@@ -181,6 +199,7 @@ class Move:
             bytes_ = result.get("lag_bytes")
             self.lag = {"Seconds": result["lag_seconds"], "Bytes": bytes_, "At": run.ended_at}
         self._process = None
+        self._ended += 1
         self._told = (0.0, {})
 
     def stop(self) -> None:

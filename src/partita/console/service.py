@@ -238,8 +238,8 @@ class Console:
             asked = msgspec.json.decode(request.body, type=Start)
         except msgspec.MsgspecError:
             return _refusal(400, "Incomplete", "Give a Command, and a list of Options.")
-        await self._found_move(request).start(asked, asker.credentials)
-        return json_response({}, headers=NOT_KEPT)
+        number = await self._found_move(request).start(asked, asker.credentials)
+        return json_response({"Number": number}, headers=NOT_KEPT)
 
     async def _stop_move(self, request: Request, asker: Asker) -> Response:
         if self._mode == READ_ONLY:

@@ -208,8 +208,9 @@ class Database:
 
     def _follow_tables(self) -> None:
         """Keep the commits of tables with recovery on, and of those that are being backed up."""
-        assert self.service.recovery is not None
-        self._recovery_log.follow(followed_tables(self.service.recovery))
+        work = self.service.recovery
+        assert work is not None
+        self._recovery_log.follow(followed_tables(work.catalog, work.records))
         is_following = self._recovery_log.is_following
         self._commits.archive = self._recovery_log if is_following else None
 

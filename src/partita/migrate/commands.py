@@ -206,7 +206,7 @@ def report(path: Path, as_json: bool) -> None:
     and risks. Where a stage has not been run, the page says so.
     """
     with _stage_run(path) as (folder, progress):
-        from partita.migrate.report import report as run
+        from partita.migrate.report.page import report as run
         from partita.migrate.report.terminal.report import summarize
 
         written = run(folder, progress=progress)
@@ -509,7 +509,7 @@ def run(**given: Any) -> None:
     with _stage_run(path) as (folder, _):
         from partita.migrate.moving.run import run as run_stages
         from partita.migrate.report.terminal.cockpit import cockpit, summarize_run
-        from partita.migrate.understanding.sources import connect
+        from partita.migrate.understanding.sources.connection import connect
 
         password = _asked_once()
         # Before the screen is drawn, which a prompt would be lost in.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator
+from functools import cache
 from http.client import HTTPConnection
 from typing import Any, NamedTuple
 
@@ -169,15 +170,27 @@ def serve(catalogue: Catalogue) -> Iterator[Serve]:
             api.close()
 
 
+@pytest.fixture(scope="session")
+def serve_mode(
+    mariadb: MariaDB, partita: processes.Server
+) -> Iterator[Callable[[str], tuple[Catalogue, Api]]]:
+    """`serve_mode("legacy")`: one server and one catalogue of each mode for all tests."""
+    with processes.starting() as start:
+
+        @cache
+        def begin(mode: str) -> tuple[Catalogue, Api]:
+            catalogue = Catalogue(mariadb, partita)
+            arguments = catalogue.arguments("serve", "--port", "0", "--mode", mode)
+            return catalogue, Api(start(*arguments, env=catalogue.environment, stderr=None).url)
+
+        yield begin
+
+
 @pytest.fixture(scope="module", params=MODES)
 def served(
-    request: pytest.FixtureRequest, mariadb: MariaDB, partita: processes.Server
-) -> Iterator[tuple[Catalogue, Api]]:
-    catalogue = Catalogue(mariadb, partita)
-    with processes.starting() as start:
-        arguments = catalogue.arguments("serve", "--port", "0", "--mode", request.param)
-        server = start(*arguments, env=catalogue.environment, stderr=None)
-        yield catalogue, Api(server.url)
+    request: pytest.FixtureRequest, serve_mode: Callable[[str], tuple[Catalogue, Api]]
+) -> tuple[Catalogue, Api]:
+    return serve_mode(request.param)
 
 
 @pytest.fixture

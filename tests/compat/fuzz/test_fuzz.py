@@ -23,7 +23,7 @@ from .hunt import Hunt
 from .intended import RULES, TEXTS
 from .twins import Twins
 
-SHORT_SEEDS = range(1, 11)
+SHORT_SEEDS = range(1, 6)
 SOAK_SECONDS = 300
 ANSWERED_MIN = 0.5
 

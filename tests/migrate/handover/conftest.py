@@ -141,7 +141,7 @@ def dynamodb(server: Server) -> Iterator[Any]:
         client.update_table(TableName=name, DeletionProtectionEnabled=False)
         client.delete_table(TableName=name)
         client.get_waiter("table_not_exists").wait(
-            TableName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 30}
+            TableName=name, WaiterConfig={"Delay": 0.02, "MaxAttempts": 1500}
         )
 
 

@@ -109,7 +109,7 @@ def test_what_was_lost_is_made_again(server: Server, dynamodb: Any, design: Make
     create(folder, server.url)
     dynamodb.delete_table(TableName=SESSIONS)
     dynamodb.get_waiter("table_not_exists").wait(
-        TableName=SESSIONS, WaiterConfig={"Delay": 1, "MaxAttempts": 30}
+        TableName=SESSIONS, WaiterConfig={"Delay": 0.02, "MaxAttempts": 1500}
     )
     assert outcomes(create(folder, server.url)) == {ORDERS: "unchanged", SESSIONS: "created"}
     assert expiry(dynamodb, SESSIONS) == "expires"

@@ -31,7 +31,11 @@ from .conftest import ORDERS, SESSIONS, MakeDesign
 
 REGIONS = ["us-east-1", "eu-west-1"]
 ON_DEMAND = "\n[create]\ncapacity = 'on-demand'\nstream = 'none'\ntable_class = 'STANDARD'\n"
+SCALED = "\n[create]\ncapacity = 'auto scaling'\n"
 SETTINGS = pytest.mark.parametrize("settings", [None, ON_DEMAND], ids=["provisioned", "on-demand"])
+SCALED_TOO = pytest.mark.parametrize(
+    "settings", [None, ON_DEMAND, SCALED], ids=["provisioned", "on-demand", "auto scaling"]
+)
 CDK = "aws-cdk-lib==2.275.0"
 CDK_VENV = Path(__file__).parents[3] / ".peers" / CDK.replace("==", "-")
 SCRIPT_SECONDS_MAX = 120
@@ -83,23 +87,38 @@ def test_cloudformation_passes_cfn_lint(design: MakeDesign, settings: str | None
     assert lint(json.dumps({"Resources": resources}), regions=REGIONS) != []
 
 
-@SETTINGS
+META_ARGUMENTS = ("depends_on", "lifecycle")
+"""Terraform's own: every resource takes them, and no provider's schema has them."""
+
+
+def provider_schema(kind: str) -> Any:
+    schema = json.loads((Path(__file__).parent / f"{kind}.schema.json").read_text())
+    return jsonschema_rs.validator_for(schema)
+
+
+@SCALED_TOO
 def test_terraform_fits_the_schema_of_the_provider(
     design: MakeDesign, settings: str | None
 ) -> None:
-    schema = json.loads((Path(__file__).parent / "aws_dynamodb_table.schema.json").read_text())
-    validator = jsonschema_rs.validator_for(schema)
     _, text = written(design, "terraform", settings)
-    tables = json.loads(text)["resource"]["aws_dynamodb_table"]
+    resources = json.loads(text)["resource"]
+    for kind, named in resources.items():
+        validator = provider_schema(kind)
+        for resource in named.values():
+            own = {name: one for name, one in resource.items() if name not in META_ARGUMENTS}
+            assert [error.message for error in validator.iter_errors(own)] == []
+    tables = resources["aws_dynamodb_table"]
     assert list(tables) == ["shop_orders", "sessions"]
-    for table in tables.values():
-        assert [error.message for error in validator.iter_errors(table)] == []
+    if settings == SCALED:
+        (target, *_) = resources["aws_appautoscaling_target"].values()
+        assert not provider_schema("aws_appautoscaling_target").is_valid(target | {"minimum": 1})
+        return
     orders = tables["shop_orders"]
     assert orders["local_secondary_index"] == [
         {"name": "by-time", "range_key": "placed_at", "projection_type": "ALL"}
     ]
     assert ("read_capacity" in orders) == (settings is None)
-    assert not validator.is_valid(orders | {"partition_key": "id"})
+    assert not provider_schema("aws_dynamodb_table").is_valid(orders | {"partition_key": "id"})
 
 
 @SETTINGS
@@ -173,9 +192,6 @@ def test_the_cdk_source_has_the_properties_of_the_tables(
     assert sessions.time_to_live == "expires"
 
 
-SCALED = "\n[create]\ncapacity = 'auto scaling'\n"
-
-
 def test_scaling_policies_are_written_for_every_tool(design: MakeDesign) -> None:
     lint = pytest.importorskip("cfnlint.api", reason="cfn-lint is not installed").lint
     _, text = written(design, "cloudformation", SCALED)
@@ -223,7 +239,7 @@ def test_names_that_a_tool_would_mistake_for_one_stay_apart() -> None:
 
 
 @pytest.mark.soak
-@SETTINGS
+@SCALED_TOO
 def test_cdk_synthesises_the_cloudformation_that_is_emitted(
     design: MakeDesign, settings: str | None, tmp_path: Path
 ) -> None:
@@ -248,10 +264,31 @@ def test_cdk_synthesises_the_cloudformation_that_is_emitted(
         timeout=SCRIPT_SECONDS_MAX,
     )
     (synthesised,) = out.glob("*.template.json")
-    resources = json.loads(synthesised.read_text())["Resources"].values()
-    found = [one["Properties"] for one in resources if one["Type"] == "AWS::DynamoDB::Table"]
-    expected = [one["Properties"] for one in template(tables_of(folder))["Resources"].values()]
-    assert [in_order(one) for one in found] == [in_order(one) for one in expected]
+    found = json.loads(synthesised.read_text())["Resources"]
+    expected = template(tables_of(folder))["Resources"]
+    assert [in_order(one) for one in properties_of(found, "AWS::DynamoDB::Table")] == [
+        in_order(one) for one in properties_of(expected, "AWS::DynamoDB::Table")
+    ]
+    assert scaled(found) == scaled(expected)
+    assert len(scaled(found)) == (16 if settings == SCALED else 0)
+
+
+def properties_of(resources: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [one["Properties"] for one in resources.values() if one["Type"] == kind]
+
+
+def scaled(resources: dict[str, Any]) -> list[str]:
+    """Bounds and aims of all policies, whatever the resources are called."""
+    service = "AWS::ApplicationAutoScaling"
+    bounds = ("ScalableDimension", "ServiceNamespace", "MinCapacity", "MaxCapacity")
+    return sorted(
+        [
+            *(str([one[name] for name in bounds])
+              for one in properties_of(resources, f"{service}::ScalableTarget")),
+            *(json.dumps(one["TargetTrackingScalingPolicyConfiguration"], sort_keys=True)
+              for one in properties_of(resources, f"{service}::ScalingPolicy")),
+        ]
+    )  # fmt: skip
 
 
 def in_order(properties: dict[str, Any]) -> dict[str, Any]:
@@ -268,17 +305,35 @@ def in_order(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.soak
+def test_terraform_validates_and_plans_auto_scaling(design: MakeDesign, tmp_path: Path) -> None:
+    """Partita has no Application Auto Scaling to apply it to."""
+    folder, _ = written(design, "terraform", SCALED)
+    terraform = terraform_in(tmp_path / "terraform", folder, "http://127.0.0.1:1")
+    terraform("validate")
+    planned = terraform("plan", "-refresh=false")
+    assert "Plan: 18 to add, 0 to change, 0 to destroy." in planned
+
+
+@pytest.mark.soak
 @SETTINGS
 def test_terraform_applies_it_and_finds_nothing_left_to_do(
     server: Server, dynamodb: Any, design: MakeDesign, settings: str | None, tmp_path: Path
 ) -> None:
-    plugins = os.environ.get("PARTITA_TERRAFORM_PLUGINS")
-    if shutil.which("terraform") is None or not plugins:
-        pytest.skip("no terraform, or PARTITA_TERRAFORM_PLUGINS names no folder with its provider")
     recovery = "\n[estimate]\npoint_in_time_recovery = false\n"
     folder = design(settings=(settings or "\n[create]\ncapacity = 'provisioned'\n") + recovery)
     emit(folder, ("terraform",))
-    place = tmp_path / "terraform"
+    terraform = terraform_in(tmp_path / "terraform", folder, server.url)
+    terraform("validate")
+    terraform("apply", "-auto-approve")
+    assert [one.action for one in create(folder, server.url).tables] == ["unchanged", "unchanged"]
+    assert "No changes." in terraform("plan")
+
+
+def terraform_in(place: Path, folder: Folder, endpoint: str) -> Callable[..., str]:
+    """`terraform(...)` in a folder with what was emitted, initialised."""
+    plugins = os.environ.get("PARTITA_TERRAFORM_PLUGINS")
+    if shutil.which("terraform") is None or not plugins:
+        pytest.skip("no terraform, or PARTITA_TERRAFORM_PLUGINS names no folder with its provider")
     place.mkdir()
     shutil.copy(folder.path / "tables.tf.json", place)
     provider = {
@@ -288,7 +343,7 @@ def test_terraform_applies_it_and_finds_nothing_left_to_do(
         "skip_credentials_validation": True,
         "skip_requesting_account_id": True,
         "skip_metadata_api_check": True,
-        "endpoints": [{"dynamodb": server.url}],
+        "endpoints": [{"dynamodb": endpoint}],
     }
     (place / "provider.tf.json").write_text(json.dumps({"provider": {"aws": provider}}))
 
@@ -302,7 +357,4 @@ def test_terraform_applies_it_and_finds_nothing_left_to_do(
         return done.stdout
 
     terraform("init", f"-plugin-dir={plugins}")
-    terraform("validate")
-    terraform("apply", "-auto-approve")
-    assert [one.action for one in create(folder, server.url).tables] == ["unchanged", "unchanged"]
-    assert "No changes." in terraform("plan")
+    return terraform

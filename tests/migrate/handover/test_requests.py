@@ -26,7 +26,7 @@ from partita.migrate.handover.requests.partiql_text import statements
 from partita.migrate.model.design import Access, Condition, Design
 from partita.migrate.model.files import read_design
 from partita.migrate.model.items import ExampleItems
-from partita.migrate.report import report
+from partita.migrate.report.page import report
 from partita.migrate.understanding.analysis import read_analysis
 from partita.migrate.understanding.patterns.file import read_patterns
 from partita.migrate.understanding.schema.inventory import read_inventory

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from partita.migrate.commands import PROGRESS
 from partita.migrate.folder import Folder
 from partita.migrate.handover.create import create
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
@@ -110,11 +111,11 @@ def make_source(
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    """`partita migrate ...` as a process that can be killed."""
+    """`partita migrate ...` as a process that can be killed; how far it is, it says on lines."""
     return subprocess.Popen(
         [sys.executable, "-m", "partita.cli", "migrate", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**ENVIRONMENT, PASSWORD_ENV: PASSWORD},
+        env={**ENVIRONMENT, PASSWORD_ENV: PASSWORD, PROGRESS: "lines"},
     )

@@ -100,6 +100,14 @@ def rows_of(source: Sql, statement: str) -> list[tuple[Any, ...]]:
     return found
 
 
+def slots_of(source: Sql) -> list[tuple[Any, ...]]:
+    """Of PostgreSQL, which keeps its log for them."""
+    if source.kind != "postgresql":
+        return []
+    mine = "SELECT slot_name FROM pg_replication_slots WHERE database = current_database()"
+    return rows_of(source, mine)
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -147,6 +155,7 @@ def test_forth_and_back_and_forth_again(make_source: MakeSource, target: str, ki
     ((price,),) = rows_of(source, "SELECT price FROM book WHERE id = 300")
     assert float(price) == 7.5
     source.run("UPDATE author SET name = 'free' WHERE id = 1")
+    assert slots_of(source) == []
     with pytest.raises(PartitaError, match="finished"):
         follow(folder, target, is_once=True)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pty
-import random
 import subprocess
 import sys
 import threading
@@ -22,9 +20,8 @@ from partita.migrate.understanding.sources.address import PASSWORD_ENV
 from tests.processes import ENVIRONMENT
 
 from ..servers import PASSWORD
-from .conftest import KINDS, MakeSource, start
-from .test_life import rows_of
-from .test_move import PATTERNS, items_of, script, writes_of
+from .conftest import MakeSource
+from .test_move import PATTERNS, script
 
 
 def asking(*stages: str) -> tuple[Seat, list[str]]:
@@ -84,47 +81,6 @@ def test_a_sample_that_a_kill_cut_off_is_left_out(make_source: MakeSource, targe
     path.write_bytes(path.read_bytes() + line[:20] + line + b"\n" + line + b"\n" + line[:10])
     found = watched(folder)
     assert found is not None and found.samples == before.samples + 1
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", KINDS)
-def test_killed_at_any_moment_a_run_comes_to_its_end(
-    make_source: MakeSource, target: str, kind: str
-) -> None:
-    chance = random.Random(11)
-    source = make_source(kind, script(books=300))
-    folder = source.folder(PATTERNS, target)
-    is_over = threading.Event()
-
-    def write() -> None:
-        own = random.Random(12)
-        while not is_over.wait(0.02):
-            try:
-                source.run(writes_of(own))
-            except Exception as error:
-                assert "was moved" in str(error)
-                return
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    arguments = ("run", folder.path, "--endpoint", target, "--until", "finish", "--follow")
-    try:
-        for _ in range(20):
-            process = start(*arguments)
-            time.sleep(chance.uniform(0.8, 3.5))
-            process.kill()
-            process.communicate()
-    finally:
-        is_over.set()
-        writer.join()
-    process = start(*arguments, "--json")
-    said, error = process.communicate(timeout=120)
-    assert process.returncode == 0, error
-    assert json.loads(said).get("next", "") == ""
-    finished = json.loads((folder.path / "finish.json").read_text())
-    assert finished.get("different", 0) == 0
-    ((books,),) = rows_of(source, "SELECT count(*) FROM book")
-    assert len([item for item in items_of(folder, target) if "price" in item]) == books
 
 
 @pytest.mark.soak

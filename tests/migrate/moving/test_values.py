@@ -89,3 +89,24 @@ def test_a_followed_row_is_the_row_that_a_load_would_have_read(
     found = verify(folder, target, is_dry_run=True)
     assert found.rows == len(rows)
     assert_same(found)
+
+
+@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+def test_rows_are_read_by_a_primary_key_with_a_date(
+    make_source: MakeSource, target: str, kind: str
+) -> None:
+    source = make_source(
+        kind,
+        "CREATE TABLE rate (currency VARCHAR(3), day DATE, price DECIMAL(9, 4) NOT NULL,"
+        " PRIMARY KEY (currency, day));"
+        "INSERT INTO rate VALUES ('EUR', '2026-01-10', 1.5), ('EUR', '2026-01-09', 1.25),"
+        " ('CHF', '2025-12-31', 0.9)",
+    )
+    patterns = {"one": "SELECT * FROM rate WHERE currency = ? AND day = ?"}
+    folder = source.folder(patterns, target)
+
+    load(folder, target, is_followed=True)
+
+    found = verify(folder, target, is_dry_run=True)
+    assert found.rows == 3
+    assert_same(found)

@@ -79,6 +79,42 @@ def test_a_stated_peak_that_saved_units_do_not_bear_is_throttled(
     assert "'count'" in peak.detail
 
 
+SALES = """
+CREATE TABLE clerks (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE sales (
+    id INTEGER PRIMARY KEY, clerk_id INTEGER NOT NULL REFERENCES clerks (id), amount INTEGER
+);
+INSERT INTO clerks VALUES (1, 'Ann'), (2, 'Bert');
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400)
+INSERT INTO sales SELECT i, i % 2 + 1, i FROM n;
+"""
+TURNOVER = (
+    "SELECT c.name, SUM(s.amount) FROM sales s JOIN clerks c ON c.id = s.clerk_id GROUP BY c.name"
+)
+RENAME = "UPDATE clerks SET name = ? WHERE id = ?"
+
+
+def test_what_many_rows_lack_is_looked_up_once_for_each_key(tmp_path: Path, endpoint: str) -> None:
+    """Twenty times a second, two clerks for each of 400 sales would be hot; two of them are not."""
+    url = sqlite_database(tmp_path / "sales.db", SALES)
+    settings = f'[source]\nurl = "{url}"\n\n[test]\nload_calls = 100\nrecovery = false\n'
+    (tmp_path / "migration.toml").write_text(settings)
+    (tmp_path / "patterns.toml").write_text(
+        f'[[pattern]]\nname = "turnover"\nsql = "{TURNOVER}"\nrate = "20/s"\n'
+        f'[[pattern]]\nname = "rename"\nsql = "{RENAME}"\nrate = "9/s"\n'
+    )
+    folder = Folder.open(tmp_path)
+    plan(folder)
+    analyze(folder)
+    priced = {one.kind: one.requests["turnover"] for one in model(folder).comparison.designs}
+    run = prove(folder, name=WIDE, endpoint=endpoint)
+    assert {one.verdict for one in run.functional} == {"proven"}
+    usual = check(run, "stated rates")
+    assert usual.outcome == "passed", usual.detail
+    assert "at most 3." in usual.detail
+    assert priced["denormalized"] == 3
+
+
 def test_the_time_of_a_clocked_server_passes_only_when_it_is_moved() -> None:
     with clocked_server() as clocked:
         server = DynamoDB(clocked.endpoint, is_retrying=False)

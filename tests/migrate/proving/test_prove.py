@@ -70,7 +70,7 @@ def test_both_designs_of_a_shop_are_proven_on_sqlite(
     assert kept and shop_folder.has("test.json")
 
 
-@pytest.mark.parametrize("kind", ["mysql", "postgresql"])
+@pytest.mark.parametrize("kind", ["mysql", pytest.param("postgresql", marks=pytest.mark.soak)])
 def test_the_shop_is_proven_on_a_server(
     request: pytest.FixtureRequest,
     tmp_path: object,

@@ -14,7 +14,7 @@ from partita.migrate.model.design import READS, Access, Design
 from partita.migrate.model.files import read_design, to_toml
 from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.results import ProofRun
-from partita.migrate.report import report
+from partita.migrate.report.page import report
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from ..servers import PASSWORD, DatabaseServer
@@ -254,3 +254,39 @@ def test_the_report_has_the_four_kinds_of_test_and_the_runs_until_now(
     (accounts.path / "model.toml").write_text(to_toml(unlike))
     report(accounts)
     assert "has not been tested as it is now" in (accounts.path / "report.html").read_text()
+
+
+RATES = """
+CREATE TABLE country (id INT PRIMARY KEY, code CHAR(2) NOT NULL UNIQUE);
+CREATE TABLE bank (id INT PRIMARY KEY, name VARCHAR(20) NOT NULL, country_id INT,
+    FOREIGN KEY (country_id) REFERENCES country (id));
+CREATE TABLE rate (currency CHAR(3) NOT NULL, day DATE NOT NULL, value DECIMAL(8, 4) NOT NULL,
+    PRIMARY KEY (currency, day));
+INSERT INTO country VALUES (1, 'DE'), (2, 'FR');
+INSERT INTO bank VALUES (1, 'A', 1), (2, 'B', NULL), (3, 'C', 2), (4, 'D', 1);
+INSERT INTO rate VALUES ('USD', '2026-01-01', 1.1), ('JPY', '2026-01-01', 160.5);
+"""
+RATE_PATTERNS = {
+    "banks of a country": "SELECT b.id, b.name, c.code FROM bank b "
+    "JOIN country c ON c.id = b.country_id WHERE c.code = ? ORDER BY b.id",
+    "new rate": "INSERT INTO rate (currency, day, value) VALUES (?, ?, ?)",
+    "too long": "UPDATE rate SET value = 123456 WHERE currency = ? AND day = ?",
+}
+
+
+def test_values_that_the_source_itself_refuses_prove_nothing(
+    server: DatabaseServer, tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New keys fit a short column, and what no column holds is no difference."""
+    monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
+    folder = designed(tmp_path / "folder", server.create("rates", RATES), RATE_PATTERNS)
+    run = prove(folder, name=SINGLE, endpoint=endpoint)
+    assert [(one.pattern, one.differences) for one in run.functional if one.differences] == []
+    assert verdicts(run) == {
+        "banks of a country": "proven",
+        "new rate": "proven",
+        "too long": "unproven",
+    }
+    new, refused = run.functional[1:]
+    assert new.rows == 2
+    assert refused.why.startswith("the source refused the statement: ")

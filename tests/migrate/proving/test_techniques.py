@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shutil
 import sqlite3
 from pathlib import Path
@@ -22,8 +23,8 @@ from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.proving.staging import Staging, lookups
-from partita.migrate.understanding.sources import connect
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita.migrate.understanding.sources.connection import connect
 from tests import processes
 from tests.functions import packages
 
@@ -133,7 +134,7 @@ def test_edges_hot_keys_and_rows_that_go_with_others(tmp_path: Path, endpoint: s
     design = read_design(folder, SINGLE)
     named = {one.name: one for one in design.techniques}
     assert "bands of a fan" in named["adjacency list"].patterns
-    assert "9e+03 units a second" in named["adjacency list"].cost
+    assert "9,000 units a second" in named["adjacency list"].cost
     assert "band" in {name for one in design.techniques if "cache" in one.name
                       for name in one.patterns}  # fmt: skip
     assert named["index by value"].patterns == ["drop a fan"]
@@ -269,6 +270,50 @@ def test_the_function_that_keeps_an_aggregate_counts_what_sql_counts(
 
         assert packages.wait_for(kept, lambda found: found == wanted) == wanted
         assert len(wanted) > 3
+
+
+def test_a_group_that_one_item_cannot_count_is_kept_in_several(
+    folders: dict[str, Folder], tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everything is voted today: 1,200 votes a second are 2,400 write units on one item."""
+    more = "[expect.votes]\nitem_kb = 100\n"
+    folder = narrowed(
+        folders["questions"], tmp_path, "questions", "votes of a day", "vote", more=more
+    )
+    written = (folder.path / "patterns.toml").read_text()
+    (folder.path / "patterns.toml").write_text(written.replace("5/s", "1200/s"))
+    model(folder)
+    said = next(one for one in read_design(folder, WIDE).techniques if one.name == KEPT)
+    assert said.why.startswith("5 items hold the figures of each day")
+    assert said.cost.startswith("2.5 read units a call, and 4,800 write units a second")
+    assert "1,000 write units a second for one item; the group that changes most" in said.limit
+    monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", endpoint)
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    function = runpy.run_path(str(folder.path / "functions/denormalized/votes_of_a_day.py"))
+    table = function["dynamodb"]
+    table.create_table(
+        TableName=function["TABLE"],
+        KeySchema=[{"AttributeName": "key", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "key", "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    try:
+        vote = {"entity_type": {"S": "votes"}, "day": {"S": "2026-11-18"}}
+        records = [{"eventID": str(number), "dynamodb": {"NewImage": vote}} for number in range(40)]
+        # Some come twice, as a stream gives them after a failure.
+        function["handler"]({"Records": [*records, *records[:7]]}, None)
+        found = table.scan(TableName=function["TABLE"])["Items"]
+        kept = {
+            one["key"]["S"]: int(one["rows"]["N"])
+            for one in found
+            if one["key"]["S"].startswith("votes#")
+        }
+        assert kept.keys() == {f"votes#2026-11-18#{shard}" for shard in range(5)}
+        assert sum(kept.values()) == 40
+    finally:
+        table.delete_table(TableName=function["TABLE"])
 
 
 def test_what_is_written_together_is_one_transaction_at_double_the_price(

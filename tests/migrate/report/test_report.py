@@ -14,7 +14,7 @@ from partita.errors import PartitaError
 from partita.migrate.costing.estimate import estimate
 from partita.migrate.designing.model import model
 from partita.migrate.folder import Folder
-from partita.migrate.report import report
+from partita.migrate.report.page import report
 from partita.migrate.understanding.analysis import read_analysis
 from partita.migrate.understanding.analyze import analyze
 from partita.migrate.understanding.plan import plan

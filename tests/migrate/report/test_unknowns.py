@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partita.migrate.designing.model import model
-from partita.migrate.report import report
+from partita.migrate.report.page import report
 from partita.migrate.understanding.analyze import analyze
 from partita.migrate.understanding.plan import plan
 from partita.migrate.understanding.schema.inventory import read_inventory

@@ -12,12 +12,13 @@ import pytest
 from partita.database.item.sizes import item_size
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
-from partita.migrate.understanding import sources
 from partita.migrate.understanding.analysis import Analysis
 from partita.migrate.understanding.analyze import analyze
 from partita.migrate.understanding.measuring.sampling import Sample
 from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita.migrate.understanding.sources.connection import connect
 from partita.migrate.understanding.sources.reading import readings
+from partita.migrate.understanding.sources.reflection import reflect
 
 from ..servers import PASSWORD, DatabaseServer
 
@@ -28,15 +29,15 @@ NOT_MINED = "[analyze]\nmine = false\n"
 
 def planned(folder: Folder) -> Inventory:
     """What the stage before leaves."""
-    with sources.connect(folder) as source:
-        inventory = sources.reflect(source)
+    with connect(folder) as source:
+        inventory = reflect(source)
     folder.write_json("inventory.json", inventory)
     return inventory
 
 
 def items_of(folder: Folder, table: Table) -> list[dict[str, Any]]:
     """Every row as the item that it would become."""
-    with sources.connect(folder) as source:
+    with connect(folder) as source:
         asked = readings(source, table, {column.name for column in table.columns})
         select = ", ".join(one.sql for one in asked)
         rows = source.rows(f"SELECT {select} FROM {source.relation(table)} ORDER BY 1")
@@ -142,7 +143,7 @@ def test_a_sample_draws_every_row_equally_often(sqlite_folder: Callable[..., Fol
     )
     table = planned(folder).tables[0]
     drawn: dict[int, int] = {}
-    with sources.connect(folder) as source:
+    with connect(folder) as source:
         sample = Sample(source, table, readings(source, table), 20_000, seed=9)
         for draws in sample._random_keys("id", 1, 2000, 100):
             for (key,), times, _ in draws:

@@ -12,13 +12,14 @@ from sqlalchemy.engine import URL
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.report.terminal.analysis import summarize
-from partita.migrate.understanding import sources
 from partita.migrate.understanding.analyze import analyze
 from partita.migrate.understanding.patterns.access_patterns import Patterns
 from partita.migrate.understanding.patterns.file import read_patterns
 from partita.migrate.understanding.plan import plan
 from partita.migrate.understanding.schema.inventory import read_inventory
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita.migrate.understanding.sources.connection import connect
+from partita.migrate.understanding.sources.reflection import reflect
 
 from .. import bookshop
 from ..servers import DatabaseServer
@@ -41,8 +42,8 @@ def driver_url(server: DatabaseServer, database: str) -> URL:
 
 
 def mined(folder: Folder) -> Patterns:
-    with sources.connect(folder) as source:
-        inventory = sources.reflect(source)
+    with connect(folder) as source:
+        inventory = reflect(source)
     folder.write_json("inventory.json", inventory)
     found = analyze(folder)
     assert found.problems == []
@@ -175,8 +176,8 @@ def test_a_server_that_keeps_nothing_is_a_problem_with_advice(
     postgresql: DatabaseServer, make_folder: MakeFolder
 ) -> None:
     folder = make_folder(postgresql.create("silent", "CREATE TABLE t (id INT PRIMARY KEY)"))
-    with sources.connect(folder) as source:
-        folder.write_json("inventory.json", sources.reflect(source))
+    with connect(folder) as source:
+        folder.write_json("inventory.json", reflect(source))
     found = analyze(folder)
     assert [one.table for one in found.tables] == ["t"]
     (problem,) = found.problems
@@ -189,8 +190,8 @@ def test_a_log_that_is_not_there_is_a_problem_of_its_own(
 ) -> None:
     url = postgresql.create("silent", "CREATE TABLE t (id INT PRIMARY KEY)")
     folder = make_folder(url, '[analyze]\nlogs = ["nowhere/*.log"]\n')
-    with sources.connect(folder) as source:
-        folder.write_json("inventory.json", sources.reflect(source))
+    with connect(folder) as source:
+        folder.write_json("inventory.json", reflect(source))
     (problem,) = analyze(folder).problems
     assert problem.reason == "[analyze] logs names nowhere/*.log, which is not there."
 
@@ -236,8 +237,8 @@ def test_a_user_without_the_right_to_statistics_is_told_which(
     server.create("rights", f"{table}; {grant}")
     folder = make_folder(server.url("rights", "clerk"))
     monkeypatch.setenv(PASSWORD_ENV, "x")
-    with sources.connect(folder) as source:
-        inventory = sources.reflect(source)
+    with connect(folder) as source:
+        inventory = reflect(source)
     folder.write_json("inventory.json", inventory)
     analysis = analyze(folder)
     problems = [one.reason for one in analysis.problems]

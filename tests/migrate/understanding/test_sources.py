@@ -11,8 +11,9 @@ from urllib.parse import quote
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.understanding import sources
 from partita.migrate.understanding.sources.address import PASSWORD_ENV, address_of
+from partita.migrate.understanding.sources.connection import SourceError, connect
+from partita.migrate.understanding.sources.reflection import reflect
 
 from ..conftest import MakeFolder
 from ..servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
@@ -29,16 +30,16 @@ def url(server: DatabaseServer) -> str:
 
 
 def test_a_session_reads_and_cannot_write(url: str, make_folder: MakeFolder) -> None:
-    with sources.connect(make_folder(url)) as source:
+    with connect(make_folder(url)) as source:
         assert source.rows("SELECT a FROM t WHERE a = :a", a=1) == [(1,)]
         for statement in ("DELETE FROM t", "CREATE TABLE u (a INT)", "UPDATE t SET a = 2"):
-            with pytest.raises(sources.SourceError, match=r"(?i)read.only"):
+            with pytest.raises(SourceError, match=r"(?i)read.only"):
                 source.rows(statement)
         assert source.rows("SELECT a FROM t") == [(1,)]
 
 
 def test_long_answers_come_in_chunks(url: str, make_folder: MakeFolder) -> None:
-    with sources.connect(make_folder(url)) as source:
+    with connect(make_folder(url)) as source:
         many = "SELECT a FROM t UNION ALL SELECT 2 UNION ALL SELECT 3"
         assert [len(chunk) for chunk in source.stream(many, chunk=2)] == [2, 1]
 
@@ -46,8 +47,8 @@ def test_long_answers_come_in_chunks(url: str, make_folder: MakeFolder) -> None:
 def test_a_statement_that_takes_too_long_is_ended(
     server: DatabaseServer, url: str, make_folder: MakeFolder
 ) -> None:
-    with sources.connect(make_folder(url, "statement_seconds_max = 0.3")) as source:
-        with pytest.raises(sources.SourceError, match="statement_seconds_max"):
+    with connect(make_folder(url, "statement_seconds_max = 0.3")) as source:
+        with pytest.raises(SourceError, match="statement_seconds_max"):
             source.rows(SLEEP[server.scheme])
         assert source.rows("SELECT 1") == [(1,)]
 
@@ -62,8 +63,8 @@ def test_names_of_any_kind(server: DatabaseServer, make_folder: MakeFolder) -> N
         f"CREATE TABLE {name} ({name} INT PRIMARY KEY); INSERT INTO {name} VALUES (7)"
         for name in names
     )
-    with sources.connect(make_folder(server.create("naming", script))) as source:
-        inventory = sources.reflect(source)
+    with connect(make_folder(server.create("naming", script))) as source:
+        inventory = reflect(source)
         assert sorted(table.name for table in inventory.tables) == sorted(ODD_NAMES)
         for table in inventory.tables:
             assert (table.row_count, table.is_row_count_exact) == (1, True), table.name
@@ -89,7 +90,7 @@ def test_a_wrong_password(
 ) -> None:
     folder = make_folder(url)
     monkeypatch.setenv(PASSWORD_ENV, WRONG)
-    with pytest.raises(PartitaError) as caught, sources.connect(folder):
+    with pytest.raises(PartitaError) as caught, connect(folder):
         pass
     assert str(caught.value).endswith("; check the user and the password.")
     assert "\n" not in str(caught.value)
@@ -99,7 +100,7 @@ def test_a_wrong_password(
 def test_a_wrong_password_in_the_url(url: str, make_folder: MakeFolder) -> None:
     with (
         pytest.raises(PartitaError, match="check the user and the password") as caught,
-        sources.connect(make_folder(url.replace("@", f":{WRONG}@"))),
+        connect(make_folder(url.replace("@", f":{WRONG}@"))),
     ):
         pass
     assert WRONG not in told(caught.value)
@@ -107,7 +108,7 @@ def test_a_wrong_password_in_the_url(url: str, make_folder: MakeFolder) -> None:
 
 def test_a_password_in_the_url_is_used_and_not_shown(url: str, make_folder: MakeFolder) -> None:
     folder = make_folder(url.replace("@", f":{quote(PASSWORD, safe='')}@"))
-    with sources.connect(folder) as source:
+    with connect(folder) as source:
         assert source.rows("SELECT 1") == [(1,)]
         shown = f"{source.address} {source.address!r} {source.connection.engine!r}"
         assert PASSWORD not in shown and quote(PASSWORD, safe="") not in shown
@@ -121,7 +122,7 @@ def test_a_password_from_a_variable_and_from_a_file(
     for setting in ('password_env = "SHOP_PASSWORD"', 'password_file = "secret"'):
         folder = make_folder(url, setting)
         monkeypatch.delenv(PASSWORD_ENV, raising=False)
-        with sources.connect(folder) as source:
+        with connect(folder) as source:
             assert source.rows("SELECT 1") == [(1,)]
 
 
@@ -135,10 +136,10 @@ def test_a_person_is_asked_only_when_there_is_no_password(
         asked.append(source)
         return PASSWORD
 
-    with sources.connect(folder, ask):
+    with connect(folder, ask):
         assert asked == []
     monkeypatch.delenv(PASSWORD_ENV)
-    with sources.connect(folder, ask) as source:
+    with connect(folder, ask) as source:
         assert source.rows("SELECT 1") == [(1,)]
     assert asked == [url]
 
@@ -174,7 +175,7 @@ def test_a_password_among_the_parameters_of_the_url(make_folder: MakeFolder) -> 
 def test_a_database_that_does_not_exist(server: DatabaseServer, make_folder: MakeFolder) -> None:
     with (
         pytest.raises(PartitaError, match=r"(does not exist|Unknown database).*; check the name"),
-        sources.connect(make_folder(server.url("nowhere"))),
+        connect(make_folder(server.url("nowhere"))),
     ):
         pass
 
@@ -183,7 +184,7 @@ def test_a_server_that_is_not_there(server: DatabaseServer, make_folder: MakeFol
     gone = server.url("reading").replace(f":{server.port}", ":1")
     with (
         pytest.raises(PartitaError, match="check the host and the port, and that the server runs"),
-        sources.connect(make_folder(gone)),
+        connect(make_folder(gone)),
     ):
         pass
 
@@ -201,7 +202,7 @@ def test_a_server_that_is_not_there(server: DatabaseServer, make_folder: MakeFol
 )
 def test_an_address_that_leads_nowhere(make_folder: MakeFolder, url: str) -> None:
     folder = make_folder(url)
-    with pytest.raises(sources.SourceError, match="cannot be") as caught, sources.connect(folder):
+    with pytest.raises(SourceError, match="cannot be") as caught, connect(folder):
         pass
     assert "\n" not in str(caught.value)
     assert "hush" not in told(caught.value)
@@ -213,8 +214,8 @@ def test_only_the_tables_that_are_asked_for(
     tables = ("log_1", "log_2", "orders", "scratch")
     script = ";".join(f"CREATE TABLE {name} (a INT PRIMARY KEY)" for name in tables)
     wanted = 'tables = ["log_*", "orders"]\nexclude = ["*_2"]'
-    with sources.connect(make_folder(server.create("choosing", script), wanted)) as source:
-        inventory = sources.reflect(source)
+    with connect(make_folder(server.create("choosing", script), wanted)) as source:
+        inventory = reflect(source)
     assert [table.name for table in inventory.tables] == ["log_1", "orders"]
     assert {one.name: one.reason for one in inventory.skipped} == {
         "log_2": "excluded by [source]",
@@ -232,8 +233,8 @@ def short_lived(request: pytest.FixtureRequest) -> Iterator[DatabaseServer]:
 def test_a_server_that_goes_away(short_lived: DatabaseServer, make_folder: MakeFolder) -> None:
     folder = make_folder(short_lived.create("leaving"))
     with (
-        pytest.raises(sources.SourceError, match="went away; run the stage again"),
-        sources.connect(folder) as source,
+        pytest.raises(SourceError, match="went away; run the stage again"),
+        connect(folder) as source,
     ):
         short_lived.kill()
         deadline = time.monotonic() + LEAVING_SECONDS_MAX

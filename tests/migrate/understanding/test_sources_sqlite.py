@@ -10,7 +10,8 @@ import pytest
 
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
-from partita.migrate.understanding import sources
+from partita.migrate.understanding.sources.connection import SourceError, connect
+from partita.migrate.understanding.sources.reflection import reflect
 
 from ..inventories import inventory_of, table_of
 
@@ -123,9 +124,9 @@ def test_names_of_any_kind(make_file: MakeFile) -> None:
 def test_the_file_is_not_changed(make_file: MakeFile, tmp_path: Path) -> None:
     folder = make_file(SCRIPT)
     before = (tmp_path / "music.db").read_bytes()
-    with sources.connect(folder) as source:
-        sources.reflect(source)
-        with pytest.raises(sources.SourceError, match="readonly"):
+    with connect(folder) as source:
+        reflect(source)
+        with pytest.raises(SourceError, match="readonly"):
             source.rows("DROP TABLE album")
     assert (tmp_path / "music.db").read_bytes() == before
 
@@ -134,15 +135,15 @@ def test_a_statement_that_takes_too_long_is_ended(make_file: MakeFile) -> None:
     endless = (
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) FROM n"
     )
-    with sources.connect(make_file(SCRIPT)) as source:
-        with source.limit(0.2), pytest.raises(sources.SourceError, match="statement_seconds_max"):
+    with connect(make_file(SCRIPT)) as source:
+        with source.limit(0.2), pytest.raises(SourceError, match="statement_seconds_max"):
             source.rows(endless)
         assert source.rows("SELECT 1") == [(1,)]
 
 
 def test_text_that_is_none_does_not_end_a_stage(make_file: MakeFile) -> None:
     folder = make_file("CREATE TABLE t (a TEXT); INSERT INTO t VALUES (CAST(x'ff61' AS TEXT));")
-    with sources.connect(folder) as source:
+    with connect(folder) as source:
         assert source.rows("SELECT a FROM t") == [("�a",)]
 
 

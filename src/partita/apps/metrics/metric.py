@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
@@ -77,6 +77,13 @@ class Metric(Version, frozen=True, kw_only=True, omit_defaults=True, rename="cam
     latest_version: int
     created_at: Time
     created_by: str
+
+
+class Latest(NamedTuple):
+    """What tells a metric from one that has been changed, or deleted and added again."""
+
+    created_at: str
+    version: int
 
 
 class NewMetric(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):

@@ -5,6 +5,7 @@ a request to the next version. Only the store knows which names exist and what t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import lru_cache
 
 from partita.apps.metrics.failures import Conflict, Refused
 from partita.apps.metrics.formula import consumed_metrics
@@ -25,6 +26,8 @@ from partita.apps.metrics.metric import (
 PARAMETER_DECIMALS_MAX = 4
 REACHED_METRICS_MAX = 2000
 DEPENDANTS_SHOWN_MAX = 5
+TIMES_MAX = 10_000
+"""Times that are remembered with their format: most requests ask for the same ones."""
 HYBRID_GROUP = "hybrid metrics"
 """The group of all hybrid metrics; it has no dimensions, and no metric can have its name."""
 
@@ -133,6 +136,7 @@ def _cutoff_date(asked: NewMetric | Change, name: str) -> str | None:
     return cutoff_time(asked.chain_cutoff_date, "chainCutoffDate")
 
 
+@lru_cache(TIMES_MAX)
 def cutoff_time(text: str, what: str) -> str:
     """A given date or time, in the format in which times are stored and compared."""
     try:

@@ -133,8 +133,8 @@ async def serve(
         await watch.begin()
         web = Web(origins=origins_from_environment())
         data = None
-        if stores.client is not None:
-            data = MetricDataService(stores.client, tables, cache_seconds)
+        if stores.dynamodb is not None:
+            data = MetricDataService(stores.dynamodb.reads, tables, cache_seconds)
         monitoring = Monitoring(watch, stores.mariadb, data)
         Api(catalogues, watch, data, monitoring).add_to(web)
         watched = Alarms(alarms, monitoring.readings)

@@ -1,7 +1,7 @@
 // The shell: navigation, the command palette, the theme, whether the server is there.
 
 import { render } from "./vendor/preact-htm.js";
-import { Field, Input, Over, Problem, Toasts, html, link, mayLeave, route, useEffect, useState } from "./parts.js";
+import { Field, Input, Over, PLACES, Problem, Toasts, html, link, mayLeave, placed, route, useEffect, useState } from "./parts.js";
 import { allTables, onSession, session, signIn, signOut, start } from "./api.js";
 
 const PAGES = [
@@ -41,13 +41,10 @@ function Palette({ onClose }) {
   useEffect(() => { allTables().then(setTables, () => {}); }, []);
   const all = [
     ...pages().map(([page, title]) => ({ text: title, kind: "page", go: () => { location.hash = link(page); } })),
-    { text: "Create a table", kind: "action", go: () => { location.hash = link("tables", [], { create: 1 }); } },
+    ...(session.Mode === "on" ? [{ text: "Create a table", kind: "action", go: () => { location.hash = link("tables", [], { create: 1 }); } }] : []),
     { text: "Switch between dark and light", kind: "action", go: switchTheme },
     ...(session.User ? [{ text: "Sign out", kind: "action", go: signOut }] : []),
-    ...tables.flatMap((name) => [
-      { text: name, kind: "explore", go: () => { location.hash = link("explore", [name]); } },
-      { text: `${name}: settings`, kind: "table", go: () => { location.hash = link("tables", [name]); } },
-    ]),
+    ...tables.flatMap((name) => PLACES.map(([page, title], at) => ({ text: at ? `${name}: ${title.toLowerCase()}` : name, kind: at ? "table" : "explore", go: () => { location.hash = placed(page, name); } }))),
   ];
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const found = all.filter((one) => words.every((word) => one.text.toLowerCase().includes(word))).slice(0, 50);
@@ -127,6 +124,11 @@ function App() {
       () => setPage({ name: here.page, error: new Error("The page could not be loaded: the server does not answer.") }),
     );
   }, [here.page, here.parts[0], session.state === "connected"]);
+  // On a phone, the pages stand in one row that is wider than the screen.
+  useEffect(() => {
+    const row = document.querySelector(".nav"), current = row.querySelector("[aria-current]");
+    if (current) row.scrollLeft = current.offsetLeft - row.offsetLeft - (row.clientWidth - current.offsetWidth) / 2;
+  }, [here.page]);
   const { state } = session;
   const withBanner = state === "gone" || state === "back";
   const isOut = session.isSignedOut;

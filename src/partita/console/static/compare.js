@@ -2,7 +2,7 @@
 // has and the other has not shown yet is kept meanwhile.
 
 import { call } from "./api.js";
-import { keyOf, same, valueOf } from "./values.js";
+import { attributeOf, keyOf, same, valueOf } from "./values.js";
 
 const WAITING_MAX = 200000;
 const KEPT_MAX = 10000;
@@ -14,7 +14,7 @@ function requestOf(TableName, { KeySchema, AttributeDefinitions }, only) {
   return ["Query", { TableName, ConsistentRead: true, KeyConditionExpression: "#k = :k", ExpressionAttributeNames: { "#k": name }, ExpressionAttributeValues: { ":k": valueOf(type, only) } }];
 }
 
-const changedNames = (was, is) => [...new Set([...Object.keys(was || {}), ...Object.keys(is || {})])].filter((one) => !same(was?.[one], is?.[one]));
+const changedNames = (was, is) => [...new Set([...Object.keys(was || {}), ...Object.keys(is || {})])].filter((one) => !same(attributeOf(was, one), attributeOf(is, one)));
 
 // `then` and `now` are names of tables, `described` is either; `told` hears how many were compared.
 export async function compare(then, now, described, only, told, signal) {

@@ -111,7 +111,7 @@ function Mapping({ mapping: one }) {
     <td><span class=${`badge ${one.State === "Enabled" ? "good" : "warn"}`}>${one.State}</span></td>
     <td><span class=${`badge ${isBad(one.LastProcessingResult) ? "warn" : ""}`}>${one.LastProcessingResult || "–"}</span></td>
     <td>${one.lags ? html`${told(together(one.lags))}${late.length > 0 && one.lags.length > 1 && late.map((lag) => html`<div class="quiet" key=${lag.ShardId}>${told(lag)} in <span class="mono">${lag.ShardId.slice(-8)}</span></div>`)}` : html`<span class="quiet">not told</span>`}</td>
-    <td>${retries < 0 ? "tried again for ever" : `given up after ${count(retries)} ${retries === 1 ? "retry" : "retries"}`}${one.BisectBatchOnFunctionError ? ", in halves" : ""}${destination ? html`<div class="quiet">then to <span class="mono">${destination}</span></div>` : ""}</td></tr>`;
+    <td class="wrap">${retries < 0 ? "tried again for ever" : `given up after ${count(retries)} ${retries === 1 ? "retry" : "retries"}`}${one.BisectBatchOnFunctionError ? ", in halves" : ""}${destination ? html`<div class="quiet">then to <span class="mono">${destination}</span></div>` : ""}</td></tr>`;
 }
 
 // Workers of the Kinesis consumer keep their leases in a table that they were given.

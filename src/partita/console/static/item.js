@@ -2,7 +2,7 @@
 
 import { Call, Confirm, Over, Problem, Select, html, mayLeave, say, units, useState, useUnsaved } from "./parts.js";
 import { call, session } from "./api.js";
-import { TYPES, additionOf, checkedItem, deletionOf, editable, pretty, same, shown, typeOf, updateOf, valueOf } from "./values.js";
+import { TYPES, additionOf, attributeOf, checkedItem, deletionOf, editable, pretty, same, shown, side, typeOf, updateOf, valueOf } from "./values.js";
 
 const FORM_ATTRIBUTES_MAX = 150;
 let number = 0;
@@ -10,7 +10,7 @@ const rowsOf = (item) => Object.entries(item).map(([name, value]) => ({ id: ++nu
 
 // What the rows say; rows that nobody touched keep their value as it is.
 function read(rows) {
-  const item = {}, problems = {};
+  const item = Object.create(null), problems = {};
   for (const row of rows) {
     if (!row.name) { problems[row.id] = "An attribute has a name."; continue; }
     if (row.name in item) { problems[row.id] = `There are two attributes ${row.name}.`; continue; }
@@ -39,7 +39,7 @@ export function Editor({ table, item, cost, draft = {}, onClose, onSaved, onDupl
   if (mode === "form") ({ item: edited, problems } = read(rows));
   else try { edited = checkedItem(JSON.parse(text)); } catch (failed) { wrong = failed instanceof SyntaxError ? `This is not JSON: ${failed.message}.` : failed.message; }
   const isWrong = wrong || Object.keys(problems).length > 0;
-  const missing = !isWrong && keys.filter((name) => edited[name] === undefined);
+  const missing = !isWrong && keys.filter((name) => attributeOf(edited, name) === undefined);
   const moved = seen && !isWrong && !missing.length && keys.some((name) => !same(seen[name], edited[name]));
   const request = isWrong || missing.length || moved ? null : seen ? updateOf(table.TableName, schema, seen, edited) : additionOf(table.TableName, schema, edited);
   const operation = seen ? "UpdateItem" : "PutItem";
@@ -118,7 +118,7 @@ export function Editor({ table, item, cost, draft = {}, onClose, onSaved, onDupl
 
 const paid = (answer) => units(answer.ConsumedCapacity?.CapacityUnits, "W");
 const plain = (value) => shown(value, 60);
-const orderedBy = (keys, item) => ({ ...Object.fromEntries(keys.filter((name) => name in item).map((name) => [name, item[name]])), ...item });
+const orderedBy = (keys, item) => ({ ...Object.fromEntries(keys.filter((name) => Object.hasOwn(item, name)).map((name) => [name, item[name]])), ...item });
 
 async function reverse(operation, request, onSaved) {
   try {
@@ -132,21 +132,22 @@ async function reverse(operation, request, onSaved) {
 
 // My changes, on what somebody else has made of the item.
 function mergedOver(seen, mine, theirs) {
-  const merged = { ...theirs };
+  const merged = Object.assign(Object.create(null), theirs);
   for (const name of new Set([...Object.keys(seen), ...Object.keys(mine)])) {
-    if (same(seen[name], mine[name])) continue;
-    if (mine[name] === undefined) delete merged[name];
-    else merged[name] = mine[name];
+    const wanted = attributeOf(mine, name);
+    if (same(attributeOf(seen, name), wanted)) continue;
+    if (wanted === undefined) delete merged[name];
+    else merged[name] = wanted;
   }
   return merged;
 }
 
 function Conflict({ seen, mine, theirs, onTake, onKeep }) {
   if (theirs === null) return html`<div class="note" role="alert"><p>Somebody has deleted this item since you read it. Nothing was saved.</p><button type="button" class="small" onClick=${onKeep}>Add it again with my values</button></div>`;
-  const names = [...new Set([...Object.keys(mine), ...Object.keys(theirs)])].filter((name) => !same(mine[name], theirs[name]));
+  const names = [...new Set([...Object.keys(mine), ...Object.keys(theirs)])].filter((name) => !same(attributeOf(mine, name), attributeOf(theirs, name)));
   return html`<div class="note" role="alert"><p>${seen ? "Somebody has changed this item since you read it. Nothing was saved." : "There is an item with this key already. Nothing was saved."}</p>
     <div class="scroll"><table><thead><tr><th scope="col">Attribute</th><th scope="col">Yours</th><th scope="col">Theirs</th></tr></thead><tbody>
-      ${names.map((name) => html`<tr key=${name}><td>${name}</td><td class="mono">${mine[name] ? shown(mine[name], 60) : "–"}</td><td class="mono">${theirs[name] ? shown(theirs[name], 60) : "–"}</td></tr>`)}
+      ${names.map((name) => html`<tr key=${name}><td>${name}</td><td class="mono">${side(mine, name, 60)}</td><td class="mono">${side(theirs, name, 60)}</td></tr>`)}
     </tbody></table></div>
     <div class="bar" style=${{ marginTop: "10px" }}><button type="button" class="small" onClick=${onTake}>Take theirs</button><button type="button" class="small" onClick=${onKeep}>Keep my changes on top of theirs</button></div>
   </div>`;

@@ -57,10 +57,10 @@ export function withRows(table, rows) {
   return { ...table, TableFacets, TableData: [...left.values()] };
 }
 
+export const changed = (model) => ({ ...model, ModelMetadata: { ...model.ModelMetadata, DateLastModified: dated() } });
+
 // Proof and price are of this page, not of Workbench's file.
-export function written({ partita, ...model }) {
-  return `${JSON.stringify({ ...model, ModelMetadata: { ...model.ModelMetadata, DateLastModified: dated() } }, null, 2)}\n`;
-}
+export const written = ({ partita, ...model }) => `${JSON.stringify(model, null, 2)}\n`;
 
 // Item collections as AWS draws them: rows together that have the same partition key, by sort key.
 export function collections(items, [hash, range]) {

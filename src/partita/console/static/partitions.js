@@ -14,6 +14,8 @@ function splitsBetween(before, now) {
 
 const heat = (load) => ({ background: `color-mix(in srgb, var(--danger-soft) ${Math.min(100, Math.round(load * 100))}%, var(--surface))` });
 
+const percent = (load) => (load > 0 && load < 0.01 ? "< 1 %" : `${Math.round(load * 100)} %`);
+
 export function Partitions({ resource }) {
   const seen = useRef(null);
   const [splits, setSplits] = useState([]);
@@ -27,7 +29,7 @@ export function Partitions({ resource }) {
   const { Partitions: all } = resource;
   return html`<div class="resource"><p><strong>${resource.IndexName ? `Index ${resource.IndexName}` : resource.TableName}</strong> <span class="quiet">${count(all.length)} ${all.length === 1 ? "partition" : "partitions"}</span></p>
     <div class="heatmap">${all.map((each) => html`<div class=${`partition ${isFresh(each) ? "fresh" : ""}`} key=${each.FirstHash} style=${heat(each.Load)} title=${`${each.FirstHash} to ${each.LastHash}`}>
-      <strong>${Math.round(each.Load * 100)} %</strong> <span class="quiet">${size(each.SizeBytes)}</span>${isFresh(each) && html` <span class="badge warn">split</span>`}
+      <strong>${percent(each.Load)}</strong> <span class="quiet">${size(each.SizeBytes)}</span>${isFresh(each) && html` <span class="badge warn">split</span>`}
       ${each.HottestKeys.map((key) => html`<div class="mono">${String(key.Key)} ${Math.round(key.Share * 100)} %</div>`)}</div>`)}</div>
     ${splits.length > 0 && html`<ul class="splits" aria-label="Splits" aria-live="polite">${splits.map((one) => html`<li key=${one.first + one.at}>${new Date(one.at).toLocaleTimeString()}: the partition from <span class="mono">${one.first}</span> split into ${one.parts.length}.</li>`)}</ul>`}</div>`;
 }

@@ -19,6 +19,9 @@ export function link(page, parts = [], query = {}) {
   return `#/${[page, ...parts].map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }
 
+// What narrows a view belongs to its address, without a step back for each letter.
+export const keepAddress = (...place) => history.replaceState(null, "", link(...place));
+
 // Messages in the corner
 
 let tell = () => {};
@@ -160,11 +163,12 @@ export function Confirm({ title, name, operation, request, verb, onClose, onDone
 
 // The places where one table is looked at.
 
-const PLACES = [["explore", "Items"], ["tables", "Settings"], ["heat", "Heat"], ["streams", "Stream"], ["time", "Time"]];
+export const PLACES = [["explore", "Items"], ["tables", "Settings"], ["heat", "Heat"], ["streams", "Stream"], ["time", "Time"]];
+export const placed = (page, name) => (page === "heat" ? link(page, [], { table: name }) : link(page, [name]));
 
 export function TableHead({ name, at, children, actions }) {
   return html`<div class="head"><h1>${name}</h1>${children}${actions && html`<div class="actions">${actions}</div>`}</div>
-    <nav class="tabs places" aria-label=${`Views of ${name}`}>${PLACES.map(([page, title]) => html`<a key=${page} class="tab" href=${page === "heat" ? link(page, [], { table: name }) : link(page, [name])} aria-current=${page === at ? "page" : undefined}>${title}</a>`)}</nav>`;
+    <nav class="tabs places" aria-label=${`Views of ${name}`}>${PLACES.map(([page, title]) => html`<a key=${page} class="tab" href=${placed(page, name)} aria-current=${page === at ? "page" : undefined}>${title}</a>`)}</nav>`;
 }
 
 // Live lists: while the keyboard or the pointer is in one, nothing moves away under it.

@@ -10,6 +10,9 @@ const DIGITS_MAX = 38;
 
 export const typeOf = (value) => Object.keys(value)[0];
 
+// What an item has under a name: what every object of JavaScript has, constructor among it, is no attribute.
+export const attributeOf = (item, name) => (item && Object.hasOwn(item, name) ? item[name] : undefined);
+
 export function numberProblem(text) {
   if (!NUMBER.test(text)) return `${text || "An empty text"} is not a number.`;
   const [mantissa, exponent = "0"] = text.toLowerCase().split("e");
@@ -59,6 +62,9 @@ export function shown(value, most = 120) {
     default: return clipped(`{${inside.slice(0, 50).join(", ")}}`, most);
   }
 }
+
+// One side of a comparison, where it may have nothing.
+export const side = (item, name, most) => { const value = attributeOf(item, name); return value ? shown(value, most) : "–"; };
 
 function clipped(text, most) {
   if (text.length <= most) return text;
@@ -120,7 +126,7 @@ function parsed(text) {
 export function checked(value, where = "") {
   const at = where ? `${where}: ` : "";
   const keys = value && typeof value === "object" && !Array.isArray(value) ? Object.keys(value) : [];
-  if (keys.length !== 1 || !TYPES[keys[0]]) throw new Error(`${at}a value has one type, such as {"S": "text"} or {"N": "1"}.`);
+  if (keys.length !== 1 || !Object.hasOwn(TYPES, keys[0])) throw new Error(`${at}a value has one type, such as {"S": "text"} or {"N": "1"}.`);
   const [type] = keys, inside = value[type];
   const isText = (one) => typeof one === "string";
   if (["S", "N", "B"].includes(type) && !isText(inside)) throw new Error(`${at}${type} takes a text in quotes.`);
@@ -159,7 +165,7 @@ function canonical(value) {
 
 // Requests
 
-export const keyOf = (item, schema) => Object.fromEntries(schema.map(({ AttributeName: name }) => [name, item[name]]));
+export const keyOf = (item, schema) => Object.fromEntries(schema.map(({ AttributeName: name }) => [name, attributeOf(item, name)]));
 
 // An update from one state of an item to another, which is refused when somebody else has changed
 // one of the same attributes meanwhile; changes to others stay.
@@ -168,12 +174,13 @@ export function updateOf(TableName, schema, from, to) {
   const keys = schema.map((key) => key.AttributeName);
   names["#k"] = keys[0];
   conditions.push("attribute_exists(#k)");
-  [...new Set([...Object.keys(from), ...Object.keys(to)])].filter((name) => !keys.includes(name) && !same(from[name], to[name])).forEach((name, at) => {
+  [...new Set([...Object.keys(from), ...Object.keys(to)])].filter((name) => !keys.includes(name) && !same(attributeOf(from, name), attributeOf(to, name))).forEach((name, at) => {
+    const was = attributeOf(from, name), is = attributeOf(to, name);
     names[`#a${at}`] = name;
-    if (to[name] === undefined) remove.push(`#a${at}`);
-    else { values[`:n${at}`] = to[name]; set.push(`#a${at} = :n${at}`); }
-    if (from[name] === undefined) conditions.push(`attribute_not_exists(#a${at})`);
-    else { values[`:o${at}`] = from[name]; conditions.push(`#a${at} = :o${at}`); }
+    if (is === undefined) remove.push(`#a${at}`);
+    else { values[`:n${at}`] = is; set.push(`#a${at} = :n${at}`); }
+    if (was === undefined) conditions.push(`attribute_not_exists(#a${at})`);
+    else { values[`:o${at}`] = was; conditions.push(`#a${at} = :o${at}`); }
   });
   if (!set.length && !remove.length) return null;
   return {

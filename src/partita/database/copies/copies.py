@@ -15,7 +15,9 @@ from typing import Final
 import msgspec
 
 from partita.checksum import crc32
+from partita.database.recovery import stages
 from partita.database.recovery.manifests import CHUNKS, Chunk, Manifest
+from partita.database.recovery.stages import Stage
 from partita.database.storage.archive import Archive
 from partita.database.storage.recovery_log import damaged
 from partita.errors import PartitaError, StorageError
@@ -101,6 +103,7 @@ def keep_newest(target: Archive, count: int) -> list[str]:
     kept = [get_copy(target, name) for name in names[-count:]]
     for name in gone:
         target.delete(COPIES + name)
+        stages.reached(Stage.WHOLE_BACKUP_REMOVED)
     target.sync()
     chunks = {one.digest for copy in kept for one in _chunks(copy.manifest)}
     files = {name for copy in kept for name in copy.files}

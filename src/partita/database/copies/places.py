@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +14,7 @@ from partita.database.storage.archive import Archive, FolderArchive
 from partita.errors import PartitaError, StorageError
 
 S3: Final = "s3://"
+LOCK_FILE: Final = ".lock"
 
 
 class BucketArchive:
@@ -83,6 +87,29 @@ def open_place(text: str, *, is_new: bool = False) -> Archive:
     except BucketError as error:
         raise PartitaError(str(error)) from None
     return BucketArchive(bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else "")
+
+
+@contextmanager
+def only_writer(text: str) -> Iterator[None]:
+    """While a copy is put into a folder, or old ones are removed, nobody else does either: what
+    only an unfinished copy refers to would pass for what nobody needs. A bucket has no locks."""
+    if text.startswith(S3):
+        yield
+        return
+    folder = Path(text)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / LOCK_FILE).open("wb")
+    except OSError as error:
+        raise PartitaError(f"{folder} cannot be written: {error.strerror or error}.") from error
+    with lock:
+        try:
+            flock(lock, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise PartitaError(
+                f"Another backup is being written to {folder}; try again when it is done."
+            ) from None
+        yield
 
 
 def below(archive: Archive, prefix: str) -> Archive:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import Final
 
 from partita.database.copies.copies import FILES, Copy
+from partita.database.recovery import stages
+from partita.database.recovery.stages import Stage
 from partita.database.recovery.states import state
-from partita.database.storage.archive import Archive, FolderArchive, MemoryArchive
+from partita.database.storage.archive import Archive, MemoryArchive
 from partita.database.storage.engine import Engine
-from partita.database.storage.recovery_log import LOGS, cut_log
+from partita.database.storage.recovery_log import LOGS, cut_log, renamed_log_file
 
-COMMIT_BYTES: Final = 16 << 20
+COMMIT_BYTES = 16 << 20
 
 Seal = Callable[[Archive], Archive]
 Progress = Callable[[int], None]
@@ -29,15 +29,25 @@ def write_pairs(engine: Engine, archive: Archive, copy: Copy, progress: Progress
         if size > COMMIT_BYTES:
             engine.commit(changes)
             changes, size = {}, 0
+            stages.reached(Stage.WHOLE_RESTORE_KEYS_PUT)
     engine.commit(changes)
     engine.refresh()
 
 
-def write_files(folder: Path, source: Archive, copy: Copy, seal: Seal) -> None:
-    """The archive. Logs end with the copy: what came later has not happened in the new folder."""
-    plain = FolderArchive(folder)
+def write_files(plain: Archive, source: Archive, copy: Copy, seal: Seal) -> None:
+    """The archive, as far as it is not there yet. Logs end with the copy: what came later has not
+    happened in the new place.
+
+    They get names of their own. Where there are copies of both, the past of one must not be taken
+    for that of the other.
+    """
     sealed = seal(plain)
+    for name in plain.names(LOGS):
+        # Of a restore that was interrupted.
+        plain.delete(name)
     for name in copy.files:
+        if plain.has(name):
+            continue
         content = source.get(FILES + name)
         if not name.startswith(LOGS):
             plain.put(name, content)
@@ -46,5 +56,5 @@ def write_files(folder: Path, source: Archive, copy: Copy, seal: Seal) -> None:
         read.put(name, content)
         kept = cut_log(seal(read).get(name), copy.manifest.stamp)
         if kept:
-            sealed.append(name, kept)
+            sealed.append(renamed_log_file(name), kept)
     plain.sync()

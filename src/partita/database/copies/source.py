@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from partita.database.operations.context import Request, WriteContext
+from partita.database.recovery import stages
 from partita.database.recovery.manifests import (
     CHUNKS,
     MANIFESTS,
@@ -20,6 +21,7 @@ from partita.database.recovery.manifests import (
     next_run,
     put_chunk,
 )
+from partita.database.recovery.stages import Stage
 from partita.database.recovery.tasks import PATCH_BYTES_MAX, Workplace
 from partita.database.storage.archive import Archive, MemoryArchive
 from partita.database.storage.recovery_log import (
@@ -64,12 +66,14 @@ class CopySource:
         """The stamp that the copy has, when all keys are read."""
         self._names: set[str] = set()
         self._patches: Iterator[list[Change]] | None = None
+        stages.reached(Stage.COPIED_BEGUN)
 
     def run_after(self, key: bytes) -> list[Change]:
         """The next keys and values; nothing behind the last one, whose reading fixes the end."""
         run = next_run(self._work.snapshot, key + b"\x00" if key else b"", END, 0)
         if not run:
             self.end = stamp_of(self._work.snapshot)
+        stages.reached(Stage.COPIED_RUN_READ)
         return run
 
     def pack(self, changes: list[Change]) -> Packed:
@@ -86,6 +90,7 @@ class CopySource:
             self._work.log.flush()
             self._patches = _patches(self._work.archive, self.start, self.end)
         changes = next(self._patches, None)
+        stages.reached(Stage.COPIED_COMMITS_READ)
         return None if changes is None else self.pack(changes)
 
     def list_files(self) -> list[str]:
@@ -94,6 +99,7 @@ class CopySource:
         names = [name for kind in (MANIFESTS, CHUNKS, LOGS) for name in self._files.names(kind)]
         own = log_prefix(EVERYTHING)
         self._names = {name for name in names if not name.startswith(own)}
+        stages.reached(Stage.COPIED_FILES_LISTED)
         return sorted(self._names)
 
     def read_file(self, name: str) -> bytes | None:

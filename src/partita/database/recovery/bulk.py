@@ -46,7 +46,7 @@ from partita.database.tables.indexes import entry_of
 from partita.database.tables.keys import check_index_keys
 from partita.database.tables.read import load
 from partita.database.tables.schema import DELETING, Table
-from partita.database.tables.stored import Stored, unpack
+from partita.database.tables.stored import Stored, prepared
 from partita.database.tables.write_path import write_item
 from partita.errors import DynamoDBError, ValidationException
 
@@ -120,6 +120,10 @@ def _put_all(work: Workplace, progress: _Progress) -> Generator[Future[Any] | No
     # Before anything is written: what cannot be reported must not happen.
     _output(work, progress.record)
     sizes = yield from keys_of(work, bucket, source)
+    if not sizes:
+        raise BucketError(
+            "S3NoSuchKey", f"The bucket {source['S3Bucket']} has no object with that prefix."
+        )
     progress.record = replace(progress.record, total_bytes=sum(sizes.values()))
     preparing = work.preparing.joined(progress.record.total_bytes or 0)
     try:
@@ -215,14 +219,15 @@ def _put_one(
         return True
     if write_batch.is_held(asked.key):
         return False
-    stored = unpack(asked.value)
+    stored = prepared(asked.value, table.sort_attributes)
     old = load(write_batch, asked.key)
-    savepoint = write_batch.savepoint()
+    # Only an item collection that is full refuses what has begun to be written.
+    savepoint = write_batch.savepoint() if table.local_indexes else None
     try:
         if table.indexes:
             # There may be more of them than when it was prepared.
             check_index_keys(table, stored.item)
-        pace.spend(write_units(max(stored.size, old.size if old else 0)))
+        pace.spend(max(stored.size, old.size if old else 0))
         if not _may_put(asked, old):
             shown = {"ExistingItem": old.item} if old else {}
             progress.report(
@@ -231,7 +236,8 @@ def _put_one(
             return True
         write_item(write_batch, table, asked.key, old, stored)
     except DynamoDBError as error:
-        write_batch.rollback_to(savepoint)
+        if savepoint is not None:
+            write_batch.rollback_to(savepoint)
         _fail(progress, key, number, Unusable(type(error).__name__, str(error), stored.item))
         return True
     _count(usage, table, stored, layout.place_of(asked.key))
@@ -296,8 +302,9 @@ class _Pace:
         self._second = int(work.clock())
         self._spent = 0
 
-    def spend(self, units: int) -> None:
-        self._spent += units
+    def spend(self, size: int) -> None:
+        if self._units_max is not None:
+            self._spent += write_units(size)
 
     def wait(self) -> Generator[Future[Any] | None, Any, None]:
         """Until the next second, behind what this one may have."""
@@ -359,7 +366,7 @@ def _summarize(work: Workplace, progress: _Progress) -> Generator[Future[Any] | 
     yield from put_checked(work, bucket, key, b"".join(files))
     summary = {
         "version": "2026-01-01",
-        "bulkOperationArn": f"{work.table_arn(record.table_name)}/bulk/{record.id}",
+        "bulkOperationArn": work.arn(record),
         "startTime": iso(record.started_at),
         "endTime": iso(work.clock()),
         "tableArn": work.table_arn(record.table_name),

@@ -43,10 +43,10 @@ Lines = Iterator[list[Line]]
 """A slice at a time."""
 
 
-def export(work: Workplace, record: Export, arn: str, table_arn: str) -> Task:
+def export(work: Workplace, record: Export) -> Task:
     yield None
     try:
-        done = yield from _exported(work, record, arn, table_arn)
+        done = yield from _exported(work, record)
     except (BucketError, StorageError) as error:
         code = error.code if isinstance(error, BucketError) else "InternalError"
         done = replace(record, status=FAILED, failure_code=code, failure_message=str(error))
@@ -65,6 +65,7 @@ class _Files:
         self._bucket = bucket
         self._folder = folder
         self._ending = ending
+        self._files = 0
         self.manifest: list[bytes] = []
         self.items = 0
         self.size_bytes = 0
@@ -91,26 +92,31 @@ class _Files:
         return self._file_bytes > FILE_BYTES_MAX
 
     def finish(self) -> Future[Any]:
-        content = b"".join([*self._pieces, self._compressor.flush()])
         # What an interrupted attempt has left is overwritten: readers take all of the folder.
-        name = blake2b(f"{self._export_id} {len(self.manifest)}".encode(), digest_size=13)
+        name = blake2b(f"{self._export_id} {self._files}".encode(), digest_size=13)
         key = f"{self._folder}{name.hexdigest()}{self._ending}"
+        pieces = [*self._pieces, self._compressor.flush()]
+        put = partial(self._put, key, pieces, self._file_items)
+        self._files += 1
+        self.items += self._file_items
+        self._begin()
+        return self._work.run(put)
+
+    def _put(self, key: str, pieces: list[bytes], items: int) -> None:
+        """On the thread that may wait: the checksum of a large file takes its time."""
+        content = b"".join(pieces)
         digest = md5(content, usedforsecurity=False)
+        self._bucket.put(key, content)
         line = {
-            "itemCount": self._file_items,
+            "itemCount": items,
             "md5Checksum": b64encode(digest.digest()).decode(),
             "etag": f"{digest.hexdigest()}-1",
             "dataFileS3Key": key,
         }
         self.manifest.append(orjson.dumps(line) + b"\n")
-        self.items += self._file_items
-        self._begin()
-        return self._work.run(partial(self._bucket.put, key, content))
 
 
-def _exported(
-    work: Workplace, record: Export, arn: str, table_arn: str
-) -> Generator[Future[Any] | None, Any, Export]:
+def _exported(work: Workplace, record: Export) -> Generator[Future[Any] | None, Any, Export]:
     request = record.request
     bucket = work.buckets.find(request["S3Bucket"], encryption_of(request))
     prefix = request.get("S3Prefix", "").strip("/")
@@ -135,7 +141,7 @@ def _exported(
     key = f"{folder}manifest-files.json"
     yield from put_checked(work, bucket, key, b"".join(files.manifest))
     stages.reached(Stage.EXPORT_FILES_LISTED)
-    summary = _summary(done, arn, table_arn, key, work.clock())
+    summary = _summary(work, done, key)
     yield from put_checked(work, bucket, f"{folder}manifest-summary.json", orjson.dumps(summary))
     stages.reached(Stage.EXPORT_SUMMARIZED)
     return done
@@ -280,9 +286,7 @@ def _change(
 # Manifests
 
 
-def _summary(
-    record: Export, arn: str, table_arn: str, manifest_key: str, now: float
-) -> dict[str, Any]:
+def _summary(work: Workplace, record: Export, manifest_key: str) -> dict[str, Any]:
     request = record.request
     is_full = request.get("ExportType", FULL) == FULL
     if is_full:
@@ -295,10 +299,10 @@ def _summary(
     view = request.get("IncrementalExportSpecification", {}).get("ExportViewType")
     return {
         "version": "2020-06-30" if is_full else "2023-08-01",
-        "exportArn": arn,
+        "exportArn": work.arn(record),
         "startTime": iso(record.started_at),
-        "endTime": iso(now),
-        "tableArn": table_arn,
+        "endTime": iso(work.clock()),
+        "tableArn": work.table_arn(record.table_name),
         "tableId": record.table.table_id,
         **times,
         "s3Bucket": request["S3Bucket"],

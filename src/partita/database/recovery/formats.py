@@ -6,15 +6,14 @@ can be sent to another process.
 
 from __future__ import annotations
 
-import binascii
 import csv
-from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
 from io import StringIO
 from typing import Any, Final, Protocol
 
 import msgspec
 
+from partita.database.item.shapes import is_map
 from partita.database.recovery.buckets import INSTALL, Bucket, BucketError
 from partita.database.recovery.ion import NotIon, item_from_ion, read_ion
 from partita.database.recovery.objects import Lines, NotWhole, whole
@@ -22,6 +21,7 @@ from partita.database.tables.schema import Table
 
 CSV, DYNAMODB_JSON, ION = "CSV", "DYNAMODB_JSON", "ION"
 FIELD_CHARS_MAX: Final = 1 << 24
+TOO_DEEP: Final = "a record is nested too deeply"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 Parsed = dict[str, Any]
@@ -30,12 +30,6 @@ Record = Parsed | str
 """What a record has, or why it has none."""
 
 _decode = msgspec.json.Decoder().decode
-_SHAPES: Final[dict[str, type]] = {
-    **dict.fromkeys(("S", "N", "B"), str),
-    **dict.fromkeys(("SS", "NS", "BS", "L"), list),
-    **dict.fromkeys(("BOOL", "NULL"), bool),
-    "M": dict,
-}
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
@@ -138,44 +132,13 @@ def _json(content: bytes) -> Iterator[Record]:
             continue
         try:
             decoded = _decode(line)
+            has_item = isinstance(decoded, dict) and is_map(decoded.get("Item"))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             yield f"a line is not JSON: {error}"
-            continue
-        if isinstance(decoded, dict) and is_map(decoded.get("Item")):
-            yield decoded
+        except RecursionError:
+            yield TOO_DEEP
         else:
-            yield "a line has no Item in DynamoDB JSON"
-
-
-def is_map(members: Any) -> bool:
-    """Whether it is a map of attribute values, in DynamoDB JSON."""
-    return isinstance(members, dict) and all(map(_is_value, members.values()))
-
-
-def _is_value(value: Any) -> bool:
-    if not isinstance(value, dict) or len(value) != 1:
-        return False
-    kind = next(iter(value))
-    return type(value[kind]) is _SHAPES.get(kind) and _is_content(kind, value[kind])
-
-
-def _is_content(kind: str, content: Any) -> bool:
-    if kind == "L":
-        return all(map(_is_value, content))
-    if kind == "M":
-        return is_map(content)
-    if kind in ("SS", "NS", "BS"):
-        is_string = all(isinstance(member, str) for member in content)
-        return is_string and (kind != "BS" or all(map(_is_base64, content)))
-    return kind != "B" or _is_base64(content)
-
-
-def _is_base64(text: str) -> bool:
-    try:
-        b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True
+            yield decoded if has_item else "a line has no Item in DynamoDB JSON"
 
 
 def _ion(content: bytes) -> Iterator[Record]:
@@ -187,8 +150,12 @@ def _ion(content: bytes) -> Iterator[Record]:
                 yield "a value has no Item"
             except NotIon as error:
                 yield str(error)
+            except RecursionError:
+                yield TOO_DEEP
     except NotIon as error:
         yield f"the rest of it is not Ion: {error}"
+    except RecursionError:
+        yield f"the rest of it cannot be read: {TOO_DEEP}"
     except ImportError:
         raise BucketError("MissingPackage", f"Ion cannot be read here: {INSTALL}.") from None
 

@@ -2,7 +2,9 @@
 
 Records that are no items are counted and logged, and do not stop an import; an object that cannot
 be read to its end is one error, and its rest is skipped (guide, "Import format quotas and
-validation"). After a restart an import begins again: putting the same items twice does no harm.
+validation"). With any of them the import ends as FAILED, and the table has all other items, as in
+the service (recorded). After a restart an import begins again: putting the same items twice does no
+harm.
 """
 
 from __future__ import annotations
@@ -43,14 +45,13 @@ def import_table(work: Workplace, record: Import, table: Table) -> Task:
     yield None
     try:
         done = yield from _imported(work, record, table)
+        write_batch = yield None
+        finish_loading(work, write_batch, table)
     except BucketError as error:
         done = replace(record, status=FAILED, failure_code=error.code, failure_message=str(error))
-    write_batch = yield None
-    if done.status == FAILED:
+        write_batch = yield None
         # Nothing is left behind that could be taken for the whole.
         work.catalog.remove(write_batch, table)
-    else:
-        finish_loading(work, write_batch, table)
     work.records.save(write_batch, replace(done, ended_at=work.clock()))
 
 
@@ -74,6 +75,14 @@ def _imported(
     finally:
         work.preparing.leave()
         loader.stop()
+    if record.errors:
+        return replace(
+            record,
+            status=FAILED,
+            failure_code="ItemValidationError",
+            failure_message="Some of the items failed validation checks and were not imported. "
+            "Please check the log of the server for more details.",
+        )
     return replace(record, status=COMPLETED)
 
 
@@ -101,10 +110,6 @@ def keys_of(
     listed = work.run(partial(bucket.sizes, source.get("S3KeyPrefix", "")))
     yield listed
     keys: dict[str, int] = listed.result()
-    if not keys:
-        raise BucketError(
-            "S3NoSuchKey", f"The bucket {source['S3Bucket']} has no object with that prefix."
-        )
     if len(keys) > OBJECTS_MAX:
         raise BucketError("TooManyObjects", f"Up to {OBJECTS_MAX} objects are read, not more.")
     return dict(sorted(keys.items()))
@@ -130,6 +135,7 @@ def _import_object(
         try:
             batch = yield from batches.next(table)
         except NotWhole as problem:
+            record = replace(record, processed_items=record.processed_items + 1)
             return _with_error(record, key, str(problem))
         if batch is None:
             return replace(record, processed_bytes=before + source.read_bytes)

@@ -16,3 +16,7 @@ RECORDS: Final = b"\x0e"
 
 def record_key(kind: str, record_id: str) -> bytes:
     return RECORDS + kind.encode() + b"\x00" + record_id.encode()
+
+
+PROGRESS: Final = (record_key("bulk", ""), record_key("import", ""))
+"""Records that are written again and again while they are worked on."""

@@ -103,9 +103,14 @@ def read_chunks(snapshot: Snapshot, archive: Archive, prefix: bytes) -> Iterator
 
 
 def next_run(snapshot: Snapshot, position: bytes, stop: bytes, prefix_bytes: int) -> list[Change]:
+    return run_of(snapshot.range(position, stop), prefix_bytes)
+
+
+def run_of(pairs: Iterator[tuple[bytes, bytes]], prefix_bytes: int) -> list[Change]:
+    """What makes the next chunk; nothing behind the last pair."""
     run: list[Change] = []
     size = 0
-    for key, value in snapshot.range(position, stop):
+    for key, value in pairs:
         place = key[prefix_bytes:]
         run.append((place, value))
         size += len(place) + len(value)

@@ -15,7 +15,7 @@ from partita.database.recovery.buckets import INSTALL, Bucket, BucketError
 
 READ_BYTES: Final = 1 << 20
 """Of a bucket, in one request."""
-PIECE_BYTES: Final = 128 << 10
+PIECE_BYTES: Final = 512 << 10
 RECORD_BYTES_MAX: Final = 16 << 20
 """Ours: many times an item in any of the formats."""
 WHOLE_BYTES_MAX: Final = 1 << 30

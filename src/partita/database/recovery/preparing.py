@@ -11,19 +11,25 @@ import os
 import signal
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from queue import SimpleQueue
+from socket import MSG_WAITALL, socket, socketpair
 from struct import Struct
-from typing import IO, Any, Final
+from threading import Thread
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from partita.database.item.shapes import is_map
 from partita.database.item.sizes import check_item_size
 from partita.database.item.values import Item, normalize_item
-from partita.database.recovery.formats import ION, Piece, Record, Source, is_map, records
+from partita.database.recovery.formats import ION, Piece, Record, Source, records
+from partita.database.recovery.objects import NotWhole
 from partita.database.tables import layout
 from partita.database.tables.keys import check_item
 from partita.database.tables.schema import Table
@@ -31,6 +37,7 @@ from partita.database.tables.stored import pack
 from partita.errors import DynamoDBError, StorageError, ValidationException
 
 BATCH_RECORDS: Final = 500
+PIECES_AHEAD: Final = 2
 PROCESS_BYTES_MIN: Final = 1 << 20
 """What is smaller is prepared before a process has started."""
 CONDITION_MEMBERS: Final = frozenset(
@@ -101,10 +108,14 @@ _decode_prepared = msgspec.msgpack.Decoder(list[Prepared]).decode
 
 
 class Preparing:
-    """One process for all imports and bulk puts with large inputs, while there are any."""
+    """One process for all imports and bulk puts with large inputs, while there are any.
+
+    Used on the thread that may wait, of which there is one. Pieces are sent ahead: the process has
+    its next piece when it answers one.
+    """
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: _Process | None = None
         self._users = 0
 
     def joined(self, input_bytes: int) -> Preparing | None:
@@ -116,60 +127,89 @@ class Preparing:
         self._users -= 1
         if not self._users and self._process is not None:
             process, self._process = self._process, None
-            _end(process)
+            process.end()
 
-    def prepare(self, piece: Piece, table: Table) -> list[Prepared]:
-        """On the thread that may wait, of which there is one."""
-        process = self._process
-        if process is None:
-            self._process = process = _started()
-        assert process.stdin is not None and process.stdout is not None
+    def send(self, piece: Piece, table: Table) -> Sent:
+        if self._process is None:
+            self._process = _Process()
+        with self._using(self._process) as process:
+            return process.send(piece, table)
+
+    def receive(self, sent: Sent) -> list[Prepared]:
+        with self._using(sent.process) as process:
+            return process.receive(sent.number)
+
+    @contextmanager
+    def _using(self, process: _Process) -> Iterator[_Process]:
         try:
-            _send(process.stdin, _encode((piece, table)))
-            answer = _receive(process.stdout)
-        except OSError:
-            answer = None
-        if answer is None:
-            self._process = None
-            _end(process)
-            raise StorageError("The process that prepares items has ended.")
-        return _decode_prepared(answer)
+            yield process
+        except OSError as error:
+            if self._process is process:
+                self._process = None
+                process.end()
+            raise StorageError("The process that prepares items has ended.") from error
 
 
-def _started() -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", __name__]
-    try:
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    except OSError as error:
-        raise StorageError(f"The process that prepares items cannot start: {error}.") from error
+class _Process:
+    def __init__(self) -> None:
+        self._connection, theirs = socketpair()
+        command = [sys.executable, "-P", "-m", __name__]
+        try:
+            self.popen = subprocess.Popen(command, stdin=theirs.fileno())
+        except OSError as error:
+            self._connection.close()
+            raise StorageError(f"The process that prepares items cannot start: {error}.") from error
+        finally:
+            theirs.close()
+        self._sent = 0
+        self._received = 0
+        self._answers: dict[int, bytes] = {}
+        """Of others, who have not asked for them yet."""
+
+    def send(self, piece: Piece, table: Table) -> Sent:
+        _send(self._connection, _encode((piece, table)))
+        self._sent += 1
+        return Sent(self, self._sent)
+
+    def receive(self, number: int) -> list[Prepared]:
+        """Answers come in the order of what was sent."""
+        while self._received < number:
+            answer = _receive(self._connection)
+            if answer is None:
+                raise ConnectionResetError
+            self._received += 1
+            self._answers[self._received] = answer
+        return _decode_prepared(self._answers.pop(number))
+
+    def end(self) -> None:
+        self.popen.kill()
+        self.popen.wait()
+        self._connection.close()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
+class Sent(NamedTuple):
+    """A piece that is being prepared."""
+
+    process: _Process
+    number: int
 
 
-def _send(stream: IO[bytes], content: bytes) -> None:
-    stream.write(_LENGTH.pack(len(content)) + content)
-    stream.flush()
+def _send(connection: socket, content: bytes) -> None:
+    connection.sendall(_LENGTH.pack(len(content)) + content)
 
 
-def _receive(stream: IO[bytes]) -> bytes | None:
-    """None at the end."""
-    head = stream.read(_LENGTH.size)
+def _receive(connection: socket) -> bytes | None:
+    """None at the end. All of it at once: each part would wait for its turn beside a busy loop."""
+    head = connection.recv(_LENGTH.size, MSG_WAITALL)
     if len(head) < _LENGTH.size:
         return None
     length = _LENGTH.unpack(head)[0]
-    content = stream.read(length)
+    content = connection.recv(length, MSG_WAITALL)
     return content if len(content) == length else None
 
 
 class Batches:
-    """The records of an object, some at a time; the next piece is read ahead."""
+    """The records of an object, some at a time; the next pieces are read ahead."""
 
     def __init__(
         self,
@@ -182,6 +222,9 @@ class Batches:
         self._preparing = preparing
         self._batches: Iterator[list[Prepared]] = iter(())
         self._ahead: Future[Any] | None = None
+        self._pieces: deque[Piece | Sent] = deque()
+        self._is_at_end = False
+        self._problem: NotWhole | None = None
 
     def next(self, table: Table) -> Generator[Future[Any] | None, Any, list[Prepared] | None]:
         """None at the end. Raises NotWhole."""
@@ -199,11 +242,32 @@ class Batches:
             self._batches = _batches(prepared)
 
     def _read(self, table: Table) -> Piece | list[Prepared] | None:
-        piece = self._source.next()
-        if piece is None or self._preparing is None or piece.kind == ION:
+        while len(self._pieces) < PIECES_AHEAD and not self._is_at_end:
+            self._read_piece(table)
+        if not self._pieces:
+            if self._problem is not None:
+                raise self._problem
+            return None
+        first = self._pieces.popleft()
+        if isinstance(first, Piece) or self._preparing is None:
+            assert isinstance(first, Piece)
+            return first
+        return self._preparing.receive(first)
+
+    def _read_piece(self, table: Table) -> None:
+        try:
+            piece = self._source.next()
+        except NotWhole as problem:
+            # Not before what was whole is dealt with.
+            self._is_at_end, self._problem = True, problem
+            return
+        if piece is None:
+            self._is_at_end = True
+        elif self._preparing is None or piece.kind == ION:
             # All of an object in Ion would come back at once.
-            return piece
-        return self._preparing.prepare(piece, table)
+            self._pieces.append(piece)
+        else:
+            self._pieces.append(self._preparing.send(piece, table))
 
 
 def _batches(prepared: Iterator[Prepared]) -> Iterator[list[Prepared]]:
@@ -214,12 +278,26 @@ def _batches(prepared: Iterator[Prepared]) -> Iterator[list[Prepared]]:
 def main() -> None:
     # Of the terminal, both get it; the server decides when the process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection = socket(fileno=os.dup(sys.stdin.fileno()))
+    jobs: SimpleQueue[bytes | None] = SimpleQueue()
+    Thread(target=_gather, args=(connection, jobs), daemon=True).start()
     try:
-        while (job := _receive(sys.stdin.buffer)) is not None:
-            _send(sys.stdout.buffer, _encode(list(prepare(*_decode_job(job)))))
-    except BrokenPipeError:
-        # The server is gone; there is nobody to flush anything to.
+        while (job := jobs.get()) is not None:
+            _send(connection, _encode(list(prepare(*_decode_job(job)))))
+    except OSError:
+        # The server is gone.
         os._exit(1)
+
+
+def _gather(connection: socket, jobs: SimpleQueue[bytes | None]) -> None:
+    """Take jobs while one is under way, so that the server never waits until it may send."""
+    job: bytes | None = b""
+    while job is not None:
+        try:
+            job = _receive(connection)
+        except OSError:
+            job = None
+        jobs.put(job)
 
 
 if __name__ == "__main__":

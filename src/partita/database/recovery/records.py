@@ -41,6 +41,10 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True, tag="backup"):
     def manifest(self) -> str:
         return f"backup-{self.id}"
 
+    @property
+    def table_name(self) -> str:
+        return self.table.name
+
 
 class Base(msgspec.Struct, frozen=True, kw_only=True, tag="base"):
     """A table with recovery on, as it was at a stamp."""
@@ -70,6 +74,10 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, tag="export"):
     billed_bytes: int | None = None
     failure_code: str | None = None
     failure_message: str | None = None
+
+    @property
+    def table_name(self) -> str:
+        return self.table.name
 
 
 class Import(msgspec.Struct, frozen=True, kw_only=True, tag="import"):
@@ -119,6 +127,8 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True, tag="bulk"):
 
 Record = Backup | Base | Bulk | Export | Import
 Kind = TypeVar("Kind", Backup, Base, Bulk, Export, Import)
+Resource = Backup | Bulk | Export | Import
+"""What has an ARN."""
 
 _encode = msgspec.json.encode
 _decoder = msgspec.json.Decoder(Record)
@@ -167,6 +177,25 @@ class Records:
         self.on_change()
 
 
+class SharedRecords(Records):
+    """Of a database that several servers share: one of them works on what is in progress, and the
+    others look at how far it has come."""
+
+    def of(self, kind: type[Kind]) -> list[Kind]:
+        return [self._latest(record) for record in super().of(kind)]
+
+    def find(self, kind: type[Kind], record_id: str) -> Kind | None:
+        record = super().find(kind, record_id)
+        return None if record is None else self._latest(record)
+
+    def _latest(self, record: Kind) -> Kind:
+        if not isinstance(record, Bulk | Import) or record.ended_at is not None:
+            return record
+        value = self._snapshot.get(_key(type(record), record.id))
+        found = None if value is None else _decoder.decode(value)
+        return found if isinstance(found, type(record)) else record
+
+
 def read_records(snapshot: Snapshot) -> Iterator[tuple[bytes, Record]]:
     for key, value in snapshot.range(layout.RECORDS, prefix_end(layout.RECORDS)):
         if key == STAMP_KEY:
@@ -180,8 +209,13 @@ def read_records(snapshot: Snapshot) -> Iterator[tuple[bytes, Record]]:
             ) from error
 
 
+def kind_of(record: type[Record]) -> str:
+    """As storage and ARNs have it."""
+    return str(record.__struct_config__.tag)
+
+
 def _key(kind: type[Record], record_id: str) -> bytes:
-    return layout.record_key(str(kind.__struct_config__.tag), record_id)
+    return layout.record_key(kind_of(kind), record_id)
 
 
 def _ignore() -> None:

@@ -1,4 +1,5 @@
-"""The stages of bases, backups, restores, exports, imports and bulk puts.
+"""The stages of bases, backups, restores, exports, imports, bulk puts, and of `partita backup` and
+`partita restore`.
 
 Whatever ends the process at one of them, what was asked for is done after the next start, or not
 there: never a half.
@@ -37,6 +38,24 @@ class Stage(StrEnum):
     BULK_OBJECT_DONE = "bulk: an object is done"
     BULK_REPORTED = "bulk: a report is written"
     BULK_SUMMARIZED = "bulk: manifest-summary is written"
+    COPIED_BEGUN = "copied: begun"
+    COPIED_RUN_READ = "copied: a run of keys is read"
+    COPIED_COMMITS_READ = "copied: the commits since its beginning are read"
+    COPIED_FILES_LISTED = "copied: its files are listed"
+    WHOLE_BACKUP_BEGUN = "whole backup: begun"
+    WHOLE_BACKUP_CHUNK_WRITTEN = "whole backup: a chunk is written"
+    WHOLE_BACKUP_KEYS_WRITTEN = "whole backup: all keys are written"
+    WHOLE_BACKUP_COMMITS_WRITTEN = "whole backup: the commits since its beginning are written"
+    WHOLE_BACKUP_FILE_WRITTEN = "whole backup: a file of the archive is written"
+    WHOLE_BACKUP_FILES_WRITTEN = "whole backup: all files are written"
+    WHOLE_BACKUP_NAMED = "whole backup: it has its name"
+    WHOLE_BACKUP_REMOVED = "whole backup: an older one has lost its name"
+    WHOLE_RESTORE_BEGUN = "whole restore: begun"
+    WHOLE_RESTORE_KEYS_PUT = "whole restore: some keys are put"
+    WHOLE_RESTORE_LOADED = "whole restore: all keys are there"
+    WHOLE_RESTORE_FILES_WRITTEN = "whole restore: all files are written"
+    WHOLE_RESTORE_CHECKED = "whole restore: it is found to be well"
+    WHOLE_RESTORE_NAMED = "whole restore: the folder has its name"
 
 
 def reached(stage: Stage) -> None:

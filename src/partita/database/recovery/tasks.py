@@ -25,7 +25,7 @@ from partita.database.recovery.manifests import (
     read_chunks,
 )
 from partita.database.recovery.preparing import Preparing
-from partita.database.recovery.records import Backup, Base, Records
+from partita.database.recovery.records import Backup, Base, Records, Resource, kind_of
 from partita.database.recovery.stages import Stage
 from partita.database.storage.archive import Archive
 from partita.database.storage.engine import Loads, Snapshot
@@ -78,6 +78,10 @@ class Workplace:
         self.buckets = buckets
         self.loads = loads
         self.preparing = Preparing()
+
+    def arn(self, resource: Resource) -> str:
+        kind = kind_of(type(resource))
+        return f"{self.table_arn(resource.table_name)}/{kind}/{resource.id}"
 
     def bases(self, table_id: str) -> list[Base]:
         """The oldest first."""
@@ -199,10 +203,10 @@ def seconds_of(stamp: int) -> float:
     return stamp / MICROSECONDS
 
 
-def followed_tables(work: Workplace) -> dict[bytes, str]:
+def followed_tables(catalog: Catalog, records: Records) -> dict[bytes, str]:
     """Whose commits are kept: the prefixes of their items, and their ids."""
-    followed = [table for table in work.catalog if table.recovery]
-    followed += [one.table for one in work.records.of(Backup) if not one.is_available]
+    followed = [table for table in catalog if table.recovery]
+    followed += [one.table for one in records.of(Backup) if not one.is_available]
     return {layout.items_prefix(table.number): table.table_id for table in followed}
 
 

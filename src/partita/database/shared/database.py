@@ -26,10 +26,11 @@ from partita.database.operations.context import (
 )
 from partita.database.operations.registry import OF_ARCHIVES
 from partita.database.recovery.buckets import Buckets
-from partita.database.recovery.records import Records
+from partita.database.recovery.records import SharedRecords
 from partita.database.shared.leadership import Leadership
 from partita.database.shared.recovery import Recovery
 from partita.database.shared.replica import PRIMARY, Replica, Session
+from partita.database.shared.rounds.execution import Surroundings
 from partita.database.shared.rounds.foresight import TARGETS, Targets, foresee
 from partita.database.shared.rounds.known import CurrentView
 from partita.database.shared.rounds.requests import (
@@ -88,7 +89,7 @@ class SharedDatabase:
         self.own_host = ""
         """The address of this machine that the database sees."""
         view = self._view = CurrentView()
-        catalog, event_streams, records = Catalog(view), EventStreams(view), Records(view)
+        catalog, event_streams, records = Catalog(view), EventStreams(view), SharedRecords(view)
         ledger = RequestLedger(clock, capacity)
 
         def reload() -> None:
@@ -98,7 +99,8 @@ class SharedDatabase:
             self.service.meter()
             self._follow_tables()
 
-        self._rounds = Rounds(connections, view, ledger, instance, clock, reload, replica)
+        surroundings = Surroundings(connections, view, ledger, clock, reload, replica)
+        self._rounds = Rounds(surroundings, instance)
         self._usage = Usage(ledger, instance, clock)
         self.leadership = Leadership(connections, instance, self._refresh)
         now = self._rounds.clock

@@ -34,18 +34,15 @@ _TAKE: Final = """
     WHERE l.holder = EXCLUDED.holder OR l.expires_at < now()
     RETURNING token"""
 _RELEASE: Final = "UPDATE partita_leases SET expires_at = now() WHERE name = %s AND holder = %s"
-_SUM_COUNTS: Final = f"""
-    WITH appended AS (
-        DELETE FROM partita_counts
-        WHERE (SELECT count(*) FROM (SELECT 1 FROM partita_counts LIMIT {COUNT_ROWS_MAX + 1}) AS n)
-            > {COUNT_ROWS_MAX}
-        RETURNING key, bucket, items, bytes
-    )
+_HAS_MANY_COUNTS: Final = f"""
+    SELECT count(*) > {COUNT_ROWS_MAX}
+    FROM (SELECT 1 FROM partita_counts LIMIT {COUNT_ROWS_MAX + 1}) AS n"""
+_TAKE_COUNTS: Final = "DELETE FROM partita_counts RETURNING key, bucket, items, bytes"
+_ADD_SUMS: Final = """
     INSERT INTO partita_sums AS s (key, bucket, items, bytes)
-    SELECT key, bucket, sum(items), sum(bytes) FROM appended GROUP BY key, bucket ORDER BY key
+    SELECT * FROM unnest(%b::bytea[], %b::smallint[], %b::bigint[], %b::bigint[])
     ON CONFLICT (key, bucket) DO UPDATE SET
-        items = s.items + EXCLUDED.items, bytes = s.bytes + EXCLUDED.bytes
-    RETURNING key, items, bytes"""
+        items = s.items + EXCLUDED.items, bytes = s.bytes + EXCLUDED.bytes"""
 _REMOVE_ZEROS: Final = """
     DELETE FROM partita_sums WHERE key = ANY(%b::bytea[]) AND items = 0 AND bytes = 0"""
 _FORGET_COMMITS: Final = "DELETE FROM partita_commits WHERE at < now() - interval '1 hour'"
@@ -153,10 +150,22 @@ class Leadership:
 
 
 async def _sum_counts(connection: AsyncConnection[Any]) -> None:
-    cursor = await connection.execute(_SUM_COUNTS, binary=True)
-    empty = [key for key, items, size in await cursor.fetchall() if not (items or size)]
-    if empty:
-        await connection.execute(_REMOVE_ZEROS, [empty])
+    """What servers have appended, when there is much of it."""
+    cursor = await connection.execute(_HAS_MANY_COUNTS)
+    if await cursor.fetchone() != (True,):
+        return
+    async with connection.transaction():
+        cursor = await connection.execute(_TAKE_COUNTS, binary=True)
+        sums: dict[tuple[bytes, int], tuple[int, int]] = {}
+        for key, bucket, items, size in await cursor.fetchall():
+            place = bytes(key), bucket
+            before = sums.get(place, (0, 0))
+            sums[place] = before[0] + items, before[1] + size
+        rows = [(*place, *sums[place]) for place in sorted(sums)]
+        if rows:
+            columns = [list(column) for column in zip(*rows, strict=True)]
+            await connection.execute(_ADD_SUMS, columns, binary=True)
+            await connection.execute(_REMOVE_ZEROS, [columns[0]])
 
 
 def _nothing() -> None:

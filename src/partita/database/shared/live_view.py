@@ -6,7 +6,7 @@ it. Long reads are not of one moment: whoever needs that reads the changes since
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from psycopg import Connection
@@ -14,7 +14,7 @@ from psycopg import Connection
 from partita.database.recovery import layout as recovery_layout
 from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
 from partita.database.shared.rounds.known import FIGURES, Known, Pair, bucket_of
-from partita.database.storage.engine import prefix_end
+from partita.database.storage.engine import Changes, prefix_end
 from partita.database.storage.postgresql import long_keys
 from partita.database.storage.postgresql.commit import ABSENT
 from partita.database.storage.postgresql.fetch import Row
@@ -44,7 +44,7 @@ class LiveView(Known):
         self._connection = connection
         self._moment = moment
         self.catalog_version = 0
-        self._catalog_rows: Mapping[bytes, Row] = {}
+        self._catalog_rows: dict[bytes, Row] = {}
 
     def refresh_catalog(self) -> bool:
         """Read the catalog and the records of recovery, if they have changed; whether they have."""
@@ -62,6 +62,12 @@ class LiveView(Known):
             if found is not None and found[0] == version:
                 self.catalog_version, self._catalog_rows = version, rows
                 return True
+
+    def note_progress(self, changes: Changes, version: int) -> None:
+        """What was committed of the catalog's rows without a new version of the catalog."""
+        for key, value in changes.items():
+            if key.startswith(CATALOG_PREFIXES) and value is not None:
+                self._catalog_rows[key] = Row(key, value, version)
 
     def forget_catalog(self) -> None:
         self.catalog_version = 0

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -29,15 +28,15 @@ from partita.database.shared.rounds.drafts import Draft, RoundState
 from partita.database.shared.rounds.known import CATALOG_SPACES, COUNTED, Known
 from partita.database.shared.rounds.rounds import Rounds
 from partita.database.storage.postgresql.archive import PostgresqlArchive
-from partita.database.storage.postgresql.commit import stamp_row
+from partita.database.storage.postgresql.commit import PROMISE_STAMPS, Lease, stamp_row
 from partita.database.storage.postgresql.connections import SESSION, failure
 from partita.database.storage.postgresql.schema import ARCHIVE_VERSION
 from partita.database.storage.recovery_log import (
     MICROSECONDS,
     STAMP_KEY,
-    Commit,
     RecoveryLog,
-    log_prefix,
+    commits_of,
+    new_log_file,
     pack_blocks,
 )
 from partita.database.storage.write_batch import WriteBatch
@@ -58,9 +57,6 @@ LOOK_SECONDS: Final = 10.0
 _MOMENT: Final = """
     SELECT greatest(%s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
         (SELECT max(last) FROM partita_sequences WHERE key = ANY(%b::bytea[])))"""
-_PROMISE: Final = """
-    INSERT INTO partita_sequences AS s (key, last) SELECT key, %s FROM unnest(%b::bytea[]) AS x(key)
-    ORDER BY key ON CONFLICT (key) DO UPDATE SET last = greatest(s.last, EXCLUDED.last)"""
 _KEYS: Final = "SELECT DISTINCT key FROM partita_recovery"
 _BOUND: Final = """
     SELECT stamp FROM partita_recovery WHERE key = %b ORDER BY stamp LIMIT 1 OFFSET %s"""
@@ -126,6 +122,7 @@ class Recovery:
         self.requests = Workplace(catalog, records, view, archive, log, *rest)
         self.is_kept = RecoveryJobs(self.requests, new_id).is_kept
         self._looked_at = 0.0
+        self._led_under: Lease | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="partita-recovery")
         self._woken = asyncio.Event()
         self._is_stopping = False
@@ -133,7 +130,7 @@ class Recovery:
 
     def followed(self) -> Mapping[bytes, str]:
         """Prefixes of the items whose changes are kept."""
-        return followed_tables(self.requests)
+        return followed_tables(self.requests.catalog, self.requests.records)
 
     def start(self, rounds: Rounds) -> None:
         self._task = asyncio.create_task(self._keep(rounds))
@@ -156,6 +153,10 @@ class Recovery:
             self._woken.clear()
             found_work = False
             lease = self._leadership.lease
+            if lease != self._led_under:
+                # What others have done meanwhile is not all in the version of the catalog.
+                self._led_under = lease
+                self._restart()
             if lease is not None and rounds.schema_version >= ARCHIVE_VERSION:
                 try:
                     found_work = await self._step(rounds)
@@ -174,11 +175,14 @@ class Recovery:
         lease = self._leadership.lease
         decision = await loop.run_in_executor(self._thread, self._decide)
         if decision.draft.changes:
-            version = decision.catalog_version
-            if not await rounds.commit_background(decision.draft, version, lease):
+            draft = decision.draft
+            version = await rounds.commit_background(draft, decision.catalog_version, lease)
+            if not version:
                 self._jobs.restart()
                 self._view.forget_catalog()
                 return True
+            if draft.only_shows_progress:
+                self._view.note_progress(draft.changes, version)
             for callback in decision.write_batch.callbacks:
                 callback()
         return decision.found_work
@@ -235,12 +239,12 @@ class Recovery:
 
     def _moment(self, at_least: int = 0) -> int:
         """A stamp: what has it, or one below it, is committed; nothing else ever gets one."""
-        rows = [stamp_row(prefix) for prefix in followed_tables(self._work)]
+        followed = followed_tables(self._work.catalog, self._work.records)
+        rows = [stamp_row(prefix) for prefix in followed]
         connection = self._connection()
         found = connection.execute(_MOMENT, [at_least, rows], binary=True).fetchone()
         assert found is not None
-        # Waits for the commits under way, which hold these rows.
-        connection.execute(_PROMISE, [found[0], rows], binary=True)
+        connection.execute(PROMISE_STAMPS, [found[0], rows], binary=True)
         moment: int = found[0]
         return moment
 
@@ -256,7 +260,7 @@ class Recovery:
         self._moment(max(asked, default=0))
         keys = [bytes(key) for (key,) in self._connection().execute(_KEYS, binary=True)]
         self._refresh()
-        followed = followed_tables(self._work)
+        followed = followed_tables(self._work.catalog, self._work.records)
         for key in keys:
             table_id = followed.get(key[len(STAMP_KEY) :])
             if table_id is None:
@@ -276,14 +280,10 @@ class Recovery:
             if first is None:
                 return False
             bound = _NO_BOUND if last is None else max(last[0], first[0] + 1)
-            commits: dict[int, Commit] = {}
-            for stamp, place, value in connection.execute(_TAKE, [key, bound], binary=True):
-                commit = commits.setdefault(stamp, (stamp, []))
-                commit[1].append((bytes(place), None if value is None else bytes(value)))
+            commits = commits_of(connection.execute(_TAKE, [key, bound], binary=True))
             if commits:
-                ordered = [commits[stamp] for stamp in sorted(commits)]
-                name = f"{log_prefix(table_id)}{ordered[0][0]:016x}-{os.urandom(4).hex()}"
-                self._work.archive.append(name, b"".join(pack_blocks(ordered)))
+                name = new_log_file(table_id, commits[0][0])
+                self._work.archive.append(name, b"".join(pack_blocks(commits)))
         return last is not None
 
     def _flush_when_due(self) -> None:

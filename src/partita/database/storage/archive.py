@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from threading import Lock
-from typing import Protocol
+from time import time
+from typing import Final, Protocol
 
 from partita.errors import StorageError
 
 PART = ".part"
+SYNCED_SECONDS: Final = 600.0
+"""Systems write files back within a minute, also where nobody has asked for it."""
 
 
 class Archive(Protocol):
@@ -90,7 +93,15 @@ class FolderArchive:
             return 0
 
     def has(self, name: str) -> bool:
-        return (self._folder / name).exists()
+        path = self._folder / name
+        try:
+            written_at = path.stat().st_mtime
+        except OSError:
+            return False
+        if time() - written_at < SYNCED_SECONDS:
+            # Whoever wrote it may have died before its sync, and now somebody relies on it.
+            self._note(path, is_new=True)
+        return True
 
     def names(self, prefix: str) -> list[str]:
         files = (self._folder / prefix).rglob("*")
@@ -115,7 +126,7 @@ class FolderArchive:
         folders = {*grown, *(folder.parent for folder in grown)}
         try:
             for path in [*unsynced, *folders, *([self._folder] if grown else [])]:
-                _sync(path)
+                sync(path)
         except OSError as error:
             with self._lock:
                 self._unsynced |= unsynced
@@ -168,7 +179,7 @@ class MemoryArchive:
         pass
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

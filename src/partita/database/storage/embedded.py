@@ -40,6 +40,8 @@ CHECKPOINTS_BEHIND_MAX: Final = 8
 """How many times as much is kept in memory while a checkpoint does not come to its end."""
 PUTS_MIN, PUTS_PER_CHANGE = 64, 4
 """How many pairs of a checkpoint follow a commit: it ends long before the next one is due."""
+CHANGES_BEFORE_A_LOAD: Final = 128
+"""As if so many had been committed: who waits for a checkpoint to end helps it along."""
 QUICK_SECONDS: Final = 0.001
 COMMITS_AFTER_A_SLOW_ONE: Final = 16
 """So many are taken to wait for the disk too. Handing a commit to another thread and back costs
@@ -260,7 +262,7 @@ class EmbeddedEngine:
     def begin_load(self) -> TreeLoad | None:
         if self._load is not None:
             return None
-        self._advance_checkpoint(0)
+        self._advance_checkpoint(CHANGES_BEFORE_A_LOAD)
         if self._checkpoint is not None or self._active_bytes >= self._next_checkpoint_bytes:
             return None
         self._load = TreeLoad(self._tree)

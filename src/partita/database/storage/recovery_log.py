@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Final, NamedTuple
 
@@ -133,7 +133,7 @@ class RecoveryLog:
         file = self._files.get(table_id)
         if file is None or self._is_full(file, commits[0][0]):
             # Never a file of an earlier process, whose end may be torn.
-            file = f"{log_prefix(table_id)}{commits[0][0]:016x}-{os.urandom(4).hex()}"
+            file = new_log_file(table_id, commits[0][0])
         self._files.pop(table_id, None)
         self._archive.append(file, b"".join(pack_blocks(commits)))
         self._files[table_id] = file
@@ -150,6 +150,26 @@ def stamp_of(reader: Reader) -> int:
 
 def log_prefix(table_id: str) -> str:
     return f"{LOGS}{table_id}/"
+
+
+def new_log_file(table_id: str, first: int) -> str:
+    """A name that no file has, for commits from a stamp on."""
+    return f"{log_prefix(table_id)}{first:016x}-{os.urandom(4).hex()}"
+
+
+def renamed_log_file(name: str) -> str:
+    """Of the same table and the same first commit, with an end that nobody else has."""
+    folder, _, file = name.rpartition("/")
+    return f"{folder}/{file.partition('-')[0]}-{os.urandom(4).hex()}"
+
+
+def commits_of(rows: Iterable[tuple[int, Place, bytes | None]]) -> list[Commit]:
+    """Changes with their stamps, in any order, as commits in theirs."""
+    commits: dict[int, Commit] = {}
+    for stamp, place, value in rows:
+        commit = commits.setdefault(stamp, (stamp, []))
+        commit[1].append((bytes(place), None if value is None else bytes(value)))
+    return [commits[stamp] for stamp in sorted(commits)]
 
 
 def log_files(archive: Archive, table_id: str) -> list[tuple[int, str]]:

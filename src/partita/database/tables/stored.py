@@ -56,7 +56,7 @@ decoding_budget: Final = DecodingBudget()
 class Stored:
     """An item with its size and its bytes; decoded only when its attributes are needed."""
 
-    __slots__ = ("_item", "_paged", "body", "size")
+    __slots__ = ("_item", "_paged", "_ready", "_ready_sort", "body", "size")
 
     def __init__(
         self, body: bytes, size: int, item: Item | None = None, paged: int | None = None
@@ -65,6 +65,9 @@ class Stored:
         self.size = size
         self._item = item
         self._paged = paged
+        self._ready: bytes | None = None
+        """What is stored where the item is sorted by `_ready_sort`, if that is known."""
+        self._ready_sort: Sequence[KeyAttribute] = ()
 
     @property
     def item(self) -> Item:
@@ -76,6 +79,8 @@ class Stored:
 
     def value(self, sort: Sequence[KeyAttribute]) -> bytes:
         """What is stored where the item is sorted by these attributes."""
+        if self._ready is not None and self._ready_sort == sort:
+            return self._ready
         return _HEADER.pack(self.size, page_bytes(self.item, sort, self._paged)) + self.body
 
 
@@ -87,6 +92,13 @@ def pack(item: Item) -> Stored:
 
 def unpack(value: bytes) -> Stored:
     return Stored(value[HEADER_BYTES:], unpack_sizes(value)[0])
+
+
+def prepared(value: bytes, sort: Sequence[KeyAttribute]) -> Stored:
+    """What was worked out elsewhere, for an item that is sorted by these attributes."""
+    stored = unpack(value)
+    stored._ready, stored._ready_sort = value, sort
+    return stored
 
 
 def decode(body: bytes) -> Item:

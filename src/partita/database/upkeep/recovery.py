@@ -124,10 +124,8 @@ class RecoveryJobs:
                 self._is_early = True
         for record in work.records.of(Export):
             if record.status == IN_PROGRESS:
-                arn = work.table_arn(record.table.name)
-                export_arn = f"{arn}/export/{record.id}"
                 if work.records.is_committed(record):
-                    yield ("export", record.id), partial(export, work, record, export_arn, arn)
+                    yield ("export", record.id), partial(export, work, record)
                 else:
                     self._is_early = True
         for asked in work.records.of(Bulk):
@@ -185,11 +183,19 @@ class RecoveryJobs:
         except StorageError as error:
             write_batch.rollback_to(savepoint)
             logger.error("The %s %s failed, and is tried again: %s", *key, error)
-            self._end(key)
-            self._not_before[key] = self._work.clock() + RETRY_SECONDS
+            self._put_off(key)
+        except Exception:
+            # Our mistake; what is asked for of others must not wait for it.
+            write_batch.rollback_to(savepoint)
+            logger.exception("The %s %s failed, and is tried again.", *key)
+            self._put_off(key)
         else:
             if future is not None:
                 self._waiting[key] = future
+
+    def _put_off(self, key: Key) -> None:
+        self._end(key)
+        self._not_before[key] = self._work.clock() + RETRY_SECONDS
 
     def _end(self, key: Key) -> None:
         self._tasks.pop(key).close()

@@ -63,6 +63,7 @@ def _compared(
     writes = [one for one in needed.patterns if one.items_written]
     rows = sum(one.calls_per_second * one.items for one in writes)
     written = sum(one.calls_per_second * one.items_written for one in writes)
+    requests = _requests(needed)
     return Compared(
         kind=design.kind,
         tables=len(design.tables),
@@ -73,18 +74,18 @@ def _compared(
         write_units=needed.write_units,
         write_amplification=written / rows if rows else 1.0,
         stored_gb=needed.stored_bytes / GB,
-        requests=_requests(design),
+        requests=requests,
         requests_per_second=sum(
-            one.calls_per_second * _requests(design).get(one.name, 0.0) for one in patterns
+            one.calls_per_second * requests.get(one.name, 0.0) for one in patterns
         ),
         not_served=[pattern.name for pattern in patterns if pattern.name not in served],
     )
 
 
-def _requests(design: Design) -> dict[str, float]:
+def _requests(needed: Units) -> dict[str, float]:
     found: dict[str, float] = {}
-    for access in design.access:
-        found[access.pattern] = found.get(access.pattern, 0) + access.requests
+    for one in needed.patterns:
+        found[one.pattern] = found.get(one.pattern, 0) + one.requests
     return found
 
 

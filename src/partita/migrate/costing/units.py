@@ -106,17 +106,11 @@ def units(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> Un
             continue
         one = counter.count(access, pattern)
         if access.for_each:
-            one = _times(one, _rows_before(access, pattern, found.get(pattern.name, 1.0)))
+            one = _times(one, counter.times(access, pattern, found.get(pattern.name, 1.0)))
         elif access.request in READS:
             found[pattern.name] = one.items
         counted.append(one)
     return Units(patterns=counted, resources=counter.resources(counted))
-
-
-def _rows_before(access: Access, pattern: AccessPattern, read: float) -> float:
-    """For how many rows a request is sent: those of the answer, or all among which it chooses."""
-    rows = read if access.keeps else min(read, pattern.items or read)
-    return max(rows, 1.0)
 
 
 def _times(one: PatternUnits, count: float) -> PatternUnits:
@@ -168,6 +162,16 @@ class _Counter:
         if access.request == "TTL":
             return self._nothing(access, pattern)
         return self._write(access, pattern, table, entity)
+
+    def times(self, access: Access, pattern: AccessPattern, read: float) -> float:
+        """How often a request is sent for what another one has read: for every row among which it
+        chooses, or once for each key that the rows of the answer lack something of."""
+        if access.keeps:
+            return max(read, 1.0)
+        table = self.design.table(access.table)
+        entity = table.entity(access.entity) if table is not None else None
+        keys = self.volumes.items(entity) if entity is not None else read
+        return max(min(read, pattern.items or read, keys), 1.0)
 
     def _nothing(self, access: Access, pattern: AccessPattern) -> PatternUnits:
         return PatternUnits(

@@ -158,7 +158,7 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     skips: int = 0
     """Rows that it skips before them."""
     for_each: bool = False
-    """Sent for each item that the pattern's first request brings: what that one lacks."""
+    """Sent for what the items of the pattern's first request lack, once for each different key."""
     keeps: Literal["", "some", "none"] = ""
     """Sent for each item (EXISTS, IN): the row stays while it brings some item, or while none."""
     is_distinct: bool = False

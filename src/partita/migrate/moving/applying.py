@@ -77,7 +77,8 @@ class Applier:
             if new is None or self.state.key_text(table, new) != old_key:
                 self._replace(table, old.row, None, position, touched)
         if new is not None:
-            there = self.state.find(table, self.state.key_text(table, new))
+            new_key = self.state.key_text(table, new)
+            there = old if new_key == old_key else self.state.find(table, new_key)
             if there is None or there.position <= position:
                 self._replace(table, there.row if there else None, new, position, touched)
 
@@ -114,42 +115,43 @@ class Applier:
 
     def _touch(self, number: int, rows: Iterable[Item], touched: Touched) -> None:
         table, entity = self.move.homes[number]
+        made_of = self.move.items.made_with_content
         for row in rows:
             key = self.state.key_text(entity.source, row)
             if (number, key) in touched:
                 continue
             kept = self.state.find(entity.source, key)
-            item = self.move.items.made(number, kept.row) if kept is not None else None
+            made = made_of(number, kept.row) if kept is not None else None
             touched[number, key] = (
-                (item_key(table, item), key_of(table, item), self.state.encode(item))
-                if item is not None
+                (item_key(table, made[0]), key_of(table, made[0]), made[1])
+                if made is not None
                 else None
             )
 
     def _collect(self, touched: Touched, position: int) -> None:
         before = {one[0]: one[2] for one in touched.values() if one is not None}
         after: set[ItemKey] = set()
+        made_of = self.move.items.made_with_content
         for number, row_key in touched:
             table, entity = self.move.homes[number]
             kept = self.state.find(entity.source, row_key)
-            item = self.move.items.made(number, kept.row) if kept is not None else None
-            if item is not None:
+            made = made_of(number, kept.row) if kept is not None else None
+            if made is not None:
+                item, content = made
                 key = item_key(table, item)
                 # Of two rows that make one key, the last counts.
-                if key in after or before.get(key) != self.state.encode(item):
+                if key in after or before.get(key) != content:
                     self.writes[key] = (table, stamped(item, position))
                 after.add(key)
-            self._note(number, row_key, kept.row if kept is not None else None, item)
+            self._note(number, row_key, kept.row if kept and not made else None)
         for (number, _), old in touched.items():
             if old is not None and old[0] not in after:
                 self.writes[old[0]] = (self.move.homes[number][0], tombstone(old[1], position))
 
-    def _note(self, number: int, key: str, row: Item | None, item: Item | None) -> None:
-        """A row that has become impossible, or possible again."""
+    def _note(self, number: int, key: str, row: Item | None) -> None:
+        """`row`: one without an item. It has become impossible, or possible again."""
         entity = self.move.homes[number][1]
-        reason = ""
-        if row is not None and item is None:
-            reason = self.move.items.refusal(number, row)
+        reason = self.move.items.refusal(number, row) if row is not None else ""
         if reason and row is not None:
             self.state.reject(entity.source, key, entity.name, reason, row)
         else:

@@ -16,7 +16,8 @@ from msgspec import Struct, field
 
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
-from partita.migrate.moving.applying import Applier
+from partita.migrate.moving.applying import Applier, ItemKey, item_key
+from partita.migrate.moving.loading.rejects import accept_item, reject_item, write_rejects
 from partita.migrate.moving.loading.reports import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
 from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
@@ -30,12 +31,15 @@ from partita.migrate.moving.switching.phases import (
 from partita.migrate.moving.switching.watching import Watch
 from partita.migrate.moving.verifying.continuous import Continuous
 from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.sources import SourceError
+from partita.migrate.understanding.sources.connection import SourceError
 
-BATCH_CHANGES = 4000
+BATCH_CHANGES = 8000
 SENT_WRITES = 500
 """That go to the target while the batch goes on."""
 BATCH_SECONDS = 0.2
+FAR_BEHIND_SECONDS = 5.0
+FAR_BEHIND_BATCH_SECONDS = 1.0
+"""Whoever has much to catch up waits for the target less often."""
 SCHEMA_SECONDS = 5.0
 SHOWN_SECONDS = 1.0
 CONFIRM_SECONDS = 1.0
@@ -94,6 +98,7 @@ def follow(
             with _stopped_by_signals(stop):
                 follower.run(until)
             follower.look()
+            write_rejects(move)
         return follower.report()
 
 
@@ -129,9 +134,11 @@ class Follower:
         self.move = move
         self.progress = progress
         self.applier = Applier(move, move.state.fact(READ_UNTIL, int) or 0)
-        self.sender = Sender(move.target)
+        self.sender = Sender(move)
         self.stop = stop or threading.Event()
         self.watch = Watch(move)
+        self._tried: set[ItemKey] = set()
+        """Items of this batch, while there are rejects that it may put right."""
         self.transactions = 0
         self.writes = 0
         self._began = time.monotonic()
@@ -174,7 +181,7 @@ class Follower:
                     self._apply(one)
                     applied += self.applier.changes - before
                 is_due = (
-                    time.monotonic() - waited > BATCH_SECONDS
+                    time.monotonic() - waited > self._batch_seconds()
                     or applied >= BATCH_CHANGES
                     or self.stop.is_set()
                     or not self.move.log.is_repeatable
@@ -194,9 +201,14 @@ class Follower:
                 if self.stop.is_set() and not batch:
                     return
         finally:
-            self.sender.abandon()
+            self.sender.close()
+            self._tried.clear()
             self.move.state.roll_back()
             stream.close()
+
+    def _batch_seconds(self) -> float:
+        is_far = self._lag_seconds > FAR_BEHIND_SECONDS
+        return FAR_BEHIND_BATCH_SECONDS if is_far else BATCH_SECONDS
 
     def _reach(self, position: int) -> None:
         """The next transaction lies behind it. A log that puts several together, which may begin
@@ -233,6 +245,8 @@ class Follower:
     def _send(self, writes: list[Write]) -> None:
         self.sender.send(writes)
         self.writes += len(writes)
+        if self.move.state.has_rejects:
+            self._tried.update(item_key(*one) for one in writes)
 
     def _finish_batch(self, batch: list[Transaction]) -> None:
         """The target first, then the state store, then the source."""
@@ -240,9 +254,12 @@ class Follower:
             return
         state, last = self.move.state, batch[-1]
         self._send(self.applier.taken_writes())
-        for table, item, reason in self.sender.finish():
-            key = ", ".join(str(next(iter(item[one.name].values()))) for one in table.keys)
-            state.reject(table.name, key, "", reason, item)
+        refused = self.sender.finish()
+        for key in self._tried:
+            accept_item(state, key)
+        self._tried.clear()
+        for table, item, reason in refused:
+            reject_item(state, table, item, reason)
         state.set_fact(POSITION_FACT, last.position)
         if last.resume:
             state.set_fact(RESUME, last.resume)

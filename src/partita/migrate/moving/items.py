@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -13,9 +13,8 @@ from partita.database.item.values import Item
 from partita.limits import ITEM_BYTES_MAX, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 from partita.migrate.model.design import Design, Entity, SecondaryIndex, TableDesign
 from partita.migrate.model.key_texts import NotEncodable
-from partita.migrate.model.making import ItemMaker
+from partita.migrate.model.making import ItemMaker, Rows
 from partita.migrate.moving.positions import DELETED, OWN, POSITION
-from partita.migrate.moving.state import StateStore, primary_keys
 
 
 class Part(Protocol):
@@ -39,23 +38,36 @@ class Items:
     """`homes`: the entities of the design, by number."""
 
     def __init__(
-        self, design: Design, state: StateStore, parts: Mapping[str, Part] | None = None
+        self,
+        design: Design,
+        rows: Rows,
+        primary_keys: Mapping[str, Sequence[str]],
+        parts: Mapping[str, Part],
     ) -> None:
         self.homes: list[tuple[TableDesign, Entity]] = list(design.entities())
         self.tables = design.tables
-        self.parts = parts or {}
+        self.parts = parts
         self.numbers: dict[str, list[int]] = {}
         """By table of the source, the entities that are made of its rows."""
         for number, (_, entity) in enumerate(self.homes):
             self.numbers.setdefault(entity.source, []).append(number)
-        self.maker = ItemMaker(state, primary_keys(state.inventory))
+        self.maker = ItemMaker(rows, primary_keys)
         by_table = {table.name: _keys(table) for table in design.tables}
         self._keys = [by_table[table.name] for table, _ in self.homes]
 
     def made(self, number: int, row: Item) -> Item | None:
         """The item of a row, unless the service would not take it."""
+        made = self.made_with_content(number, row)
+        return None if made is None else made[0]
+
+    def made_with_content(self, number: int, row: Item) -> tuple[Item, bytes] | None:
+        """The same, and its JSON."""
         item, reason = self.make(number, row)
-        return None if item is None or reason or is_too_large(item) else item
+        if item is None or reason:
+            return None
+        content = _encode(item)
+        # An item has fewer bytes than its JSON.
+        return None if len(content) > ITEM_BYTES_MAX and is_too_large(item) else (item, content)
 
     def refusal(self, number: int, row: Item) -> str:
         """Why a row has no item of an entity that it ought to have; empty when it has."""
@@ -118,6 +130,7 @@ def _key_refusal(keys: list[Key], item: Item) -> str:
 
 # What items are compared by.
 
+_encode = msgspec.json.Encoder().encode
 encoded = msgspec.json.Encoder(order="sorted").encode
 _SET = b'S":["'
 """How SS, NS and BS begin, and nothing else that is encoded: quotes in texts are escaped."""

@@ -19,7 +19,7 @@ from partita.migrate.moving.logs import log_of
 from partita.migrate.moving.logs.changes import ChangeLog
 from partita.migrate.moving.logs.origin import Origin
 from partita.migrate.moving.parts import parts_of
-from partita.migrate.moving.state import StateStore, locked, state_path
+from partita.migrate.moving.state import StateStore, locked, primary_keys, state_path
 from partita.migrate.moving.target import Target
 from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
 
@@ -56,7 +56,8 @@ class Move:
     """The lock of the folder, which processes that work for this one hold as well."""
 
     def __post_init__(self) -> None:
-        self.items = Items(self.design, self.state, parts_of(self.inventory, self.begun.where))
+        parts = parts_of(self.inventory, self.begun.where)
+        self.items = Items(self.design, self.state, primary_keys(self.inventory), parts)
         self.homes = self.items.homes
 
     @property
@@ -79,10 +80,11 @@ def open_move(
     where: Mapping[str, str] | None = None,
     files: str = "",
     write_units: float | None = None,
+    needs_target: bool = True,
     ask: Callable[[str], str] | None = None,
 ) -> Iterator[Move]:
     """For this process alone. `name`, `is_followed`, `where` and `files` are given by the load that
-    begins it."""
+    begins it. `needs_target`: whether it has to answer before anything is done."""
     inventory = read_inventory(folder)
     with ExitStack() as stack:
         lock = stack.enter_context(locked(folder))
@@ -120,7 +122,7 @@ def open_move(
                 target.check_tables(design.tables, must_be_empty=True)
             with state.transaction():
                 state.set_fact(BEGUN, begun)
-        elif not (begun.files and name):
+        elif needs_target and not (begun.files and name):
             target.check_tables(design.tables, must_be_empty=False)
         yield move
 

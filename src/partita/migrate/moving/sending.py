@@ -6,42 +6,79 @@ import threading
 
 from partita.database.item.values import Item
 from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.target import Target
+from partita.migrate.moving import putting
+from partita.migrate.moving.applying import ItemKey, item_key
+from partita.migrate.moving.moves import Move, agent_of
+from partita.migrate.moving.putting import Put
+from partita.migrate.moving.target import put_body
+from partita.migrate.moving.workers import Workers
 
 Write = tuple[TableDesign, Item]
 Refused = tuple[TableDesign, Item, str]
 
+PROCESS_WRITES_MIN = 2000
+"""Fewer are sent before another process has started."""
+
 
 class Sender:
-    """Some writes at a time, in a thread; nobody else may ask the target meanwhile.
+    """Some writes at a time, in a thread, and where there are many in another process; nobody else
+    may ask the target meanwhile.
 
     Which of two writes of an item comes first does not matter: neither overwrites a newer one.
     """
 
-    def __init__(self, target: Target) -> None:
-        self._target = target
+    def __init__(self, move: Move) -> None:
+        self._move = move
+        self._target = move.target
+        self._workers: Workers[Put] | None = None
+        self._sent = 0
         self._thread: threading.Thread | None = None
-        self._refused: list[Refused] = []
+        self._refused: dict[ItemKey, Refused] = {}
         self._failure: BaseException | None = None
 
     def send(self, writes: list[Write]) -> None:
         self._join()
         if writes:
+            self._sent += len(writes)
+            if self._workers is None and self._sent > PROCESS_WRITES_MIN:
+                self._workers = self._started()
             # A daemon: an interrupt must not wait for a target that is away.
             self._thread = threading.Thread(target=self._run, args=(writes,), daemon=True)
             self._thread.start()
 
+    def _started(self) -> Workers[Put]:
+        move = self._move
+        setup = putting.Setup(
+            endpoint=move.begun.endpoint or None,
+            region=move.target.region,
+            write_units=move.target.pace.units_max,
+            agent=agent_of(move.state),
+        )
+        return Workers(putting.__name__, setup, Put, move.lock, 1).__enter__()
+
     def _run(self, writes: list[Write]) -> None:
         try:
-            self._refused += self._target.put_over_older(writes)
+            bodies = [put_body(table, item) for table, item in writes]
+            if self._workers is None:
+                refused = self._target.put_bodies(bodies)
+            else:
+                put = self._workers.ask(bodies)
+                refused = put.refused
+                self._target.errors += put.errors
+            if self._refused:
+                for table, item in writes:
+                    self._refused.pop(item_key(table, item), None)
+            for place, reason in refused:
+                self._refused[item_key(*writes[place])] = (*writes[place], reason)
         except BaseException as error:
             self._failure = error
 
     def finish(self) -> list[Refused]:
-        """All is at the target; the answer is what it refused, and why."""
+        """All is at the target; the answer is what it refused, and why. Of several writes of an
+        item, the last counts."""
         self._join()
-        refused, self._refused = self._refused, []
-        return refused
+        refused, self._refused = self._refused, {}
+        return list(refused.values())
 
     def _join(self) -> None:
         if self._thread is not None:
@@ -51,7 +88,11 @@ class Sender:
             failure, self._failure = self._failure, None
             raise failure
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         """What is under way may be written or not: it is written again."""
-        if self._thread is not None and self._thread.is_alive():
+        is_busy = self._thread is not None and self._thread.is_alive()
+        workers, self._workers, self._sent = self._workers, None, 0
+        if workers is not None:
+            workers.__exit__(KeyboardInterrupt if is_busy else None, None, None)
+        elif is_busy:
             self._target.is_interrupted = True

@@ -99,11 +99,13 @@ class StateStore:
             if name in self.tables
         }
         """Columns that rows are looked up by, besides the primary key."""
+        self._identities = {name: table.primary_key for name, table in self.tables.items()}
         self._lookups: dict[tuple[str, tuple[str, ...]], Lookup] = {}
         self._indexed = {
             name: [self._lookup(name, columns) for columns in keys]
             for name, keys in self.keys.items()
         }
+        self._puts = {name: self._put_statement(name) for name in self.tables}
         self.decode = msgspec.json.Decoder(Item).decode
         self.encode = msgspec.json.Encoder().encode
         """Rows, as they are stored."""
@@ -120,7 +122,8 @@ class StateStore:
             self._run("PRAGMA synchronous = FULL")
             with self.transaction():
                 self._create()
-            (self._has_rejects,) = self._run("SELECT EXISTS (SELECT 1 FROM rejects)").fetchone()
+            (found,) = self._run("SELECT EXISTS (SELECT 1 FROM rejects)").fetchone()
+            self.has_rejects = bool(found)
 
     def _lookup(self, table: str, columns: tuple[str, ...]) -> Lookup:
         known = self._lookups.get((table, columns))
@@ -248,14 +251,17 @@ class StateStore:
         self._rows[table, key] = kept
 
     def put(self, table: str, row: Item, position: int) -> None:
+        stored = self.stored(table, row)
+        self._run(self._puts[table], (position, *stored))
+        self._remember(table, stored[1], Kept(position, row))
+
+    def _put_statement(self, table: str) -> str:
         names = self._columns(table)
         changed = ", ".join(f"{name} = excluded.{name}" for name in names if name != "pk")
-        self._run(
+        return (
             f"INSERT INTO t{self._places[table]} ({', '.join(names)})"
-            f" VALUES ({', '.join('?' * len(names))}) ON CONFLICT (pk) DO UPDATE SET {changed}",
-            (position, *self.stored(table, row)),
+            f" VALUES ({', '.join('?' * len(names))}) ON CONFLICT (pk) DO UPDATE SET {changed}"
         )
-        self._remember(table, self.key_text(table, row), Kept(position, row))
 
     def remove(self, table: str, key: str) -> None:
         self._run(f"DELETE FROM t{self._places[table]} WHERE pk = ?", (key,))
@@ -268,10 +274,14 @@ class StateStore:
         return text
 
     def _identity(self, table: str, row: Item) -> str | None:
-        names = self.tables[table].primary_key
-        if not names or any(name not in row for name in names):
+        names = self._identities[table]
+        try:
+            if len(names) == 1:
+                (held,) = row[names[0]].values()
+                return str(held)
+            return "\0".join([str(held) for name in names for held in row[name].values()]) or None
+        except KeyError:
             return None
-        return "\0".join([str(held) for name in names for held in row[name].values()])
 
     def _is_identity(self, table: str, columns: tuple[str, ...]) -> bool:
         """Whether rows are looked up by columns as they are told apart by their primary key."""
@@ -369,14 +379,14 @@ class StateStore:
     # Rejects.
 
     def reject(self, table: str, key: str, entity: str, reason: str, row: Item) -> None:
-        self._has_rejects = True
+        self.has_rejects = True
         self._run(
             "INSERT OR REPLACE INTO rejects VALUES (?, ?, ?, ?, ?)",
             (table, key, entity, reason, self.encode(row)),
         )
 
     def accept(self, table: str, key: str, entity: str) -> None:
-        if not self._has_rejects:
+        if not self.has_rejects:
             return
         self._run(
             "DELETE FROM rejects WHERE source = ? AND key = ? AND entity = ?", (table, key, entity)

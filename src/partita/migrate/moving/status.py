@@ -21,14 +21,17 @@ from partita.migrate.moving.loading.reports import LANES, Lane, TableLoad
 from partita.migrate.moving.loading.reports import REPORT as LOAD_REPORT
 from partita.migrate.moving.moves import BEGUN, LOADED, POSITION_FACT, Begun
 from partita.migrate.moving.state import LOCK, MOVE, state_path
+from partita.migrate.moving.switching.closing import CLOSED, Closed
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
     FINISHED,
     FORWARD,
     PHASE,
     UNDER_WAY,
+    UNTURNED,
     Phase,
     Turn,
+    refusal,
 )
 from partita.migrate.moving.verify import REPORT, Verified
 
@@ -72,6 +75,8 @@ class Status(Struct, kw_only=True):
     turns: list[Turn] = field(default_factory=list)
     under_way: str = ""
     """A cutover, rollback or finish that was begun: it runs, or was killed."""
+    refusal: str = ""
+    """Which side refuses writes although it is authoritative, and what opens it."""
 
 
 class _Facts:
@@ -114,6 +119,12 @@ def status(folder: Folder) -> Status:
         phase=phase.name,
         turns=phase.turns,
         under_way=facts.get(UNDER_WAY, str) or "",
+        refusal=refusal(
+            phase.name,
+            str(folder.path),
+            is_unturned=bool(facts.get(UNTURNED, bool)),
+            is_target_closed=facts.get(CLOSED, Closed) is not None,
+        ),
     )
     if begun is not None:
         told.source, told.endpoint, told.model = begun.source, begun.endpoint, begun.model

@@ -68,6 +68,11 @@ def batches(items: Iterable[tuple[str, bytes]]) -> Iterator[Batch]:
         yield Batch(table, held)
 
 
+def put_body(table: TableDesign, item: Item, condition: str = ONLY_OVER_OLDER) -> bytes:
+    """A PutItem of a stamped item that changes nothing newer."""
+    return orjson.dumps(conditional_put(table, item, position_of(item) or 0, condition))
+
+
 class Pace:
     """Write units a second: what was asked for, and less while the target throttles."""
 
@@ -118,6 +123,7 @@ class Target:
         self.pace = Pace(write_units)
         self.errors = 0
         """Answers that were errors of the target or throttling, and answers that did not come."""
+        self.away_seconds_max: float = AWAY_SECONDS_MAX
         self.is_interrupted = False
         """Whether its loop is not to be run again."""
 
@@ -169,7 +175,7 @@ class Target:
                     away_since = None
                 else:
                     away_since = away_since or time.monotonic()
-                    if time.monotonic() - away_since > AWAY_SECONDS_MAX:
+                    if time.monotonic() - away_since > self.away_seconds_max:
                         raise PartitaError(
                             f"{self.endpoint} gives no answer: {error}; run the command again when"
                             " it does, and it goes on from here."
@@ -224,26 +230,28 @@ class Target:
     ) -> list[tuple[TableDesign, Item, str]]:
         """Stamped items and tombstones, each only over an older one; the answer is those that
         could not be written, and why."""
-        found = self._all(self._put(table, item, condition) for table, item in writes)
+        listed = list(writes)
+        refused = self.put_bodies([put_body(table, item, condition) for table, item in listed])
+        return [(*listed[place], reason) for place, reason in refused]
+
+    def put_bodies(self, bodies: Sequence[bytes]) -> list[tuple[int, str]]:
+        """What `put_body` made; the answer is the places of those that could not be written, and
+        why."""
+        found = self._all(self._put(place, body) for place, body in enumerate(bodies))
         return [one for one in found if one is not None]
 
-    async def _put(
-        self, table: TableDesign, item: Item, condition: str
-    ) -> tuple[TableDesign, Item, str] | None:
-        position = position_of(item) or 0
+    async def _put(self, place: int, body: bytes) -> tuple[int, str] | None:
         await self.pace.wait(1)
         try:
-            await self._send(
-                "PutItem", orjson.dumps(conditional_put(table, item, position, condition))
-            )
+            await self._send("PutItem", body)
         except ClientError as error:
             if error.code != REFUSED:
                 if error.code == "ValidationException":
-                    return table, item, error.message
+                    return place, error.message
                 raise PartitaError(f"{self.endpoint} refused an item: {error}") from error
             there = position_of(error.body.get("Item", {}))
             if there is None:
-                return table, item, "an item is there that the move has not written"
+                return place, "an item is there that the move has not written"
         return None
 
     def _all(self, calls: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:

@@ -21,8 +21,10 @@ from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import TableDesign
 from partita.migrate.moving.applying import Applier
+from partita.migrate.moving.behind import Behind
 from partita.migrate.moving.follow import Follower
 from partita.migrate.moving.items import item_digest, key_hash
+from partita.migrate.moving.loading.rejects import settle
 from partita.migrate.moving.logs.changes import Change, Session, Transaction
 from partita.migrate.moving.logs.unlogged import Unlogged
 from partita.migrate.moving.moves import Move, open_move
@@ -98,9 +100,16 @@ def verify(
     """`sample`: so many rows of each table, and their items. A dry run follows nothing first."""
     began = time.monotonic()
     with open_move(folder, endpoint, region=region, ask=ask) as move:
+        if is_repairing and phase_of(move.state).name == BACKWARD:
+            raise PartitaError(
+                "The target is authoritative since the cutover, and a repair would overwrite what"
+                " applications write there; correct it there, or roll back."
+            )
         verifier = _Verifier(move, is_repairing and not is_dry_run, sample, progress)
         verifier.run(is_following=not is_dry_run)
         found = verifier.found
+        if not is_dry_run:
+            found.rejected = settle(move)
         found.seconds = round(time.monotonic() - began, 3)
         folder.write_json(REPORT, found)
         return found
@@ -163,6 +172,7 @@ class _Verifier:
                         self.follower.run(self.follower.log_end())
                         continue
                 self.found.position = self.move.position
+                self.behind = self._behind()
                 self.last = {name: self.state.last(name) for name in self.move.items.numbers}
                 self.rows = sum(self.state.count(one.name) for one in self.move.origin.tables)
                 self._compare(session)
@@ -172,6 +182,12 @@ class _Verifier:
             f"{self.move.origin.address} is written to so often that no moment was found at which"
             " both sides could be compared; try again at a quieter time."
         )
+
+    def _behind(self) -> Progress:
+        """After a cutover nothing of the source is followed."""
+        if phase_of(self.move.state).name == BACKWARD:
+            return self.progress
+        return Behind(self.move, self.progress, self.move.position, time.time())
 
     def _compare(self, session: Session) -> None:
         if self.sample is not None:
@@ -193,16 +209,17 @@ class _Verifier:
         if different:
             self._compare_items(different)
 
-    def _differs(self, side: str, table: str, key: str, what: str) -> bool:
+    def _differs(
+        self, side: str, table: str, key: str, what: str, *, is_repairable: bool = True
+    ) -> bool:
         """Counts it, and tells whether it is to be repaired."""
+        is_repaired = self.is_repairing and is_repairable
         self.found.different += 1
-        self.found.repaired += self.is_repairing
+        self.found.repaired += is_repaired
         if len(self.found.differences) < LISTED_MAX:
-            one = Different(
-                side=side, table=table, key=key, what=what, is_repaired=self.is_repairing
-            )
+            one = Different(side=side, table=table, key=key, what=what, is_repaired=is_repaired)
             self.found.differences.append(one)
-        return self.is_repairing
+        return is_repaired
 
     # Rows of the source, and those of the state store.
 
@@ -224,7 +241,7 @@ class _Verifier:
                 keyed = {key: row for key, row in keyed.items() if key in keep}
             seen += len(keyed)
             self.found.rows += len(keyed)
-            self.progress("Rows", self.found.rows, self.rows)
+            self.behind("Rows", self.found.rows, self.rows)
             known = self.state.stored_rows(table.name, list(keyed))
             for key, row in keyed.items():
                 stored = known.get(key)
@@ -262,8 +279,7 @@ class _Verifier:
         self.found.rows += held
         if int(count) != held:
             what = f"the source has {count} rows and the state store {held}"
-            self._differs("row", table.name, "", what)
-            self.found.repaired -= self.is_repairing
+            self._differs("row", table.name, "", what, is_repairable=False)
 
     def _source_rows(self, table: Table, session: Session) -> Iterator[list[Item]]:
         columns = ", ".join(reading.sql for reading in self.move.origin.readings[table.name])
@@ -312,7 +328,7 @@ class _Verifier:
         for found in workers.in_order(tasks) if workers else self._summed(tasks):
             (made if found.is_made else there).add(found)
             done += found.rows
-            self.progress("Items, once more" if by_key else "Items", done, total)
+            self.behind("Items once more" if by_key else "Items", done, total)
         self.found.items, self.found.tombstones = there.items, there.tombstones
         differing = made.differing(there)
         return self._differing(workers, by_key=True) if differing and not by_key else differing
@@ -373,17 +389,22 @@ class _Verifier:
         shown = _shown(table, item)
         if made is None:
             self._surplus_item(table, item, shown)
+        elif item_digest(item) != made[0] and position_of(item) is None:
+            self._leave_alone(table, shown)
         elif item_digest(item) != made[0]:
             if self._differs("item", table.name, shown, "is not what its row makes"):
                 self._write_again(table, made[2])
 
     def _surplus_item(self, table: TableDesign, item: Item, shown: str) -> None:
         if position_of(item) is None:
-            self._differs("item", table.name, shown, "was written by somebody else; left alone")
-            self.found.repaired -= self.is_repairing
+            self._leave_alone(table, shown)
         elif self._differs("item", table.name, shown, "no row makes it"):
             gone = tombstone(key_of(table, item), self.move.position)
             self.move.target.put_over_older([(table, gone)], ONLY_OVER_KNOWN)
+
+    def _leave_alone(self, table: TableDesign, shown: str) -> None:
+        what = "was written by somebody else; left alone"
+        self._differs("item", table.name, shown, what, is_repairable=False)
 
     def _missing(self, number: int, item: Item) -> None:
         table, entity = self.move.homes[number]

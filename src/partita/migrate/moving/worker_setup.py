@@ -11,7 +11,7 @@ from partita.migrate.model.files import read_design
 from partita.migrate.moving.items import Items
 from partita.migrate.moving.moves import Move
 from partita.migrate.moving.parts import parts_of
-from partita.migrate.moving.state import StateStore, state_path
+from partita.migrate.moving.state import StateStore, primary_keys, state_path
 from partita.migrate.moving.target import Target
 from partita.migrate.understanding.schema.inventory import read_inventory
 
@@ -30,7 +30,8 @@ class WorkerSetup(Struct):
         folder = Folder.open(Path(self.folder))
         inventory, design = read_inventory(folder), read_design(folder, self.model)
         state = StateStore(state_path(folder), inventory, design, is_read_only=True)
-        items = Items(design, state, parts_of(inventory, self.where))
+        parts = parts_of(inventory, self.where)
+        items = Items(design, state, primary_keys(inventory), parts)
         return items, state, Target(self.endpoint, self.region, self.write_units)
 
 

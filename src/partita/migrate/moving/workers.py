@@ -1,13 +1,15 @@
 """Processes that do parts of a move, so that it takes more than one core.
 
-Each has a pipe to and from it, and ends when that is closed. It holds the lock of the folder as
-well: after a kill, whoever comes next waits for the last of them, so that nobody who was left
-behind overwrites what is followed already.
+The first imports what the job needs and forks the others, which share its memory. Each has a pipe
+to and from it, and ends when that is closed. It holds the lock of the folder as well: after a kill,
+whoever comes next waits for the last of them, so that nobody who was left behind overwrites what is
+followed already.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import struct
@@ -17,10 +19,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from queue import SimpleQueue
 from types import TracebackType
-from typing import Any, BinaryIO, Generic, Self, TypeVar
+from typing import Any, BinaryIO, Generic, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -43,6 +46,11 @@ def worker_count() -> int:
     return max(1, min(WORKERS_MAX, len(os.sched_getaffinity(0))))
 
 
+class Pipes(NamedTuple):
+    tasks: BinaryIO
+    answers: BinaryIO
+
+
 class Workers(Generic[Answer]):
     """`job`: a module with `worker(setup)`, which makes a handler of tasks."""
 
@@ -52,53 +60,69 @@ class Workers(Generic[Answer]):
         self.count = count or worker_count()
         self._answer = answer
         self._job, self._setup, self._lock = job, msgspec.msgpack.encode(setup), lock
-        self._processes: list[subprocess.Popen[bytes]] = []
-        self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        self._pipes: list[Pipes] = []
+        self._idle: SimpleQueue[Pipes] = SimpleQueue()
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-P", "-m", __name__, self._job]
+        theirs: list[int] = []
         for _ in range(self.count):
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[self._lock]
-            )
-            self._processes.append(process)
-            self._idle.put(process)
-            _write(process.stdin, _ANSWER, self._setup)
+            tasks, our_tasks = os.pipe()
+            our_answers, answers = os.pipe()
+            theirs += (tasks, answers)
+            self._pipes.append(Pipes(os.fdopen(our_tasks, "wb"), os.fdopen(our_answers, "rb")))
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__, self._job, *map(str, theirs)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            pass_fds=[self._lock, *theirs],
+        )
+        for handle in theirs:
+            os.close(handle)
+        for pipes in self._pipes:
+            self._idle.put(pipes)
+            with suppress(OSError):
+                _write(pipes.tasks, _ANSWER, self._setup)
         self._pool = ThreadPoolExecutor(self.count)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
-        for process in self._processes:
-            if kind is not None:
-                process.kill()
+        if kind is not None:
+            self._process.kill()
+        for pipes in self._pipes:
             with suppress(OSError):
-                assert process.stdin is not None
-                process.stdin.close()
+                pipes.tasks.close()
         self._pool.shutdown(cancel_futures=True)
-        for process in self._processes:
-            try:
-                process.wait(END_SECONDS_MAX)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+        try:
+            self._process.wait(END_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for pipes in self._pipes:
+            pipes.answers.close()
 
     def ask(self, task: Any) -> Answer:
         """The answer of whichever process is idle first."""
-        process = self._idle.get()
+        pipes = self._idle.get()
         try:
-            _write(process.stdin, _ANSWER, msgspec.msgpack.encode(task))
-            kind, content = _read(process.stdout)
+            return self._asked(pipes, task)
+        finally:
+            self._idle.put(pipes)
+
+    def one(self) -> Callable[[Any], Answer]:
+        """Asks one of the processes, which nobody else asks from now on."""
+        return partial(self._asked, self._idle.get())
+
+    def _asked(self, pipes: Pipes, task: Any) -> Answer:
+        try:
+            _write(pipes.tasks, _ANSWER, msgspec.msgpack.encode(task))
+            kind, content = _read(pipes.answers)
         except (OSError, EOFError) as error:
             raise PartitaError(
                 "A process that worked on the move has ended; run the command again, and it goes"
                 " on from here."
             ) from error
-        finally:
-            self._idle.put(process)
         if kind == _REFUSAL:
             raise PartitaError(content.decode())
         return msgspec.msgpack.decode(content, type=self._answer)
@@ -131,20 +155,19 @@ def _read(pipe: Any) -> tuple[int, bytes]:
     return kind, content
 
 
-def serve(job: str, tasks: BinaryIO, answers: BinaryIO) -> None:
-    """What the process does until its tasks end."""
-    make: Callable[[bytes], Handler] = import_module(job).worker
+def serve(make: Callable[[bytes], Handler], pipes: Pipes) -> None:
+    """What a process does until its tasks end."""
     try:
-        _, setup = _read(tasks)
+        _, setup = _read(pipes.tasks)
         handle = make(setup)
         while True:
-            _, task = _read(tasks)
+            _, task = _read(pipes.tasks)
             try:
                 answer = msgspec.msgpack.encode(handle(task))
             except PartitaError as error:
-                _write(answers, _REFUSAL, str(error).encode())
+                _write(pipes.answers, _REFUSAL, str(error).encode())
             else:
-                _write(answers, _ANSWER, answer)
+                _write(pipes.answers, _ANSWER, answer)
     except (EOFError, BrokenPipeError):
         return
 
@@ -152,12 +175,32 @@ def serve(job: str, tasks: BinaryIO, answers: BinaryIO) -> None:
 def main() -> None:
     # Control-C is meant for the one that reads the answers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    job, *handles = sys.argv[1:]
+    _end_with_parent()
+    make: Callable[[bytes], Handler] = import_module(job).worker
+    # What all of them share is not written to by whoever looks for garbage.
+    gc.freeze()
+    pairs = list(zip(map(int, handles[::2]), map(int, handles[1::2]), strict=True))
+    mine = pairs[0]
+    children: list[int] = []
+    for other in pairs[1:]:
+        child = os.fork()
+        if child == 0:
+            _end_with_parent()
+            mine, children = other, []
+            break
+        children.append(child)
+    # A pipe ends with the last process that has it open.
+    for handle in {handle for pair in pairs for handle in pair} - set(mine):
+        os.close(handle)
+    serve(make, Pipes(os.fdopen(mine[0], "rb"), os.fdopen(mine[1], "wb")))
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def _end_with_parent() -> None:
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    answers = sys.stdout.buffer
-    # What is printed by mistake must not come between answers.
-    sys.stdout = sys.stderr
-    serve(sys.argv[1], sys.stdin.buffer, answers)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,8 @@ from partita.errors import PartitaError
 from partita.migrate.folder import SourceSettings
 from partita.migrate.proving.column_values import column_value
 from partita.migrate.understanding.schema.inventory import Inventory, Table, is_derived
-from partita.migrate.understanding.sources import Source
 from partita.migrate.understanding.sources.address import Address
+from partita.migrate.understanding.sources.connection import Source
 
 START_SECONDS_MAX = 60
 LOCAL = "127.0.0.1"

@@ -44,14 +44,14 @@ from partita.migrate.proving.tables import (
     put_all,
 )
 from partita.migrate.proving.unfinished import Loaded, RunHead, Unfinished
-from partita.migrate.proving.writes import WriteProof
+from partita.migrate.proving.writes.proof import WriteProof
 from partita.migrate.statements.patterns import Statements
 from partita.migrate.statements.question import NotExact, Question
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.file import read_patterns
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.sources import Source, connect
+from partita.migrate.understanding.sources.connection import Source, connect
 
 ALL_ROWS_MAX = 200_000
 """A source with more rows is sampled, unless every row is asked for."""

@@ -13,10 +13,10 @@ from partita.migrate.designing.requests.homes import NotServed
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.model.design import Access, Design
 from partita.migrate.model.key_texts import NotEncodable
-from partita.migrate.proving.answers import Refused
+from partita.migrate.proving.answers.existences import Narrowing, narrowed
+from partita.migrate.proving.answers.merging import Answering
+from partita.migrate.proving.answers.rows import Refused
 from partita.migrate.proving.comparing import SHOWN_ROWS, Row, difference, plain, shown
-from partita.migrate.proving.existences import Narrowing, narrowed
-from partita.migrate.proving.merging import Answering
 from partita.migrate.proving.parameters import Draw, ParameterSet
 from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.proving.results import Difference, PatternProof
@@ -24,7 +24,7 @@ from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.statements.question import Parameter, Question
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources import SourceError
+from partita.migrate.understanding.sources.connection import SourceError
 
 DIFFERENCES_MAX = 5
 PAGE_ITEMS = 2

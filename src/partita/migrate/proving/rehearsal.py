@@ -26,10 +26,10 @@ from partita.migrate.model.design import READS, Access, Design
 from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.model.making import ItemMaker
 from partita.migrate.model.volumes import Volumes
-from partita.migrate.proving.answers import Refused
-from partita.migrate.proving.existences import narrowed
+from partita.migrate.proving.answers.existences import narrowed
+from partita.migrate.proving.answers.merging import Answering
+from partita.migrate.proving.answers.rows import Refused
 from partita.migrate.proving.made_items import Making
-from partita.migrate.proving.merging import Answering
 from partita.migrate.proving.parameters import Draw
 from partita.migrate.proving.private_server import ClockedServer, DynamoDB, clocked_server
 from partita.migrate.proving.results import Check

@@ -16,7 +16,7 @@ from partita.migrate.statements.question import Question
 from partita.migrate.understanding.patterns.mining.lookup import SQLGLOT_DIALECTS
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
-from partita.migrate.understanding.sources import Source
+from partita.migrate.understanding.sources.connection import Source
 from partita.migrate.understanding.sources.reading import Reading, readings
 
 CHUNK_ROWS = 1000

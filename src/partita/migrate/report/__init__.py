@@ -10,7 +10,3 @@ test_runs   what tests found
 risks       all that can go wrong; `unknowns` what nobody knows
 page        the page: one HTML file that needs nothing else
 """
-
-from partita.migrate.report.page import Report, report
-
-__all__ = ["Report", "report"]

@@ -14,13 +14,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
+from partita.migrate.amounts import amount, money
 from partita.migrate.costing.estimate import monthly
 from partita.migrate.folder import Folder
 from partita.migrate.handover.requests import REQUESTS, PatternRequests, requests_of, to_page
 from partita.migrate.model.design import Access, Condition
 from partita.migrate.model.items import ExampleItems
 from partita.migrate.progress import Progress, silent
-from partita.migrate.report.amounts import amount, money
 from partita.migrate.report.contents import Contents, Missing, read_contents
 from partita.migrate.report.drawings import charts
 from partita.migrate.report.drawings.diagram import draw_figures

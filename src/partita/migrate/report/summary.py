@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from partita.limits import GB
+from partita.migrate.amounts import amount, money
 from partita.migrate.costing.estimate import monthly
-from partita.migrate.report.amounts import amount, money
 from partita.migrate.report.contents import Contents, Model
 from partita.migrate.report.risks import Risk
 from partita.migrate.report.verdict import Verdict, decide

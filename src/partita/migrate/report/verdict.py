@@ -12,8 +12,8 @@ from typing import Literal
 from msgspec import Struct
 
 from partita.limits import GB
+from partita.migrate.amounts import amount, money
 from partita.migrate.costing.estimate import Estimate, monthly
-from partita.migrate.report.amounts import amount, money
 from partita.migrate.report.contents import Contents, Model
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.planning.difficulties.difficulty import number_of

@@ -16,7 +16,6 @@ from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.folder import ANALYSIS, Folder
 from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding import sources
 from partita.migrate.understanding.analysis import Analysis, Problem, TableAnalysis
 from partita.migrate.understanding.measuring.candidates import candidate_keys
 from partita.migrate.understanding.measuring.distribution import CONFIDENCE, distribution
@@ -33,8 +32,7 @@ from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
 from partita.migrate.understanding.patterns.mining.servers import is_of, kept_statements
 from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
-from partita.migrate.understanding.sources import Source, SourceError
-from partita.migrate.understanding.sources.connection import Ask
+from partita.migrate.understanding.sources.connection import Ask, Source, SourceError, connect
 from partita.migrate.understanding.sources.reading import readings
 
 MINED_COMMENT = """\
@@ -67,7 +65,7 @@ def analyze(
     report = progress or silent
     inventory = read_inventory(folder)
     written = read_patterns(folder, inventory) if folder.has(WRITTEN) else Patterns()
-    with sources.connect(folder, ask=ask) as source:
+    with connect(folder, ask=ask) as source:
         mined, problems = _mine(folder, settings, source, inventory, report)
         patterns = [*written.patterns, *mined.patterns]
         tables = _analyze_tables(folder, settings, source, inventory, patterns, problems, report)

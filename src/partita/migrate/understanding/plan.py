@@ -13,8 +13,8 @@ from partita.migrate.understanding.planning.plan import Plan, plan_inventory
 from partita.migrate.understanding.planning.readiness.server import check_server
 from partita.migrate.understanding.schema.inventory import Inventory
 from partita.migrate.understanding.schema.relationships import relate
-from partita.migrate.understanding.sources import connect, reflect
-from partita.migrate.understanding.sources.connection import Ask
+from partita.migrate.understanding.sources.connection import Ask, connect
+from partita.migrate.understanding.sources.reflection import reflect
 
 PAGE = "plan.md"
 

@@ -65,7 +65,7 @@ def all_records(streams: Any, arn: str) -> list[dict[str, Any]]:
     return sorted(found, key=lambda record: int(record["dynamodb"]["SequenceNumber"]))
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.sampled_from(("KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES")),
     st.lists(WRITES, max_size=25),

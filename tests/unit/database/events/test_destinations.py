@@ -42,8 +42,9 @@ def link(database: Database) -> None:
 
 
 def put(database: Database, *keys: str) -> None:
+    client = database.client()
     for key in keys:
-        database.client().put_item(TableName="orders", Item={"pk": {"S": key}})
+        client.put_item(TableName="orders", Item={"pk": {"S": key}})
     database.settle()
 
 

@@ -183,7 +183,7 @@ class Chance:
 @example(seed=333062)  # An index over the columns of a key that is sharded.
 @example(seed=4567068)  # Versions of two tables under keys of the same form.
 @example(seed=5711511)  # A member of a list with the name of what it refers to.
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_proposed_design_passes_the_check(propose, seed: int) -> None:  # type: ignore[no-untyped-def]
     chance = Chance(seed)
     volumes = Volumes(chance.inventory())

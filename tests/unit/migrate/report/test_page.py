@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from partita.migrate.amounts import amount, money
 from partita.migrate.costing.estimate import estimate
 from partita.migrate.designing.model import model
 from partita.migrate.folder import Folder
-from partita.migrate.report import report
-from partita.migrate.report.amounts import amount, money
 from partita.migrate.report.drawings.charts import bars, skews
+from partita.migrate.report.page import report
 from partita.migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
 from partita.migrate.understanding.planning.goals import Goals
 from partita.migrate.understanding.planning.plan import plan_inventory

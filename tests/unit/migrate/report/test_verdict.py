@@ -10,7 +10,7 @@ from partita.limits import GB
 from partita.migrate.folder import Folder
 from partita.migrate.model.files import read_design
 from partita.migrate.model.proofs import fingerprint
-from partita.migrate.report import report
+from partita.migrate.report.page import report
 from partita.migrate.report.verdict import Verdict
 from partita.migrate.understanding.schema.inventory import Inventory
 

@@ -10,14 +10,8 @@ import msgspec
 
 from partita.apps.metrics.api.messages import body, encoded, invalid, metric_name
 from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.data.queries import (
-    Budget,
-    DataQueries,
-    DataQuery,
-    MetricData,
-    MetricDataService,
-    NewValues,
-)
+from partita.apps.metrics.data.messages import DataQueries, DataQuery, MetricData, NewValues
+from partita.apps.metrics.data.queries import Budget, MetricDataService
 from partita.apps.metrics.failures import CatalogueError, NotFound, Refused, Unavailable
 from partita.server.http.web import Request, Response
 

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import msgspec
 
 from partita import __version__
+from partita.apps.metrics.data.messages import DataQueries, MetricData, NewValues, Stored
 from partita.apps.metrics.data.periods import Period
-from partita.apps.metrics.data.queries import DataQueries, MetricData, NewValues, Stored
 from partita.apps.metrics.metric import (
     USER_CHARS_MAX,
     Change,

@@ -7,84 +7,43 @@ reads nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from time import monotonic
-from typing import Annotated
-
-from msgspec import Meta, Struct
 
 from partita.apps.metrics import rules
 from partita.apps.metrics.catalogue import Catalogue
 from partita.apps.metrics.data.definitions import Definition, Definitions
-from partita.apps.metrics.data.evaluation import Evaluation, Series
+from partita.apps.metrics.data.evaluation import Evaluation
+from partita.apps.metrics.data.messages import (
+    DataQuery,
+    Dimensions,
+    MetricData,
+    NewValue,
+    Point,
+    Stored,
+)
 from partita.apps.metrics.data.numbers import is_storable, rounded, text_of
-from partita.apps.metrics.data.periods import Period, Span, period_of
-from partita.apps.metrics.data.values import StoredValue, ValueStore, series_of, together
+from partita.apps.metrics.data.periods import Span, period_of
+from partita.apps.metrics.data.values import (
+    Packed,
+    StoredValue,
+    ValueStore,
+    count_of,
+    series_of,
+    texts,
+    together,
+    unpacked,
+)
+from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
 from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.failures import Refused, no_metric
-from partita.apps.metrics.metric import DIMENSION_CHARS_MAX, Name, Time
-from partita.client import Client
 
 CACHE_SECONDS = 5.0
-QUERIES_MAX = 100
-NEW_VALUES_MAX = 500
 VALUES_MAX = 10_000
 """Values read for one request."""
 METRICS_MAX = 200
 """Metrics that one value may be computed from."""
-
-DimensionValue = Annotated[str, Meta(min_length=1, max_length=DIMENSION_CHARS_MAX)]
-Dimensions = dict[str, DimensionValue]
-
-
-class DataQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Either `time`, or `start` and `end`, and then maybe a `period`."""
-
-    metric: Name
-    dimensions: Dimensions = {}
-    time: str | None = None
-    start: str | None = None
-    end: str | None = None
-    period: Period | None = None
-
-
-class DataQueries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    queries: Annotated[list[DataQuery], Meta(min_length=1, max_length=QUERIES_MAX)]
-
-
-class Point(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    time: Time
-    value: str | None
-    """Exact; null when there is none, and then there is a reason."""
-    version: int
-    """The version valid at that time."""
-    metric: str | None = None
-    """The chained metric, where the value is one of it."""
-    reason: str | None = None
-
-
-class MetricData(Struct, frozen=True, kw_only=True):
-    metric: str
-    dimensions: Dimensions
-    points: list[Point]
-
-
-class NewValue(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    metric: Name
-    time: str
-    value: Decimal
-    dimensions: Dimensions = {}
-    weight: Decimal = Decimal(1)
-
-
-class NewValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    values: Annotated[list[NewValue], Meta(min_length=1, max_length=NEW_VALUES_MAX)]
-
-
-class Stored(Struct, frozen=True, kw_only=True):
-    stored: int
 
 
 class Budget:
@@ -104,12 +63,12 @@ class Budget:
 class MetricDataService:
     def __init__(
         self,
-        client: Client,
+        reads: BatchedReads,
         tables: Tables,
         cache_seconds: float = CACHE_SECONDS,
         now: Callable[[], float] = monotonic,
     ) -> None:
-        self.values = ValueStore(client, tables, cache_seconds, now)
+        self.values = ValueStore(reads, tables, cache_seconds, now)
         self.definitions = Definitions(cache_seconds, now)
 
     async def get(self, store: Catalogue, query: DataQuery, budget: Budget) -> MetricData:
@@ -120,17 +79,14 @@ class MetricDataService:
         _refuse_unrelated(primitives, query.dimensions)
         names = [definition.metric.name for definition in primitives]
         read = await self._read(names, series, span, budget)
-        evaluation = Evaluation(definitions, read)
-        points = [
-            _point(evaluation, query.metric, one)
-            for one in _spans(evaluation, query, span)
-            if span.end is None or evaluation.value(query.metric, one).has_data
-        ]
+        points = _as_stored(definitions[query.metric], query, span, read)
+        if points is None:
+            points = _evaluated(definitions, query, span, read)
         return MetricData(metric=query.metric, dimensions=query.dimensions, points=points)
 
     async def _read(
         self, names: Sequence[str], series: str, span: Span, budget: Budget
-    ) -> dict[str, Series]:
+    ) -> dict[str, Packed]:
         values = self.values
         found = {name: values.cached(name, series, span) for name in names}
         absent = [name for name, known in found.items() if known is None]
@@ -138,7 +94,7 @@ class MetricDataService:
             read = await values.read(absent, series, span, budget.left)
             found.update(zip(absent, read, strict=True))
         complete = {name: known for name, known in found.items() if known is not None}
-        budget.spend(sum(map(len, complete.values())))
+        budget.spend(sum(map(count_of, complete.values())))
         return complete
 
     async def _definitions(
@@ -212,6 +168,36 @@ def _span(query: DataQuery) -> Span:
     if str(span.end) <= span.start:
         raise Refused(f"end must be later than start: {span.end} is not after {span.start}.")
     return span
+
+
+def _as_stored(
+    definition: Definition | None, query: DataQuery, span: Span, read: Mapping[str, Packed]
+) -> list[Point] | None:
+    """Of a primitive metric that is not chained in this span, every single value: nothing is
+    computed."""
+    if definition is None or definition.metric.is_hybrid or query.period is not None:
+        return None
+    packed = read[query.metric]
+    if definition.metric.chained_at(span.start) is not None or (span.end is None and not packed):
+        return None
+    return [
+        Point(time=time, value=value, version=definition.at(time).version)
+        for time, value in texts(packed)
+    ]
+
+
+def _evaluated(
+    definitions: dict[str, Definition | None],
+    query: DataQuery,
+    span: Span,
+    read: Mapping[str, Packed],
+) -> list[Point]:
+    evaluation = Evaluation(definitions, {name: unpacked(one) for name, one in read.items()})
+    return [
+        _point(evaluation, query.metric, one)
+        for one in _spans(evaluation, query, span)
+        if span.end is None or evaluation.value(query.metric, one).has_data
+    ]
 
 
 def _spans(evaluation: Evaluation, query: DataQuery, whole: Span) -> Iterable[Span]:

@@ -23,12 +23,12 @@ from partita.apps.metrics.data.cache import Cache
 from partita.apps.metrics.data.evaluation import Series
 from partita.apps.metrics.data.numbers import exact, text_of
 from partita.apps.metrics.data.periods import Span, Value
-from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
+from partita.apps.metrics.dynamodb.batched_reads import BatchedReads, KeyedTable
 from partita.apps.metrics.dynamodb.items import Item
 from partita.apps.metrics.dynamodb.tables import DELETED, Tables
 from partita.apps.metrics.dynamodb.transactions import entry
 from partita.apps.metrics.failures import DatabaseUnavailable, Refused
-from partita.client import Client, ClientError
+from partita.client import ClientError
 from partita.limits import BATCH_WRITE_REQUESTS_MAX
 
 T = TypeVar("T")
@@ -76,21 +76,21 @@ def series_of(dimensions: Mapping[str, str]) -> str:
 
 class ValueStore:
     def __init__(
-        self, client: Client, tables: Tables, cache_seconds: float, now: Callable[[], float]
+        self, reads: BatchedReads, tables: Tables, cache_seconds: float, now: Callable[[], float]
     ) -> None:
         self.cache: Cache[Packed] = Cache(cache_seconds, CACHED_VALUES_MAX, now)
-        self._client = client
+        self._client = reads.client
+        self._reads = reads
         self._table = tables.values
+        self._places = KeyedTable(tables.values, "metric", "place")
         self._directory = tables.directory
-        self._single = BatchedReads(client, tables.values, ("metric", "place"))
 
-    def cached(self, metric: str, series: str, span: Span) -> Series | None:
-        packed = self.cache.get(metric, _cache_key(series, span))
-        return None if packed is None else _unpacked(packed)
+    def cached(self, metric: str, series: str, span: Span) -> Packed | None:
+        return self.cache.get(metric, _cache_key(series, span))
 
     async def read(
         self, metrics: Sequence[str], series: str, span: Span, values_max: int
-    ) -> list[Series]:
+    ) -> list[Packed]:
         """Of each metric, in order of time. When one has more than `values_max`, one more than that
         of it."""
         writes = self.cache.writes
@@ -104,17 +104,16 @@ class ValueStore:
         except ClientError as error:
             raise _unavailable(error) from error
         key = _cache_key(series, span)
-        found = []
         for metric, packed in zip(metrics, read, strict=True):
-            count = len(packed) // PACKED
-            if count <= values_max:
+            if (count := count_of(packed)) <= values_max:
                 self.cache.keep(metric, packed, writes, key, max(count, 1))
-            found.append(_unpacked(packed))
-        return found
+        return read
 
     async def _read_single(self, metrics: Sequence[str], series: str, time: str) -> list[Packed]:
         place = f"{series}|{time}"
-        items = await asyncio.gather(*(self._single.ask((metric, place)) for metric in metrics))
+        asked = [self._reads.ask(self._places, metric, place) for metric in metrics]
+        # Gathering costs more than the rest where there is one, and leaves none unawaited.
+        items = await asyncio.gather(*asked) if len(asked) > 1 else [await one for one in asked]
         return [() if item is None else (time, *_numbers(item)) for item in items]
 
     async def _read_span(self, metric: str, series: str, span: Span, values_max: int) -> Packed:
@@ -130,7 +129,7 @@ class ValueStore:
                 ":last": {"S": f"{series}|{span.end}"},
             },
         }
-        while (missing := values_max + 1 - len(found) // PACKED) > 0:
+        while (missing := values_max + 1 - count_of(found)) > 0:
             query["Limit"] = missing + 1
             answer = await self._client.call("dynamodb", "Query", query)
             for item in answer["Items"]:
@@ -239,7 +238,16 @@ def _numbers(item: Item) -> tuple[str, str]:
     return item["value"]["N"], "" if weight is None else weight["N"]
 
 
-def _unpacked(packed: Packed) -> Series:
+def count_of(packed: Sequence[str]) -> int:
+    return len(packed) // PACKED
+
+
+def texts(packed: Packed) -> Iterable[tuple[str, str]]:
+    """The times and values as they are stored."""
+    return zip(packed[::PACKED], packed[1::PACKED], strict=True)
+
+
+def unpacked(packed: Packed) -> Series:
     return {
         packed[at]: Value(exact(packed[at + 1]), exact(packed[at + 2]) if packed[at + 2] else ONE)
         for at in range(0, len(packed), PACKED)

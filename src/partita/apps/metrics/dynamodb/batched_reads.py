@@ -1,4 +1,5 @@
-"""Reads that many requests make at about the same time, batched into calls of BatchGetItem.
+"""Reads that many requests make at about the same time, batched into calls of BatchGetItem, over
+all tables.
 
 A read joins the next batch, never one that is under way. So it sees every write that was answered
 before it began, as it would with a GetItem of its own.
@@ -8,40 +9,43 @@ from __future__ import annotations
 
 import asyncio
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from partita.apps.metrics.dynamodb.items import Item
 from partita.client import Client
 from partita.limits import BATCH_GET_KEYS_MAX
 
-BATCHES_MAX = 4
-"""Concurrent calls."""
+BATCHES_MAX = 2
+"""Concurrent calls. A call costs several times what a key in it does: fewer take more along."""
+
+UNPROCESSED_SECONDS = 0.05
 
 
-Key = tuple[str, str]
+class KeyedTable(NamedTuple):
+    """A table, and the names of its two key attributes, which are strings."""
+
+    name: str
+    partition: str
+    sort: str
+
+
+Key = tuple[KeyedTable, str, str]
 Waiting = dict[Key, list[asyncio.Future[Item | None]]]
 """By key, one for each caller: cancelling one does not affect the others."""
 
 
 class BatchedReads:
-    """Reads of items by their partition key and sort key, both strings."""
-
-    def __init__(self, client: Client, table: str, key_attributes: Key) -> None:
-        self._client = client
-        self._table = table
-        self._key_attributes = key_attributes
+    def __init__(self, client: Client) -> None:
+        self.client = client
         self._wanted: Waiting = {}
         self._underway: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
 
-    async def get(self, key: Key) -> Item | None:
-        return await self.ask(key)
-
-    def ask(self, key: Key) -> asyncio.Future[Item | None]:
-        """The same without a task: whoever reads many asks for all, and then awaits them."""
+    def ask(self, table: KeyedTable, partition: str, sort: str) -> asyncio.Future[Item | None]:
+        """An item, or None. Whoever reads many asks for all, and then awaits them."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Item | None] = loop.create_future()
-        self._wanted.setdefault(key, []).append(future)
+        self._wanted.setdefault((table, partition, sort), []).append(future)
         if not self._is_scheduled and len(self._underway) < BATCHES_MAX:
             self._is_scheduled = True
             # After the other requests of this turn of the event loop.
@@ -77,18 +81,18 @@ class BatchedReads:
     async def _items(self, keys: list[Key]) -> dict[Key, Item]:
         """Unprocessed keys are requested again."""
         found: dict[Key, Item] = {}
-        partition, sort = self._key_attributes
-        wanted: dict[str, Any] = {
-            self._table: {
-                "Keys": [{partition: {"S": one}, sort: {"S": other}} for one, other in keys],
-                "ConsistentRead": True,
-            }
-        }
+        tables = {table.name: table for table, _, _ in keys}
+        wanted: dict[str, Any] = {name: {"Keys": [], "ConsistentRead": True} for name in tables}
+        for table, partition, sort in keys:
+            key = {table.partition: {"S": partition}, table.sort: {"S": sort}}
+            wanted[table.name]["Keys"].append(key)
         while wanted:
-            answer = await self._client.call("dynamodb", "BatchGetItem", {"RequestItems": wanted})
-            for item in answer["Responses"].get(self._table, ()):
-                found[item[partition]["S"], item[sort]["S"]] = item
+            answer = await self.client.call("dynamodb", "BatchGetItem", {"RequestItems": wanted})
+            for name, items in answer["Responses"].items():
+                table = tables[name]
+                for item in items:
+                    found[table, item[table.partition]["S"], item[table.sort]["S"]] = item
             wanted = answer.get("UnprocessedKeys") or {}
             if wanted:
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(UNPROCESSED_SECONDS)
         return found

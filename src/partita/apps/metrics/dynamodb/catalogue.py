@@ -10,7 +10,7 @@ from typing import Any
 
 from partita.apps.metrics import rules
 from partita.apps.metrics.dynamodb import transactions
-from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
+from partita.apps.metrics.dynamodb.batched_reads import BatchedReads, KeyedTable
 from partita.apps.metrics.dynamodb.items import LATEST, Item, metric_of, version_of
 from partita.apps.metrics.dynamodb.tables import (
     BY_VERSION,
@@ -38,6 +38,7 @@ from partita.apps.metrics.failures import (
 from partita.apps.metrics.metric import (
     CONSUMED_METRICS_MAX,
     HYBRID,
+    Latest,
     Metric,
     NewDimension,
     NewGroup,
@@ -51,6 +52,8 @@ from partita.clock import Clock, system_clock
 TRIES_MAX = 25
 """Of an update without If-Match, while concurrent updates come first."""
 CONFLICT_SECONDS = 0.01
+SEGMENTS = 4
+"""Of a Scan that others wait for."""
 VERSIONS_AT_ONCE_MAX = ACTIONS_MAX - CONSUMED_METRICS_MAX - 3
 """Deleted in one transaction, with version 0, the entries as a consumer, the one that it is gone
 and the guard."""
@@ -67,10 +70,11 @@ class DynamoDBCatalogue:
         clock: Clock = system_clock,
     ) -> None:
         self.client = client
+        self.reads = BatchedReads(client)
         self.tables = tables
         self.clock = clock
         self._modes = modes
-        self._latest = BatchedReads(client, tables.metrics, ("name", "version"))
+        self._versions = KeyedTable(tables.metrics, "name", "version")
 
     # Reading
 
@@ -82,7 +86,7 @@ class DynamoDBCatalogue:
 
     async def find(self, name: str) -> Metric | None:
         try:
-            item = await self._latest.get((name, LATEST))
+            item = await self.reads.ask(self._versions, name, LATEST)
         except ClientError as error:
             raise _unavailable(error) from error
         return None if item is None else metric_of(item)
@@ -123,6 +127,30 @@ class DynamoDBCatalogue:
         scan = {"TableName": self.tables.metrics, "ConsistentRead": True}
         async for item in self._pages(scan, operation="Scan"):
             yield item
+
+    async def latest_versions(self) -> dict[str, Latest]:
+        """Of all metrics, in one strongly consistent pass."""
+        found: dict[str, Latest] = {}
+
+        async def read(segment: int) -> None:
+            scan = {
+                "TableName": self.tables.metrics,
+                "ConsistentRead": True,
+                "FilterExpression": "version = :latest",
+                "ProjectionExpression": "#name, createdAt, latestVersion",
+                "ExpressionAttributeNames": {"#name": "name"},
+                "ExpressionAttributeValues": {":latest": {"S": LATEST}},
+                "Segment": segment,
+                "TotalSegments": SEGMENTS,
+            }
+            async for item in self._pages(scan, operation="Scan"):
+                # Others may have written one that lacks them.
+                created_at = item.get("createdAt", {}).get("S", "")
+                number = item.get("latestVersion", {}).get("N", "0")
+                found[item["name"]["S"]] = Latest(created_at, int(number))
+
+        await asyncio.gather(*map(read, range(SEGMENTS)))
+        return found
 
     async def list_metrics(self, limit: int, after: str) -> list[Metric]:
         names = await self.names(limit, after)

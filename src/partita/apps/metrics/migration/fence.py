@@ -13,7 +13,8 @@ from partita.migrate.folder import Folder
 from partita.migrate.moving.fences import fence_of
 from partita.migrate.moving.fences.fence import CLOSED, FENCE, LOCKED, PASSING, Fence
 from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.understanding.sources import connect, reflect
+from partita.migrate.understanding.sources.connection import connect
+from partita.migrate.understanding.sources.reflection import reflect
 
 TABLES = [
     "dimensions",

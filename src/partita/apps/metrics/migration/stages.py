@@ -1,7 +1,8 @@
 """The stages of the migration: `partita metrics migrate`, `verify`, `cutover` and `rollback`.
 
     migrate    legacy -> migrating; every metric is copied; both sides are compared
-    cutover    the fence of MariaDB is closed; if both sides are equal, -> sealed -> dynamodb
+    cutover    both sides are compared; the fence of MariaDB is closed, and DynamoDB refuses dual
+               writes; if what has changed meanwhile is equal too, -> sealed -> dynamodb
     rollback   dynamodb -> sealed; what was written since is copied back; -> migrating, the fence
                is opened, -> legacy
 
@@ -12,7 +13,8 @@ fence or the sealed catalogue wait in their server, and are answered in the next
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+import time
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -29,7 +31,7 @@ from partita.apps.metrics.migration.fence import PassingPool, catalogue_fence
 from partita.apps.metrics.migration.functions import LOCK_SECONDS
 from partita.apps.metrics.migration.run import Run
 from partita.apps.metrics.migration.to_dynamodb import CHANGE_STATE, remove, write
-from partita.apps.metrics.migration.verification import Verification, verify
+from partita.apps.metrics.migration.verification import Verification, verify, verify_since
 from partita.apps.metrics.modes import BEFORE_CUTOVER, Mode, steps
 from partita.errors import PartitaError
 from partita.migrate.moving.fences.fence import SOURCE, TARGET, Fence
@@ -81,6 +83,8 @@ class BothStores:
         here = await self.mode()
         if here != mode:
             await self.modes.set(here, mode)
+        else:
+            await self.modes.copy(mode)
 
     async def count(self) -> int:
         return await self._count("")
@@ -101,6 +105,10 @@ class BothStores:
         return await verify(
             self.mariadb, self.dynamodb, lambda compared: self.display.verifying(compared, total)
         )
+
+    async def verify_since(self, before: Verification) -> Verification:
+        """While others wait."""
+        return await verify_since(self.mariadb, self.dynamodb, before)
 
 
 @asynccontextmanager
@@ -194,49 +202,67 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             await both.go(Mode.DYNAMODB)
             return found
         fence = await asyncio.to_thread(catalogue_fence, mysql)
+        began = time.monotonic()
         if mode == Mode.MIGRATING:
+            # Of a cutover that was killed.
+            await both.modes.copy(mode)
             # The metric of a new group may be added at any moment.
             await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
             await _refuse_unmigrated(both)
             found = await both.verify()
             if not found.is_equal:
                 return found
+            await _install(both, fence)
+            began = time.monotonic()
             await _close(both, fence)
-            found = await _sealed(both, fence)
+            found = await _sealed(both, fence, found)
             if not found.is_equal:
                 return found
+        else:
+            await both.go(mode)
         await asyncio.to_thread(fence.turn, TARGET)
-        await both.go(Mode.DYNAMODB)
+        await both.modes.change(Mode.SEALED, Mode.DYNAMODB)
+        found.waited_seconds = time.monotonic() - began
         return found
 
 
+async def _install(both: BothStores, fence: Fence) -> None:
+    await _naming_holders(both, fence.install)
+
+
 async def _close(both: BothStores, fence: Fence) -> None:
+    await _naming_holders(both, fence.close)
+
+
+async def _naming_holders(both: BothStores, work: Callable[[float], None]) -> None:
     """Who is in the way is named, with the server that it belongs to."""
     try:
-        await asyncio.to_thread(fence.install, WAIT_SECONDS)
-        await asyncio.to_thread(fence.close, WAIT_SECONDS)
+        await asyncio.to_thread(work, WAIT_SECONDS)
     except PartitaError as error:
         names = "; ".join(await both.mariadb.database.open_transactions()) or "none"
         raise PartitaError(f"{error} Transactions that are open: {names}.") from error
 
 
-async def _sealed(both: BothStores, fence: Fence) -> Verification:
-    """Nobody can write in MariaDB any more, so what is equal now stays so. A failure opens it."""
+async def _sealed(both: BothStores, fence: Fence, before: Verification) -> Verification:
+    """Nobody can write in MariaDB any more, nor finish a dual write in DynamoDB, so what is equal
+    now stays so. A failure opens both."""
     try:
+        await both.modes.copy(Mode.SEALED)
         await _refuse_unmigrated(both)
         # Groups and dimensions of servers that were killed between their two writes.
-        await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
-        found = await both.verify()
+        await directory.copy_to_dynamodb(both.mariadb, both.sealed)
+        found = await both.verify_since(before)
         if found.differences:
             await _mend(both, found.differences)
-            found = await both.verify()
+            found = await both.verify_since(before)
         if found.is_equal:
-            await both.go(Mode.SEALED)
+            await both.modes.change(Mode.MIGRATING, Mode.SEALED)
             return found
     except BaseException:
         await both.go_back(Mode.MIGRATING)
         await asyncio.to_thread(fence.turn, SOURCE)
         raise
+    await both.go_back(Mode.MIGRATING)
     await asyncio.to_thread(fence.turn, SOURCE)
     return found
 
@@ -245,10 +271,10 @@ async def _mend(both: BothStores, names: Iterable[str]) -> None:
     """The closing fence refuses the last statement of a dual write whose DynamoDB half is done: its
     request is answered later, and what it left is made again as MariaDB has it."""
     for name in names:
-        await remove(both.dynamodb, name)
+        await remove(both.sealed, name)
         versions = await both.mariadb.all_versions(name)
         if versions:
-            await write(both.dynamodb, await both.mariadb.get(name), versions)
+            await write(both.sealed, await both.mariadb.get(name), versions)
 
 
 async def _refuse_unmigrated(both: BothStores) -> None:
@@ -269,6 +295,7 @@ async def rollback(
         fence = await asyncio.to_thread(catalogue_fence, mysql)
         if await both.mode() in (Mode.SEALED, Mode.DYNAMODB):
             # Of a catalogue that was served from DynamoDB without a cutover, it may be open.
+            await _install(both, fence)
             await _close(both, fence)
             found = await way_back.copy_all(both, replaced)
             if not found.is_equal:

@@ -3,6 +3,9 @@
 A first difference may be a dual write that is under way, or was since DynamoDB was read. The metric
 is therefore compared again with its name and row locked, which excludes dual writes, and only the
 second result counts.
+
+While writes wait there is no time for all of that: what was equal before and has the same latest
+version on both sides still is equal, and only the rest is compared.
 """
 
 from __future__ import annotations
@@ -19,13 +22,18 @@ from partita.apps.metrics.mariadb import rows
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
 from partita.apps.metrics.mariadb.connections import LockHeld, Row, Session
 from partita.apps.metrics.mariadb.rows import MIGRATED
-from partita.apps.metrics.metric import Metric, Version, as_version
+from partita.apps.metrics.metric import Latest, Metric, Version, as_version, format_time
 from partita.apps.metrics.migration import directory
 from partita.apps.metrics.migration.to_mariadb import is_same
 
 PAGE = 200
 AT_ONCE = 16
 SELECT_PAGE = "SELECT name FROM metrics WHERE name > %s ORDER BY name LIMIT %s"
+SELECT_LATEST = (
+    "SELECT m.name, m.created_at, m.migratedToDynamoDB AS state, MAX(v.version) AS latest,"
+    " COUNT(*) AS versions FROM metrics m JOIN metric_versions v ON v.metric_id = m.id"
+    " GROUP BY m.id"
+)
 
 Show = Callable[[int], None]
 Read = Callable[..., Awaitable[list[Row]]]
@@ -40,6 +48,10 @@ class Verification:
     directory: directory.Differences = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     """Metrics that only MariaDB has, and that stay there after a rollback."""
+    equal: dict[str, Latest] = field(default_factory=dict)
+    """By metric, which version of it both sides had."""
+    waited_seconds: float | None = None
+    """How long writes waited, of a cutover that succeeded."""
 
     @property
     def is_equal(self) -> bool:
@@ -48,8 +60,10 @@ class Verification:
     def lines(self) -> list[str]:
         count = len(self.differences) + len(self.directory)
         verdict = "all are equal" if self.is_equal else f"{count} differ"
+        waited = self.waited_seconds
         return [
             f"compared {self.metrics} metrics with {self.versions} versions: {verdict}",
+            *([f"writes waited for {waited:.1f} s"] if waited is not None else ()),
             *(f"  {name}: only MariaDB has it, and it stays there" for name in sorted(self.kept)),
             *(f"  {name}: {difference}" for name, difference in sorted(self.differences.items())),
             *(
@@ -107,6 +121,33 @@ async def verify(
     return found
 
 
+async def verify_since(
+    mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, before: Verification
+) -> Verification:
+    """Metrics that have changed on either side since an earlier comparison, and the directory."""
+    rows, there, listed = await asyncio.gather(
+        mariadb.database.rows(SELECT_LATEST),
+        dynamodb.latest_versions(),
+        directory.find_differences(mariadb, dynamodb),
+    )
+    here = {
+        row["name"]: Latest(format_time(row["created_at"]), int(row["latest"]))
+        for row in rows
+        if row["state"] == MIGRATED
+    }
+    found = Verification(metrics=len(rows), versions=sum(int(row["versions"]) for row in rows))
+    found.equal = {
+        name: latest
+        for name, latest in before.equal.items()
+        if here.get(name) == latest == there.get(name)
+    }
+    names = {row["name"] for row in rows} | there.keys() | before.equal.keys()
+    comparison = Comparison(mariadb, dynamodb, found)
+    await comparison.compare_locked(names - found.equal.keys())
+    found.directory = listed
+    return found
+
+
 async def _read(read: Read, after: str, last: str) -> dict[str, Known]:
     known = {
         row["name"]: Known(row["migratedToDynamoDB"], rows.metric_of(row), [])
@@ -143,19 +184,30 @@ class Comparison:
         copy = self._copies.pop(name, Copy())
         difference = _difference(known, copy, self._consumers)
         if difference is not None:
-            async with self._places:
-                difference, known = await self._compare_again(name, known)
-        if difference is not None:
-            self._found.differences[name] = difference
+            difference, known = await self._compare_again(name, known)
+        self._note(name, difference, known)
         if known is not None:
             self._found.metrics += 1
             self._found.versions += len(known.versions)
+
+    async def compare_locked(self, names: Iterable[str]) -> None:
+        async def compare(name: str) -> None:
+            self._note(name, *await self._compare_again(name, None))
+
+        await asyncio.gather(*map(compare, names))
+
+    def _note(self, name: str, difference: str | None, known: Known | None) -> None:
+        if difference is not None:
+            self._found.differences[name] = difference
+        elif known is not None:
+            latest = Latest(known.metric.created_at, known.metric.latest_version)
+            self._found.equal[name] = latest
 
     async def _compare_again(
         self, name: str, known: Known | None
     ) -> tuple[str | None, Known | None]:
         try:
-            async with self._mariadb.name_lock(name):
+            async with self._places, self._mariadb.name_lock(name):
                 return await self._mariadb.database.transaction(
                     lambda session: self._compare_locked(name, session)
                 )

@@ -47,11 +47,11 @@ async def copy_all(both: BothStores, replaced: Path | None) -> Verification:
             break
         # What is written meanwhile is less each time, and nobody waits for it.
         await _copy(both, left)
-        left = await both.verify()
+        left = await both.verify_since(left)
     await both.go(Mode.SEALED)
     try:
-        await _copy_sealed(both, replaced)
-        found = await both.verify()
+        left = await _copy_sealed(both, replaced, left)
+        found = await both.verify_since(left)
         await _keep(both, found)
         if found.is_equal:
             for name in await _gone(both):
@@ -64,17 +64,21 @@ async def copy_all(both: BothStores, replaced: Path | None) -> Verification:
     return found
 
 
-async def _copy_sealed(both: BothStores, replaced: Path | None) -> None:
+async def _copy_sealed(
+    both: BothStores, replaced: Path | None, before: Verification
+) -> Verification:
+    """The answer is what was equal before the rest was copied."""
     for name in await _gone(both):
         await _delete(both, name)
         if await both.sealed.find(name) is None:
             await remove(both.sealed, name)
-    left = await both.verify()
+    left = await both.verify_since(before)
     await _refuse_conflicts(both, left.differences, replaced)
     await _copy(both, left)
     # Dimensions and groups are never deleted, so each side may get those of the other.
     await directory.copy_to_dynamodb(both.mariadb, both.sealed)
     await directory.remove_stale_consumers(both.sealed, left.directory)
+    return left
 
 
 async def _keep(both: BothStores, found: Verification) -> None:

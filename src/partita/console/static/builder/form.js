@@ -67,7 +67,7 @@ function recordOf(shape, form, problems, where) {
 const isEmpty = (shape, form) => (Array.isArray(form) ? !form.some((row) => row.form !== undefined || row.name) : form === "");
 
 function byTable(shape, form, problems, where) {
-  const found = {};
+  const found = Object.create(null);
   for (const row of form) {
     if (!row.name) { problems.push(`${where}: a table has no name yet.`); continue; }
     if (row.name in found) { problems.push(`${where}: ${row.name} is there twice.`); continue; }

@@ -4,6 +4,7 @@ import { Call, Confirm, Field, Over, Problem, Select, count, html, items as coun
 import { call } from "../api.js";
 import { additionOf, keyOf } from "../values.js";
 import { csvOf, itemsOf, jsonOf } from "./files.js";
+import { indexesOf } from "./request.js";
 
 const BATCH = 25;
 const PAUSE_MS_MAX = 5000;
@@ -49,14 +50,17 @@ async function putBack(table, items, onDone) {
   onDone();
 }
 
+// Whether a request answers with all attributes of its items: only such items can be put back.
+const isOfWholeItems = (table, { IndexName, ProjectionExpression }) => !ProjectionExpression && (!IndexName || indexesOf(table).find((one) => one.IndexName === IndexName)?.Projection.ProjectionType === "ALL");
+
 export function BulkDelete({ table, answer, items, onClose, onDone }) {
   const [progress, setProgress] = useState(null);
   const [whole, setWhole] = useState(false);
   const control = useRef(new AbortController());
-  const requests = deletions(table, items);
+  const requests = deletions(table, items), canUndo = isOfWholeItems(table, answer.request);
   const deleteChosen = async (signal) => {
     const made = await writeBatches(table.TableName, requests, setProgress, signal);
-    say(`${counted(made.done)} deleted. ${units(made.units, "W")}`, { label: "Undo", action: () => putBack(table, items.slice(0, made.done), onDone) });
+    say(`${counted(made.done)} deleted. ${units(made.units, "W")}`, canUndo ? { label: "Undo", action: () => putBack(table, items.slice(0, made.done), onDone) } : {});
   };
   const deleteFound = async (signal) => {
     const all = { done: 0, units: 0 };
@@ -76,7 +80,7 @@ export function BulkDelete({ table, answer, items, onClose, onDone }) {
   return html`<${Confirm} title=${verb} name=${whole ? table.TableName : String(items.length)} verb=${verb} operation="BatchWriteItem" request=${{ RequestItems: { [table.TableName]: requests } }}
     onClose=${() => { control.current.abort(); onClose(); }} onDone=${act}>
     ${answer.LastEvaluatedKey && html`<${Field} label="Which"><${Select} value=${whole ? "all" : ""} onChange=${(value) => setWhole(value === "all")} options=${[["", `The chosen ${counted(items.length)}`], ["all", `Everything that this ${answer.operation} finds`]]} disabled=${progress !== null} /><//>`}
-    <p>From ${table.TableName}, whatever has become of them since they were read.${whole ? " This cannot be undone." : ""}</p>
+    <p>From ${table.TableName}, whatever has become of them since they were read.${whole || !canUndo ? " This cannot be undone." : ""}</p>
     <${Progress} of=${progress} total=${whole ? undefined : items.length} verb="deleted" /><//>`;
 }
 

@@ -1,14 +1,14 @@
 // Items in files: DynamoDB's JSON, an item a line, or CSV. CSV has a column for each attribute: texts
 // as they are, other types as DynamoDB's JSON.
 
-import { checkedItem, valueOf } from "../values.js";
+import { attributeOf, checkedItem, valueOf } from "../values.js";
 
 export const jsonOf = (items) => items.map((Item) => JSON.stringify({ Item })).join("\n") + "\n";
 
 const cell = (value) => { const text = value === undefined ? "" : "S" in value && value.S !== "" && !value.S.startsWith("{") ? value.S : JSON.stringify(value); return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text; };
 export function csvOf(items) {
   const names = [...new Set(items.flatMap((item) => Object.keys(item)))];
-  return [names.map((name) => cell({ S: name })).join(","), ...items.map((item) => names.map((name) => cell(item[name])).join(","))].join("\r\n") + "\r\n";
+  return [names.map((name) => cell({ S: name })).join(","), ...items.map((item) => names.map((name) => cell(attributeOf(item, name))).join(","))].join("\r\n") + "\r\n";
 }
 
 function csvRows(text) {

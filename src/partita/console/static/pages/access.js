@@ -1,13 +1,13 @@
 // Access: users, keys and policies, who may do what and why, and who did what.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, copy, count, html, link, say, useEffect, useState } from "../parts.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, copy, count, html, keepAddress, link, say, useEffect, useState } from "../parts.js";
 import { call as ask, session } from "../api.js";
 
 const call = (operation, request = {}) => ask(operation, request, undefined, "access");
 const day = (seconds) => (seconds ? new Date(seconds * 1000).toISOString().slice(0, 10) : "");
 const TABS = [["", "Users"], ["policies", "Policies"], ["why", "Who may what"], ["events", "Who did what"]];
 
-export default function Access({ parts }) {
+export default function Access({ parts, query }) {
   const tab = parts[0] || "";
   const [found, setFound] = useState(null);
   const [error, setError] = useState(null);
@@ -16,7 +16,7 @@ export default function Access({ parts }) {
   useEffect(() => { if (tab !== "events") call("ListUsers").then((answer) => { setFound(answer); setError(null); }, setError); }, [round, tab === "events"]);
   return html`<div class="head"><h1>Access</h1></div>
     <nav class="tabs wrap" aria-label="Access">${TABS.map(([name, title]) => html`<a class="tab" href=${link("access", name ? [name] : [])} aria-current=${name === tab ? "page" : undefined}>${title}</a>`)}</nav>
-    ${tab === "events" ? html`<${Events} />` : html`<${Denied} error=${error} what="users and policies" right="partita:ListUsers" />
+    ${tab === "events" ? html`<${Events} given=${query.get("text") || ""} />` : html`<${Denied} error=${error} what="users and policies" right="partita:ListUsers" />
       ${found && tab === "" && html`<${Users} found=${found} again=${again} />`}
       ${found && tab === "policies" && html`<${Policies} found=${found} again=${again} />`}
       ${found && tab === "why" && html`<${Why} found=${found} />`}`}`;
@@ -38,11 +38,10 @@ function Users({ found, again }) {
       ${may && html`<button class="primary" onClick=${() => setOver({ add: true })}>Add user</button>`}</div>
     ${!found.CanChange && html`<p class="note">Users of this server come from elsewhere, and are changed there.</p>`}
     <${Problem} error=${error} />
-    <div class="scroll" tabindex="0" role="region" aria-label="Users"><table id="users"><thead><tr><th scope="col">User</th><th scope="col">Keys</th><th scope="col">Policies</th><th scope="col">Groups</th><th scope="col">Since</th>${may && html`<th scope="col"><span class="hidden-label">Actions</span></th>`}</tr></thead><tbody>
-      ${found.Users.map((user) => html`<tr key=${user.UserName}><td><strong>${user.UserName}</strong> ${user.IsDisabled && html`<span class="badge warn">disabled</span>`}</td>
+    <div class="scroll" tabindex="0" role="region" aria-label="Users"><table id="users"><thead><tr><th scope="col">User</th><th scope="col">Keys</th><th scope="col">Policies and groups</th>${may && html`<th scope="col"><span class="hidden-label">Actions</span></th>`}</tr></thead><tbody>
+      ${found.Users.map((user) => html`<tr key=${user.UserName}><td><strong>${user.UserName}</strong> ${user.IsDisabled && html`<span class="badge warn">disabled</span>`}<div class="quiet">since ${day(user.CreatedAt)}</div></td>
         <td>${user.Keys.map((key) => html`<div key=${key.AccessKeyId}><code>${key.AccessKeyId}</code> <span class=${`badge ${key.Status === "Active" ? "good" : "warn"}`}>${key.Status}</span> ${may && user.UserName !== "root" && html`<button class="small plain" onClick=${() => act("UpdateAccessKey", { UserName: user.UserName, AccessKeyId: key.AccessKeyId, IsActive: key.Status !== "Active" }, `${key.AccessKeyId} is ${key.Status === "Active" ? "disabled" : "enabled"}.`)}>${key.Status === "Active" ? "Disable" : "Enable"}<span class="hidden-label"> ${key.AccessKeyId}</span></button>`}</div>`)}</td>
-        <td>${user.Policies.map((name) => html`<div key=${name}><a href=${link("access", ["policies"])}>${name}</a></div>`)}${user.Boundary && html`<div class="quiet">bounded by ${user.Boundary}</div>`}</td>
-        <td>${user.Groups.join(", ")}</td><td>${day(user.CreatedAt)}</td>
+        <td>${user.Policies.map((name) => html`<div key=${name}><a href=${link("access", ["policies"])}>${name}</a></div>`)}${user.Groups.length > 0 && html`<div class="quiet">in ${user.Groups.join(", ")}</div>`}${user.Boundary && html`<div class="quiet">bounded by ${user.Boundary}</div>`}</td>
         ${may && html`<td>${user.UserName !== "root" && html`<div class="bar close"><button class="small" onClick=${() => setOver({ key: user.UserName })}>New key<span class="hidden-label"> for ${user.UserName}</span></button>
           <button class="small" onClick=${() => act("UpdateUser", { UserName: user.UserName, IsActive: user.IsDisabled }, `${user.UserName} is ${user.IsDisabled ? "enabled" : "disabled"}.`)}>${user.IsDisabled ? "Enable" : "Disable"}<span class="hidden-label"> ${user.UserName}</span></button>
           <button class="small danger" aria-label=${`Delete ${user.UserName}`} onClick=${() => setOver({ remove: user.UserName })}>Delete</button></div>`}</td>`}</tr>`)}
@@ -137,14 +136,14 @@ function Why({ found }) {
     ${lines && html`<div class="card" role="status" id="decision"><strong>${lines[0]}</strong>${lines.slice(1).map((line, at) => html`<div key=${at} class=${line.startsWith("  ") ? "quiet" : ""}>${line}</div>`)}</div>`}`;
 }
 
-function Events() {
+function Events({ given }) {
   const [page, setPage] = useState(null);
-  const [text, setText] = useState("");
+  const [text, setText] = useState(given);
   const [error, setError] = useState(null);
   const look = (before, shown = []) => call("ListEvents", { Text: text, ...(before ? { Before: before } : {}) }).then((answer) => { setPage({ ...answer, Events: [...shown, ...answer.Events] }); setError(null); }, setError);
   useEffect(() => { const timer = setTimeout(() => look(), 200); return () => clearTimeout(timer); }, [text]);
   return html`<${Denied} error=${error} what="the audit log" right="partita:ListEvents" />
-    ${page && html`<div class="row narrow"><${Field} label="With this text: a user, a table, an operation"><${Input} value=${text} onInput=${setText} type="search" /><//></div>
+    ${page && html`<div class="row narrow"><${Field} label="With this text: a user, a table, an operation"><${Input} value=${text} onInput=${(value) => { setText(value); keepAddress("access", ["events"], { text: value }); }} type="search" /><//></div>
       <div class="scroll" tabindex="0" role="region" aria-label="Events"><table id="events"><thead><tr><th scope="col">When</th><th scope="col">Who</th><th scope="col">What</th><th scope="col">On</th><th scope="col">From</th><th scope="col">Outcome</th></tr></thead><tbody>
         ${page.Events.map((one) => html`<tr key=${one.eventID}><td class="mono">${one.eventTime.replace("T", " ").replace("Z", "")}</td><td title=${one.userIdentity.arn || ""}>${one.userIdentity.userName || one.userIdentity.arn?.split(/[:/]/).pop() || "unknown"}</td><td>${one.eventName} <span class="quiet">${one.eventSource.split(".")[0]}</span></td><td class="mono">${Object.values(one.requestParameters || {}).flat().join(", ").slice(0, 120)}</td><td class="mono">${one.sourceIPAddress}</td><td>${one.errorCode ? html`<span class="badge warn" title=${one.errorMessage || ""}>${one.errorCode}</span>` : html`<span class="badge good">done</span>`}</td></tr>`)}
       </tbody></table></div>

@@ -3,7 +3,8 @@
 import { Call, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, link, say, units, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Editor } from "../item.js";
-import { TYPES, hexOf, keyOf, shown, textOf, typeOf } from "../values.js";
+import { Cell, Type } from "../cells.js";
+import { TYPES, attributeOf, keyOf, shown } from "../values.js";
 import { BulkDelete, Export, Import } from "../explorer/bulk.js";
 import { FILTER, RANGE, UNARY, formOf, indexesOf, parsedParameter, queryOf, requestOf } from "../explorer/request.js";
 
@@ -165,16 +166,8 @@ function Grid({ items, keys, visible, picked, setPicked, open }) {
       ${visible.map((name) => html`<th scope="col" key=${name}>${name}</th>`)}</tr></thead>
     <tbody>${items.map((item, n) => html`<tr key=${n}>
       ${setPicked && html`<td><input type="checkbox" aria-label=${`Choose item ${n + 1}`} checked=${picked.has(n)} onChange=${() => pick(n)} /></td>`}
-      ${visible.map((name) => html`<td key=${name} dir="auto">${item[name] === undefined ? html`<span class="none">·</span>` : name === keys[0] ? html`<${Type} value=${item[name]} /><button class="cell" onClick=${() => open(item)}>${shown(item[name]) || "(empty)"}</button>` : html`<${Cell} value=${item[name]} />`}</td>`)}
+      ${visible.map((name) => html`<td key=${name} dir="auto">${name === keys[0] && attributeOf(item, name) ? html`<${Type} value=${item[name]} /><button class="cell" onClick=${() => open(item)}>${shown(item[name]) || "(empty)"}</button>` : html`<${Cell} value=${attributeOf(item, name)} />`}</td>`)}
     </tr>`)}</tbody></table></div>`;
-}
-
-const Type = ({ value }) => html`<span class="type" title=${TYPES[typeOf(value)]}>${typeOf(value)}</span>${" "}`;
-
-function Cell({ value }) {
-  if ("B" in value) return html`<${Type} value=${value} /><span title=${`Text: ${textOf(value.B, 200)}`}>${hexOf(value.B, 12)} <span class="quiet">${textOf(value.B, 12)}</span></span>`;
-  if (value.S === "") return html`<${Type} value=${value} /><span class="quiet">(empty)</span>`;
-  return html`<${Type} value=${value} />${shown(value)}`;
 }
 
 function Columns({ attributes, visible, onChange, onClose }) {

@@ -4,7 +4,7 @@ import { Call, Field, Input, Over, Problem, Select, html, items as counted, link
 import { allTables, call, look, session } from "../api.js";
 import { Designs, ProofAndPrice } from "../designs.js";
 import { checkedItem, shown, typeOf } from "../values.js";
-import { collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOf, rowsOfFacet, tableOf, withRows, written } from "../model.js";
+import { changed, collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOf, rowsOfFacet, tableOf, withRows, written } from "../model.js";
 
 const KEPT = "model";
 const ROWS_MAX = 200;
@@ -23,16 +23,17 @@ export default function Modeler({ parts, query }) {
   const file = useRef(null);
   const [moves, setMoves] = useState([]);
   useEffect(() => { look("moves").then(({ Moves }) => setMoves(Moves), () => {}); }, []);
-  const change = (next) => {
+  const show = (next) => {
     setPast([...past.slice(-49), model]);
     setModel(next);
     if (!keep(next)) setError(new Error("This model is too large to be kept in the browser: export it before you leave."));
   };
+  const change = (next) => show(changed(next));
   const undo = () => { const before = past[past.length - 1]; setPast(past.slice(0, -1)); setModel(before); keep(before); };
   const open = async (event) => {
     const [chosen] = event.target.files;
     if (!chosen) return;
-    try { change(readModel(await chosen.text())); setError(null); location.hash = link("model"); } catch (failed) { setError(failed); }
+    try { show(readModel(await chosen.text())); setError(null); location.hash = link("model"); } catch (failed) { setError(failed); }
     event.target.value = "";
   };
   const at = model.DataModel.findIndex((one) => one.TableName === parts[0]);
@@ -54,7 +55,7 @@ export default function Modeler({ parts, query }) {
     ${model.partita && html`<${ProofAndPrice} about=${model.partita} />`}
     ${table ? html`<${Table} key=${at < 0 ? 0 : at} table=${table} onChange=${setTable} query=${query} onDelete=${() => change({ ...model, DataModel: model.DataModel.filter((one) => one !== table) })} />`
     : html`<div class="card empty"><h2>Nothing is modeled yet</h2><p>Open a file of NoSQL Workbench or of <code>partita migrate model --workbench</code>, take tables of this server, or add one.</p></div>`}
-    ${query.get("move") && html`<${Designs} move=${query.get("move")} onClose=${() => { location.hash = link("model"); }} onOpen=${(opened) => { change(opened); location.hash = link("model"); }} />`}
+    ${query.get("move") && html`<${Designs} move=${query.get("move")} onClose=${() => { location.hash = link("model"); }} onOpen=${(opened) => { show(opened); location.hash = link("model"); }} />`}
     ${over === "commit" && html`<${Commit} model=${model} onClose=${() => setOver(null)} />`}
     ${over === "take" && html`<${Take} onClose=${() => setOver(null)} onTake=${(taken) => { change({ ...model, DataModel: [...model.DataModel.filter((one) => one.TableName !== taken.TableName), taken] }); location.hash = link("model", [taken.TableName]); }} />`}`;
 }

@@ -1,7 +1,7 @@
 // Move: the cockpit of a migration. Its commands run beside the console, and everything that is shown
 // here stands in the folder of the migration.
 
-import { Field, Input, Over, Problem, count, html, link, say, useEffect, useState } from "../parts.js";
+import { Field, Input, Over, Problem, count, html, link, say, useEffect, useRef, useRepeated, useState } from "../parts.js";
 import { look, session, tell } from "../api.js";
 
 const EVERY_MS = 1500;
@@ -35,27 +35,41 @@ export default function Moves({ parts }) {
 function One({ name }) {
   const [told, setTold] = useState(null);
   const [error, setError] = useState(null);
+  const [refused, setRefused] = useState(null);
+  const [asked, setAsked] = useState(null);
   const [turn, setTurn] = useState(null);
-  useEffect(() => {
-    let gone = false, timer;
-    const tick = async () => {
-      if (!document.hidden) try { const found = await look(`moves/${encodeURIComponent(name)}`); if (!gone) { setTold(found); setError(null); } } catch (failed) { if (!gone) setError(failed); }
-      if (!gone) timer = setTimeout(tick, EVERY_MS);
-    };
-    tick();
-    return () => { gone = true; clearTimeout(timer); };
-  }, [name]);
-  const start = async (Command, Options, more = {}) => { await tell(`moves/${encodeURIComponent(name)}/start`, { Command, Options, ...more }); setTold(await look(`moves/${encodeURIComponent(name)}`)); };
-  const stop = async () => { try { await tell(`moves/${encodeURIComponent(name)}/stop`, {}); say("It stops where it is."); } catch (failed) { setError(failed); } };
+  const newest = useRef({ asked: 0, shown: 0 });
+  const path = `moves/${encodeURIComponent(name)}`;
+  // An answer that was asked for earlier never replaces a later one.
+  const refresh = async () => {
+    const number = ++newest.current.asked;
+    const found = await look(path);
+    if (number < newest.current.shown) return;
+    newest.current.shown = number;
+    setTold(found);
+    setError(null);
+  };
+  useRepeated((state) => refresh().catch((failed) => !state.isGone && setError(failed)), EVERY_MS, [name]);
+  const start = async (Command, Options, more = {}) => {
+    setRefused(null);
+    setAsked({ Number: 0, Command, DryRun: Boolean(more.DryRun), Ended: null, Progress: {}, Said: [] });
+    try {
+      const { Number: number } = await tell(`${path}/start`, { Command, Options, ...more });
+      await refresh();
+      return number;
+    } finally { setAsked(null); }
+  };
+  const stop = async () => { try { await tell(`${path}/stop`, {}); say("It stops where it is."); } catch (failed) { setRefused(failed); } };
   if (!told) return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />`;
-  const { status, run, commands, lag } = told;
+  const { status, commands, lag } = told, run = asked || told.run;
   const [phase, kind] = PHASES[status.phase] || ["Nothing is moved yet", ""];
   return html`<div class="head"><h1>${name}</h1><span class=${`badge ${kind}`} id="phase">${phase}</span><div class="actions"><a class="button" href=${link("model", [], { move: name })}>Open its designs</a></div></div>
-    <${Problem} error=${error} />
+    ${session.Mode === "on" && html`<${Actions} run=${run} holder=${status.holder} commands=${commands} phase=${status.phase} refusal=${status.refusal} different=${left(status.verified)} onStart=${(...given) => start(...given).catch(setRefused)} onTurn=${setTurn} />`}
+    <${Problem} error=${refused} /><${Problem} error=${error} />
+    <${AtWork} run=${run} holder=${status.holder} onStop=${stop} />
     <section class="card" aria-label="Overview"><dl class="facts"><div><dt>Source</dt><dd>${status.source || "–"}</dd></div><div><dt>Target</dt><dd>${status.endpoint || session.Endpoint}</dd></div><div><dt>Design</dt><dd>${status.model || "–"}</dd></div><div><dt>Position in the log</dt><dd>${count(status.position)}</dd></div><div><dt>Behind</dt><dd id="lag">${behind(run, lag)}</dd></div></dl>
       <${Stages} stages=${status.stages} running=${run && !run.Ended ? run.Command : ""} /></section>
-    <${AtWork} run=${run} holder=${status.holder} onStop=${stop} />
-    ${session.Mode === "on" && html`<${Actions} run=${run} holder=${status.holder} commands=${commands} phase=${status.phase} different=${left(status.verified)} onStart=${(...asked) => start(...asked).catch(setError)} onTurn=${setTurn} />`}
+    ${status.refusal && !status.holder && html`<p class="note" role="alert">${status.refusal}</p>`}
     <${Tables} tables=${status.tables} />
     <${Differences} verified=${status.verified} />
     <${Rejects} count=${status.rejected} rejects=${status.rejects} />
@@ -87,16 +101,17 @@ function AtWork({ run, holder, onStop }) {
 }
 
 // Commands end with 1 when they have found something, and say what on their own.
-function outcome({ Command, Code }) {
+function outcome({ Command, Code, Result }) {
   if (Code === 0) return "done";
   if (Code < 0 || Code === 130) return "stopped";
-  return Command === "verify" && Code === 1 ? "differences found" : `failed with ${Code}`;
+  return Command === "verify" && Code === 1 && Result ? "differences found" : `failed with ${Code}`;
 }
 
-function Actions({ run, holder, commands, phase, different, onStart, onTurn }) {
+// Stands above all that comes and goes, so that no button moves away under the pointer.
+function Actions({ run, holder, commands, phase, refusal, different, onStart, onTurn }) {
   const busy = Boolean((run && !run.Ended) || holder);
   const has = (command) => commands.includes(command);
-  const turns = [...(different > 0 ? ["repair"] : []), phase === "backward" ? "rollback" : "cutover", "finish"];
+  const turns = [...(different > 0 ? ["repair"] : []), ...(refusal ? ["cutover", "rollback"] : [phase === "backward" ? "rollback" : "cutover"]), "finish"];
   const missing = turns.filter((one) => !has(TURNS[one].command || one)).map((one) => TURNS[one].title.toLowerCase());
   return html`<section class="card" aria-label="Actions"><h2>Actions</h2><div class="bar">
       ${COMMANDS.map(([command, options, title, text]) => html`<button key=${title} disabled=${busy || !has(command)} title=${text} onClick=${() => onStart(command, options)}>${title}</button>`)}
@@ -109,17 +124,19 @@ function Turn({ name, turn, run, folder, endpoint, onStart, onClose }) {
   const { title, text, command = turn, options = [] } = TURNS[turn];
   const [typed, setTyped] = useState("");
   const [error, setError] = useState(null);
-  const [began, setBegan] = useState(null);
-  const rehearsal = began !== null && run?.DryRun && run.Command === command && run.Began >= began ? run : null;
+  const [number, setNumber] = useState(null);
+  const rehearsal = run?.DryRun && run.Number === number ? run : null;
   const isRehearsed = rehearsal?.Ended && rehearsal.Code === 0;
   const act = (more) => async (event) => {
     event.preventDefault();
-    try { setError(null); await onStart(command, options, more); if (!more.DryRun) onClose(); } catch (failed) { setError(failed); }
+    setError(null);
+    if (more.DryRun) setNumber(0);
+    try { const started = await onStart(command, options, more); if (more.DryRun) setNumber(started); else onClose(); } catch (failed) { setError(failed); }
   };
   return html`<${Over} label=${title} onClose=${onClose}><h1>${title}</h1><p class="note">${text}</p>
     <p class="mono">partita migrate ${command} ${folder} --endpoint ${endpoint}${command === "verify" ? " --repair" : ""}</p>
     <h2>1. Rehearse</h2><p class="quiet">Says what would be done, and does nothing.</p>
-    <div class="bar"><button data-focus disabled=${rehearsal && !rehearsal.Ended} onClick=${(event) => { setBegan(Date.now() / 1000 - 2); act({ DryRun: true })(event); }}>Rehearse</button>${rehearsal && html`<span role="status">${rehearsal.Ended ? (isRehearsed ? "It could be done." : "It could not be done.") : "At work"}</span>`}</div>
+    <div class="bar"><button data-focus disabled=${rehearsal && !rehearsal.Ended} onClick=${act({ DryRun: true })}>Rehearse</button>${rehearsal && html`<span role="status">${rehearsal.Ended ? (isRehearsed ? "It could be done." : "It could not be done.") : "At work"}</span>`}</div>
     ${rehearsal?.Ended && html`${rehearsal.Said.map((line, n) => html`<p key=${n} class=${isRehearsed ? "quiet" : "problem"}>${line.replace(/^Error: /, "")}</p>`)}${rehearsal.Result && html`<pre class="code" tabindex="0" aria-label="What would be done">${JSON.stringify(rehearsal.Result, null, 2)}</pre>`}`}
     <form onSubmit=${act({ Name: typed })}><h2>2. Confirm</h2><${Field} label=${`Type ${name} to confirm`}><${Input} value=${typed} onInput=${setTyped} name="confirm" disabled=${!isRehearsed} /><//><${Problem} error=${error} />
       <div class="bar" style=${{ marginTop: "14px" }}><button class="danger primary" disabled=${!isRehearsed || typed !== name}>${title}</button><button type="button" onClick=${onClose}>Cancel</button></div></form><//>`;

@@ -3,12 +3,14 @@
 import { Call, Field, Over, Problem, count, html, items as counted, link, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Plan, usePlan } from "../plan.js";
-import { checked, shown, typeOf, TYPES } from "../values.js";
+import { Cell } from "../cells.js";
+import { attributeOf, checked } from "../values.js";
 
 const HISTORY = "partiql-history";
 const HISTORY_MAX = 50;
 const WORDS = ["SELECT", "FROM", "WHERE", "INSERT INTO", "VALUE", "UPDATE", "SET", "REMOVE", "DELETE FROM", "AND", "OR", "NOT", "BETWEEN", "IN", "begins_with(", "contains(", "attribute_type(", "MISSING", "ORDER BY", "DESC", "RETURNING ALL OLD *"];
 const SUGGESTED_MAX = 8;
+const COLUMNS_MAX = 30;
 
 const history = () => { try { return JSON.parse(localStorage.getItem(HISTORY)) || []; } catch { return []; } };
 
@@ -90,7 +92,7 @@ export default function PartiQL({ query }) {
   };
   const explained = usePlan(request, table);
   const found = answer?.Items || [];
-  const columns = [...new Set(found.flatMap((item) => Object.keys(item)))].slice(0, 30);
+  const names = [...new Set(found.flatMap((item) => Object.keys(item)))], columns = names.slice(0, COLUMNS_MAX);
   return html`
     <div class="head"><h1>PartiQL</h1><div class="actions"><button onClick=${() => setPast(true)}>History</button></div></div>
     <form class="card" onSubmit=${run} aria-label="Statement">
@@ -104,9 +106,9 @@ export default function PartiQL({ query }) {
       ${request?.Statement && html`<${Call} operation="ExecuteStatement" request=${request} />`}
     </form>
     <${Problem} error=${error} />
-    ${answer && html`<div class="bar" id="summary" role="status" style=${{ marginBottom: "10px" }}><strong>${counted(found.length)}</strong><span class="quiet">${answer.ConsumedCapacity ? `${answer.ConsumedCapacity.CapacityUnits} units` : "cost unknown"}</span><span class="spacer"></span>${answer.NextToken && html`<button class="small" onClick=${(event) => run(event, answer.NextToken)}>Next</button>`}</div>
+    ${answer && html`<div class="bar" id="summary" role="status" style=${{ marginBottom: "10px" }}><strong>${counted(found.length)}</strong><span class="quiet">${answer.ConsumedCapacity ? `${answer.ConsumedCapacity.CapacityUnits} units` : "cost unknown"}</span>${names.length > columns.length && html`<span class="quiet">the first ${columns.length} of ${count(names.length)} attributes</span>`}<span class="spacer"></span>${answer.NextToken && html`<button class="small" onClick=${(event) => run(event, answer.NextToken)}>Next</button>`}</div>
       ${found.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Results"><table class="grid" id="items"><thead><tr>${columns.map((name) => html`<th scope="col" key=${name}>${name}</th>`)}</tr></thead><tbody>
-        ${found.map((item, n) => html`<tr key=${n}>${columns.map((name) => html`<td key=${name} dir="auto">${item[name] === undefined ? html`<span class="none">·</span>` : html`<span class="type" title=${TYPES[typeOf(item[name])]}>${typeOf(item[name])}</span> ${shown(item[name])}`}</td>`)}</tr>`)}
+        ${found.map((item, n) => html`<tr key=${n}>${columns.map((name) => html`<td key=${name} dir="auto"><${Cell} value=${attributeOf(item, name)} /></td>`)}</tr>`)}
       </tbody></table></div>` : html`<div class="card empty"><h2>Done</h2><p>The statement returned no items.</p></div>`}`}
     ${past && html`<${Over} label="History" onClose=${() => setPast(false)}><h1>History</h1><p class="quiet">Kept in this browser only.</p>
       ${history().map((one) => html`<p key=${one}><button class="plain mono" onClick=${() => { setStatement(one); setPast(false); }}>${one}</button></p>`)}

@@ -1,12 +1,13 @@
 // Tables: all of them, one of them, and what can be done with it.
 
-import { Call, Confirm, Field, Input, Problem, TableHead, count, html, link, say, size, useEffect, useState } from "../parts.js";
+import { Call, Confirm, Field, Input, Problem, TableHead, count, html, keepAddress, link, say, size, useEffect, useState } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Change, ChangeIndex, described as describedBeside } from "../tables/change.js";
 import { Create } from "../tables/create.js";
 import { VIEWS } from "../tables/options.js";
 
 const DESCRIBED_AT_ONCE = 6;
+const BUSY_MS = 1500;
 const ROWS = 100;
 const VIEW_NAMES = Object.fromEntries(VIEWS);
 
@@ -27,9 +28,10 @@ function All({ query }) {
   const [names, setNames] = useState(null);
   const [described, setDescribed] = useState({});
   const [filter, setFilter] = useState(query.get("filter") || "");
-  const [page, setPage] = useState(0);
+  const [page, setPage] = useState(Number(query.get("page")) || 0);
   const [error, setError] = useState(null);
   const [round, setRound] = useState(0);
+  const show = (text, at) => { setFilter(text); setPage(at); keepAddress("tables", [], { filter: text, page: at || "" }); };
   useEffect(() => {
     allTables().then((found) => { setNames(found); setError(null); }, setError);
   }, [round, session.state === "connected"]);
@@ -38,17 +40,20 @@ function All({ query }) {
   useEffect(() => {
     let gone = false;
     const waiting = [...shown];
+    let timer;
     const work = async () => {
       while (waiting.length && !gone) {
         const name = waiting.shift();
         const [table, expiry, recovery] = await Promise.allSettled(["DescribeTable", "DescribeTimeToLive", "DescribeContinuousBackups"].map((operation) => call(operation, { TableName: name })));
         if (gone) return;
         const status = recovery.value?.ContinuousBackupsDescription?.PointInTimeRecoveryDescription?.PointInTimeRecoveryStatus;
-        setDescribed((before) => ({ ...before, [name]: { ...(table.value?.Table || {}), expiry: expiry.value?.TimeToLiveDescription, recovers: status && status === "ENABLED" } }));
+        setDescribed((before) => ({ ...before, [name]: { ...(table.value?.Table || {}), expiry: expiry.value?.TimeToLiveDescription, recovers: status && status === "ENABLED", refusal: table.reason } }));
+        // What is being made or deleted is looked at again until it is.
+        if (table.value && table.value.Table.TableStatus !== "ACTIVE") timer ||= setTimeout(() => setRound((n) => n + 1), BUSY_MS);
       }
     };
     for (let n = 0; n < DESCRIBED_AT_ONCE; n += 1) work();
-    return () => { gone = true; };
+    return () => { gone = true; clearTimeout(timer); };
   }, [shown.join("\n"), round]);
   const creating = query.get("create");
   const close = () => { location.hash = link("tables"); };
@@ -62,16 +67,16 @@ function All({ query }) {
     <${Problem} error=${error} />
     ${names && !names.length && html`<div class="card empty"><h2>No tables yet</h2><p>Create one here, or point an application at <code>${session.Endpoint}</code>.</p></div>`}
     ${names && names.length > 0 && html`
-      <div class="row narrow"><${Field} label="Filter by name"><${Input} value=${filter} onInput=${(text) => { setFilter(text); setPage(0); }} type="search" id="filter" /><//></div>
+      <div class="row narrow"><${Field} label="Filter by name"><${Input} value=${filter} onInput=${(text) => show(text, 0)} type="search" id="filter" /><//></div>
       <div class="scroll" tabindex="0" role="region" aria-label="Tables"><table id="tables">
         <thead><tr><th scope="col">Name</th><th scope="col">Key</th><th scope="col" class="number">Items</th><th scope="col" class="number">Size</th><th scope="col">Capacity</th><th scope="col" class="number">Indexes</th><th scope="col">Stream</th><th scope="col">TTL</th><th scope="col">Recovery</th></tr></thead>
         <tbody>${shown.map((name) => html`<${Row} key=${name} name=${name} table=${described[name]} />`)}</tbody>
       </table></div>
       ${!matching.length && html`<p class="empty">No table has “${filter}” in its name.</p>`}
       ${matching.length > ROWS && html`<div class="bar" style=${{ marginTop: "10px" }}>
-        <button disabled=${!page} onClick=${() => setPage(page - 1)}>Previous</button>
+        <button disabled=${!page} onClick=${() => show(filter, page - 1)}>Previous</button>
         <span class="quiet">${count(page * ROWS + 1)}–${count(Math.min((page + 1) * ROWS, matching.length))} of ${count(matching.length)}</span>
-        <button disabled=${(page + 1) * ROWS >= matching.length} onClick=${() => setPage(page + 1)}>Next</button>
+        <button disabled=${(page + 1) * ROWS >= matching.length} onClick=${() => show(filter, page + 1)}>Next</button>
       </div>`}`}
     ${creating && html`<${Create} onClose=${close} onDone=${() => setRound(round + 1)} />`}`;
 }
@@ -82,7 +87,7 @@ function Row({ name, table }) {
   const loaded = table?.TableStatus;
   return html`<tr>
     <td><a href=${link("explore", [name])}>${name}</a>${loaded && loaded !== "ACTIVE" && html` <span class="badge warn">${loaded}</span>`}</td>
-    <td class="mono">${loaded ? keys(table.KeySchema, table.AttributeDefinitions) : html`<span class="none">…</span>`}</td>
+    <td class="mono wrap">${loaded ? keys(table.KeySchema, table.AttributeDefinitions) : html`<span class="none" title=${table?.refusal?.message}>${table?.refusal?.code || "…"}</span>`}</td>
     <td class="number">${loaded && count(table.ItemCount)}</td>
     <td class="number">${loaded && size(table.TableSizeBytes)}</td>
     <td>${loaded && capacity(table)}</td>

@@ -1,16 +1,16 @@
 // Time: backups and recovery; a table as it was at a moment, compared with now, and put back.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, link, say, size, units, useEffect, useRef, useState } from "../parts.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, keepAddress, link, say, size, units, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, isUnknown, session } from "../api.js";
 import { compare } from "../compare.js";
-import { additionOf, keyOf, shown, updateOf } from "../values.js";
+import { additionOf, keyOf, shown, side, updateOf } from "../values.js";
 
 const SHOWN_MAX = 200;
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "–");
 const local = (date) => new Date(date.getTime() - date.getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 
-export default function Time({ parts }) {
-  return parts[0] ? html`<${OneTable} key=${parts[0]} name=${parts[0]} />` : html`<${All} />`;
+export default function Time({ parts, query }) {
+  return parts[0] ? html`<${OneTable} key=${parts[0]} name=${parts[0]} query=${query} />` : html`<${All} />`;
 }
 
 const Missing = () => html`<div class="card empty"><h2>No backups on this endpoint</h2><p>It does not know CreateBackup and the operations of point-in-time recovery.</p></div>`;
@@ -25,6 +25,17 @@ function All() {
     <${Backups} />`;
 }
 
+async function allBackups(request) {
+  const found = [];
+  let start;
+  do {
+    const page = await call("ListBackups", start ? { ...request, ExclusiveStartBackupArn: start } : request);
+    found.push(...page.BackupSummaries);
+    start = page.LastEvaluatedBackupArn;
+  } while (start);
+  return found;
+}
+
 function Backups({ table }) {
   const [backups, setBackups] = useState(null);
   const [error, setError] = useState(null);
@@ -33,10 +44,11 @@ function Backups({ table }) {
   const again = () => setRound((n) => n + 1);
   useEffect(() => {
     let gone = false;
-    call("ListBackups", table ? { TableName: table } : {}).then(({ BackupSummaries }) => {
+    allBackups(table ? { TableName: table } : {}).then((found) => {
       if (gone) return;
-      setBackups(BackupSummaries);
-      if (BackupSummaries.some((one) => one.BackupStatus === "CREATING")) setTimeout(() => !gone && again(), 1000);
+      setBackups(found);
+      setError(null);
+      if (found.some((one) => one.BackupStatus === "CREATING")) setTimeout(() => !gone && again(), 1000);
     }, (failed) => !gone && setError(failed));
     return () => { gone = true; };
   }, [table, round]);
@@ -59,7 +71,7 @@ function Ask({ title, label, given, operation, request, done, verb, onClose, onD
   return html`<${Over} label=${title} onClose=${onClose}><h1>${title}</h1><form onSubmit=${act}><${Field} label=${label}><${Input} value=${name} onInput=${setName} required data-focus /><//><${Call} operation=${operation} request=${request(name)} open /><${Problem} error=${error} /><div class="bar"><button class="primary">${verb}</button><button type="button" onClick=${onClose}>Cancel</button></div></form><//>`;
 }
 
-function OneTable({ name }) {
+function OneTable({ name, query }) {
   const [recovery, setRecovery] = useState(null);
   const [error, setError] = useState(null);
   const [round, setRound] = useState(0);
@@ -76,16 +88,16 @@ function OneTable({ name }) {
   return html`<${TableHead} name=${name} at="time" />
     ${isUnknown(error) ? html`<${Missing} />` : html`<${Problem} error=${error} />
     ${recovery && html`<section class="card" aria-label="Recovery"><div class="bar"><h2>Recovery to a moment</h2><span class=${`badge ${isOn ? "good" : "warn"}`} id="recovery">${isOn ? "on" : "off"}</span><span class="spacer"></span>${session.Mode === "on" && html`<button class="small" onClick=${flip}>${isOn ? "Switch off" : "Switch on"}</button>`}</div>
-      ${isOn ? html`<p class="quiet">${isReady ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "The first copy of the table is being made."}</p>${session.Mode === "on" && isReady && html`<${AsItWas} name=${name} recovery=${recovery} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}
+      ${isOn ? html`<p class="quiet">${isReady ? `From ${when(recovery.EarliestRestorableDateTime)} to ${when(recovery.LatestRestorableDateTime)}.` : "The first copy of the table is being made."}</p>${session.Mode === "on" && isReady && html`<${AsItWas} name=${name} recovery=${recovery} query=${query} />`}` : html`<p class="quiet">Switched on, it lets you go back to any second from then on.</p>`}
       ${session.Mode === "on" && html`<${Call} operation="UpdateContinuousBackups" request=${request} />`}</section>
       <${Backups} table=${name} />`}`}`;
 }
 
 // A copy of the table as it was is made; what differs from now can be put back item by item.
-function AsItWas({ name, recovery }) {
-  const [moment, setMoment] = useState(() => local(new Date((recovery.LatestRestorableDateTime || Date.now() / 1000) * 1000)));
+function AsItWas({ name, recovery, query }) {
+  const [moment, setMoment] = useState(() => query.get("at") || local(new Date((recovery.LatestRestorableDateTime || Date.now() / 1000) * 1000)));
   const [copy, setCopy] = useState(`${name}-as-it-was`);
-  const [only, setOnly] = useState("");
+  const [only, setOnly] = useState(query.get("only") || "");
   const [step, setStep] = useState(null);
   const [found, setFound] = useState(null);
   const [error, setError] = useState(null);
@@ -126,12 +138,12 @@ function AsItWas({ name, recovery }) {
       setFound({ ...found, count: found.count - 1, differences: found.differences.filter((each) => each !== one) });
     } catch (failed) { setError(failed.code === "ConditionalCheckFailedException" ? new Error("Somebody has changed this item since: compare again.") : failed); }
   };
-  return html`<form onSubmit=${act}><div class="row"><${Field} label="As it was at"><${Input} type="datetime-local" step="1" value=${moment} onInput=${setMoment} min=${recovery.EarliestRestorableDateTime ? local(new Date(Math.ceil(recovery.EarliestRestorableDateTime) * 1000)) : undefined} required /><//><${Field} label="In a table of its own"><${Input} value=${copy} onInput=${setCopy} required /><//><${Field} label="Only this partition key (empty: all)"><${Input} value=${only} onInput=${setOnly} /><//></div>
+  return html`<form onSubmit=${act}><div class="row"><${Field} label="As it was at"><${Input} type="datetime-local" step="1" value=${moment} onInput=${(at) => { setMoment(at); keepAddress("time", [name], { at, only }); }} min=${recovery.EarliestRestorableDateTime ? local(new Date(Math.ceil(recovery.EarliestRestorableDateTime) * 1000)) : undefined} required /><//><${Field} label="In a table of its own"><${Input} value=${copy} onInput=${setCopy} required /><//><${Field} label="Only this partition key (empty: all)"><${Input} value=${only} onInput=${(text) => { setOnly(text); keepAddress("time", [name], { at: moment, only: text }); }} /><//></div>
       <div class="bar"><button class="primary" disabled=${Boolean(step)}>Restore and compare with now</button>${step && html`<button type="button" onClick=${() => control.current?.abort()}>Cancel</button><span role="status">${step}</span>`}</div>
       <${Call} operation="RestoreTableToPointInTime" request=${request} /></form><${Problem} error=${error} />
     ${found && html`<div id="differences"><p class="bar"><strong>${found.count ? `${count(found.count)} ${found.count === 1 ? "item differs" : "items differ"}` : "Nothing differs"}</strong>${found.isPart && html` <span class="quiet">in the part that was compared: the tables differ too much, or are read in different orders</span>`}<button type="button" class="small" onClick=${again}>Compare again</button><a href=${link("explore", [copy])}>Explore ${copy}</a> <button type="button" class="small danger" onClick=${() => setRemoving(true)}>Delete ${copy}</button></p>
       ${found.count > SHOWN_MAX && html`<p class="quiet">The first ${SHOWN_MAX} are shown.</p>`}
       ${found.differences.slice(0, SHOWN_MAX).map((one) => html`<article class="card" key=${one.key} aria-label="Difference"><div class="bar"><span class=${`badge ${one.is ? (one.was ? "" : "good") : "warn"}`}>${!one.is ? "deleted since" : !one.was ? "added since" : "changed since"}</span><strong class="mono">${Object.values(keyOf(one.was || one.is, found.schema)).map((value) => shown(value, 60)).join(" · ")}</strong><span class="spacer"></span>${one.was && html`<button type="button" class="small" onClick=${() => putBack(one)}>Put back</button>`}</div>
-        ${one.was && one.is && html`<div class="scroll change"><table class="grid"><thead><tr><th scope="col">Attribute</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead><tbody>${one.names.map((each) => html`<tr key=${each}><td>${each}</td><td class="was">${one.was[each] ? shown(one.was[each]) : "–"}</td><td class="is">${one.is[each] ? shown(one.is[each]) : "–"}</td></tr>`)}</tbody></table></div>`}</article>`)}</div>`}
+        ${one.was && one.is && html`<div class="scroll change"><table class="grid"><thead><tr><th scope="col">Attribute</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead><tbody>${one.names.map((each) => html`<tr key=${each}><td>${each}</td><td class="was">${side(one.was, each)}</td><td class="is">${side(one.is, each)}</td></tr>`)}</tbody></table></div>`}</article>`)}</div>`}
     ${removing && html`<${Confirm} title="Delete table" name=${copy} verb="Delete table" operation="DeleteTable" request=${{ TableName: copy }} onClose=${() => setRemoving(false)} onDone=${async () => { await call("DeleteTable", { TableName: copy }); say(`Table ${copy} was deleted.`); setFound(null); }} />`}`;
 }

@@ -95,7 +95,8 @@ def _settings(service: Service, table: Table, arn: str, status: str) -> Descript
         if table.table_class_changed_at is not None:
             class_summary["LastUpdateDateTime"] = rounded(table.table_class_changed_at)
         settings["TableClassSummary"] = class_summary
-    if table.origin is not None:
+    if table.origin is not None and status == CREATING:
+        # Gone with the first ACTIVE (recorded).
         settings["RestoreSummary"] = _restore_summary(table.origin)
     return settings
 
@@ -104,7 +105,7 @@ def _restore_summary(origin: Origin) -> Description:
     summary: Description = {
         "SourceTableArn": origin.table_arn,
         "RestoreDateTime": rounded(origin.restored_to),
-        "RestoreInProgress": origin.is_in_progress,
+        "RestoreInProgress": True,
     }
     if origin.backup_arn is not None:
         summary["SourceBackupArn"] = origin.backup_arn

@@ -17,21 +17,27 @@ from partita.database.operations.control_plane.descriptions import (
     projection_of,
     rounded,
 )
+from partita.database.operations.recovery.continuous import iso_second
 from partita.database.operations.recovery.resources import (
+    check_arn,
     existing_table,
-    id_in_arn,
+    find_record,
     new_id,
-    resource_arn,
     workplace,
 )
 from partita.database.recovery.records import SYSTEM, USER, Backup
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.schema import PAY_PER_REQUEST, Index, Table, Throughput
 from partita.database.tables.statistics import read_statistics
-from partita.errors import BackupInUseException, BackupNotFoundException
+from partita.errors import (
+    INVALID,
+    INVALID_REQUEST,
+    BackupInUseException,
+    BackupNotFoundException,
+    ValidationException,
+)
 from partita.limits import LIST_BACKUPS_PAGE_MAX, SYSTEM_BACKUP_SECONDS
 
-BACKUP = "backup"
 ALL = "ALL"
 CREATING, AVAILABLE, DELETED = "CREATING", "AVAILABLE", "DELETED"
 
@@ -40,7 +46,8 @@ Description = dict[str, Any]
 
 def create_backup(context: WriteContext, request: Request) -> bytes:
     service = context.service
-    table = existing_table(service, request["TableName"])
+    # One that is being deleted can still be backed up (recorded).
+    table = existing_table(service, request["TableName"], but=(CREATING,))
     backup = new_backup(service, context.write_batch, table, request["BackupName"], USER)
     return encode({"BackupDetails": _details(service, backup)})
 
@@ -53,7 +60,13 @@ def describe_backup(context: ReadContext, request: Request) -> bytes:
 def delete_backup(context: WriteContext, request: Request) -> bytes:
     service = context.service
     backup = find_backup(service, request["BackupArn"])
-    refuse_in_use(service, backup, request["BackupArn"])
+    if backup.kind == SYSTEM:
+        raise ValidationException(
+            f"{INVALID_REQUEST}User is not allowed to delete the system backup with arn "
+            f"{request['BackupArn']}. It will automatically expire on "
+            f"{iso_second(backup.expires_at or 0.0)}"
+        )
+    refuse_unfinished(service, backup, request["BackupArn"], "table")
     workplace(service).records.remove(context.write_batch, backup)
     description = _description(service, backup)
     description["BackupDetails"]["BackupStatus"] = DELETED
@@ -62,8 +75,13 @@ def delete_backup(context: WriteContext, request: Request) -> bytes:
 
 def list_backups(context: ReadContext, request: Request) -> bytes:
     service = context.service
+    lower, upper = request.get("TimeRangeLowerBound"), request.get("TimeRangeUpperBound")
+    if lower is not None and upper is not None and lower > upper:
+        raise ValidationException(
+            f"{INVALID}Time range lower bound must be less than or equal to upper bound"
+        )
     backups = [backup for backup in _all_backups(service) if _is_asked_for(backup, request)]
-    start = id_in_arn(request.get("ExclusiveStartBackupArn", ""), BACKUP)
+    start = request.get("ExclusiveStartBackupArn", "").partition("/backup/")[2]
     backups = [backup for backup in backups if backup.id > start]
     limit = request.get("Limit", LIST_BACKUPS_PAGE_MAX)
     page: Description = {
@@ -81,7 +99,8 @@ def new_backup(
     statistics = read_statistics(write_batch, table.number)
     now = service.clock()
     backup = Backup(
-        id=new_id(service),
+        # Those of the system end with zeros (recorded).
+        id=new_id(service, "0" * 8 if kind == SYSTEM else None),
         name=name,
         kind=kind,
         table=table,
@@ -101,26 +120,24 @@ def back_up_deleted_table(service: Service, write_batch: WriteBatch, table: Tabl
 
 
 def find_backup(service: Service, arn: str) -> Backup:
-    backup = workplace(service).records.find(Backup, id_in_arn(arn, BACKUP))
-    if backup is None or backup_arn(service, backup) != arn:
+    check_arn(service, Backup, arn)
+    backup = find_record(service, Backup, arn)
+    if backup is None:
         raise BackupNotFoundException(f"Backup not found: {arn}")
     return backup
 
 
-def refuse_in_use(service: Service, backup: Backup, arn: str) -> None:
-    """A backup that is being taken, or restored from, is not deleted."""
-    restoring = [
-        table.origin
-        for table in service.catalog
-        if table.origin and table.origin.is_in_progress and table.origin.backup_arn == arn
-    ]
-    if not backup.is_available or restoring:
-        doing = "restored" if restoring else "created"
-        raise BackupInUseException(f"Backup is being {doing}: {arn}")
+def refuse_unfinished(service: Service, backup: Backup, arn: str, use: str) -> None:
+    """A backup that is being taken, or that a table is restored from, has no other use."""
+    if not backup.is_available:
+        raise BackupInUseException(f"Backup is being created: {arn}")
+    origins = [table.origin for table in service.catalog if table.origin]
+    if any(one.is_in_progress and one.backup_arn == arn for one in origins):
+        raise BackupInUseException(f"Backup is being used to restore {use}: {arn}")
 
 
 def backup_arn(service: Service, backup: Backup) -> str:
-    return resource_arn(service, backup.table.name, BACKUP, backup.id)
+    return workplace(service).arn(backup)
 
 
 def _all_backups(service: Service) -> list[Backup]:
@@ -173,7 +190,8 @@ def _description(service: Service, backup: Backup) -> Description:
     return {
         "BackupDetails": _details(service, backup),
         "SourceTableDetails": _source(service, backup),
-        "SourceTableFeatureDetails": _features(backup.table),
+        # Of a system backup nothing is shown (recorded).
+        "SourceTableFeatureDetails": {} if backup.kind == SYSTEM else _features(backup.table),
     }
 
 
@@ -208,9 +226,7 @@ def _features(table: Table) -> Description:
             "StreamEnabled": True,
             "StreamViewType": table.stream_view_type,
         }
-    if table.ttl_attribute is None:
-        features["TimeToLiveDescription"] = {"TimeToLiveStatus": "DISABLED"}
-    else:
+    if table.ttl_attribute is not None:
         features["TimeToLiveDescription"] = {
             "TimeToLiveStatus": "ENABLED",
             "AttributeName": table.ttl_attribute,

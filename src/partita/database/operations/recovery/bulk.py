@@ -17,14 +17,14 @@ from partita.database.operations.context import (
 from partita.database.operations.control_plane.descriptions import rounded
 from partita.database.operations.recovery.resources import (
     check_bucket,
-    id_in_arn,
+    ending,
+    find_record,
     new_id,
     page_of,
     repeated,
-    resource_arn,
     workplace,
 )
-from partita.database.recovery.records import CANCELLED, CANCELLING, FAILED, IN_PROGRESS, Bulk
+from partita.database.recovery.records import CANCELLING, IN_PROGRESS, Bulk
 from partita.database.tables.schema import ACTIVE, CREATING, UPDATING, Table
 from partita.errors import (
     INVALID,
@@ -41,7 +41,6 @@ from partita.limits import (
     LIST_BULK_PAGE,
 )
 
-BULK = "bulk"
 STANDARD = "STANDARD"
 RUNNING = (IN_PROGRESS, CANCELLING)
 SHOWN = ("ClientToken", "InputS3Configuration", "OutputS3Configuration", "MaxWriteRequestUnits")
@@ -129,19 +128,15 @@ def _check(service: Service, table: Table, request: Request) -> None:
 
 
 def _find(service: Service, arn: str) -> Bulk:
-    found = workplace(service).records.find(Bulk, id_in_arn(arn, BULK))
-    if found is None or _arn(service, found) != arn:
+    found = find_record(service, Bulk, arn)
+    if found is None:
         raise ResourceNotFoundException(f"Bulk operation not found: {arn}")
     return found
 
 
-def _arn(service: Service, record: Bulk) -> str:
-    return resource_arn(service, record.table_name, BULK, record.id)
-
-
 def _summary(service: Service, record: Bulk) -> dict[str, Any]:
     summary = {
-        "BulkOperationArn": _arn(service, record),
+        "BulkOperationArn": workplace(service).arn(record),
         "BulkOperationStatus": record.status,
         "StartTime": rounded(record.started_at),
     }
@@ -151,6 +146,7 @@ def _summary(service: Service, record: Bulk) -> dict[str, Any]:
 def _description(service: Service, record: Bulk) -> dict[str, Any]:
     described = {
         **_summary(service, record),
+        **ending(record),
         "TableDetails": [
             {"TableName": service.table_arn(record.table_name), "TableId": record.table_id}
         ],
@@ -163,9 +159,6 @@ def _description(service: Service, record: Bulk) -> dict[str, Any]:
     }
     if record.total_bytes is not None:
         described["TotalInputBytes"] = record.total_bytes
-    if record.status in (FAILED, CANCELLED):
-        described["FailureCode"] = record.failure_code
-        described["FailureMessage"] = record.failure_message
     return described
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from math import ceil, floor
 from typing import Any
 
@@ -18,7 +19,11 @@ from partita.database.operations.context import (
 from partita.database.operations.recovery.resources import existing_table, workplace
 from partita.database.storage.recovery_log import MICROSECONDS
 from partita.database.tables.schema import CREATING, DAY, RecoverySetting, Table
-from partita.errors import ContinuousBackupsUnavailableException, ValidationException
+from partita.errors import (
+    INVALID_REQUEST,
+    ContinuousBackupsUnavailableException,
+    ValidationException,
+)
 from partita.limits import RECOVERY_DAYS_MAX
 
 ENABLED, DISABLED = "ENABLED", "DISABLED"
@@ -28,7 +33,8 @@ MILLISECONDS = 1000
 def update_continuous_backups(context: WriteContext, request: Request) -> bytes:
     service = context.service
     found = service.catalog.find(table_name(request["TableName"]))
-    if found is not None and found.status(service.clock()) == CREATING:
+    # One that is being restored is not there yet (recorded).
+    if found and not found.origin and found.status(service.clock()) == CREATING:
         raise ContinuousBackupsUnavailableException(
             f"Backups are being enabled for the table: {found.name}. Please retry later"
         )
@@ -40,7 +46,8 @@ def update_continuous_backups(context: WriteContext, request: Request) -> bytes:
     )
     if not is_enabled and days is not None:
         raise ValidationException(
-            "RecoveryPeriodInDays can not be specified when PointInTimeRecoveryEnabled is false"
+            f"{INVALID_REQUEST}Cannot specify RecoveryPeriodInDays when disabling point-in-time "
+            "recovery."
         )
     changed = replace(table, recovery=_setting(service, table, days) if is_enabled else None)
     if not is_enabled:
@@ -65,6 +72,11 @@ def restorable(service: Service, table: Table) -> tuple[int, int] | None:
     latest = work.log.latest()
     oldest = latest - table.recovery.period_days * DAY * MICROSECONDS
     return max(bases[0].stamp, oldest), latest
+
+
+def iso_second(moment: float) -> str:
+    """As messages of the service have it."""
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _setting(service: Service, table: Table, days: int | None) -> RecoverySetting:

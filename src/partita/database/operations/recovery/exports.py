@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from partita.database.operations.answers import encode
 from partita.database.operations.context import ReadContext, Request, Service, WriteContext
 from partita.database.operations.control_plane.descriptions import rounded
 from partita.database.operations.data_plane.expression_parameters import Family, read_expressions
-from partita.database.operations.recovery.continuous import restorable
+from partita.database.operations.recovery.continuous import iso_second, restorable
 from partita.database.operations.recovery.resources import (
+    CONFLICT,
+    check_arn,
     check_bucket,
+    ending,
     existing_table,
-    id_in_arn,
+    find_record,
+    jobs_page,
     new_id,
-    page_of,
     repeated,
-    resource_arn,
     workplace,
 )
 from partita.database.recovery.exporting import DYNAMODB_JSON, FULL, INCREMENTAL
 from partita.database.recovery.filtering import Selection
-from partita.database.recovery.records import COMPLETED, FAILED, Export
+from partita.database.recovery.records import COMPLETED, Export
 from partita.database.storage.recovery_log import MICROSECONDS
 from partita.database.tables.schema import DAY, Table
 from partita.errors import (
     INVALID,
+    INVALID_REQUEST,
+    AccessDeniedException,
     ExportConflictException,
     ExportNotFoundException,
     InvalidExportTimeException,
     PointInTimeRecoveryUnavailableException,
+    TableNotFoundException,
     ValidationException,
 )
 
-EXPORT = "export"
-OUTSIDE = "The export time is outside of the point in time recovery window"
+PERIOD = "Incremental export period"
+LENGTH = "Difference between export period from time and export period to time is"
 SHOWN = (
     *("ClientToken", "S3Bucket", "S3BucketOwner", "S3Prefix", "S3SseAlgorithm", "S3SseKmsKeyId"),
     "FilterSpecification",
 )
+_TABLE_ARN = re.compile(r"arn:aws[\w-]*:dynamodb:[\w-]*:(?P<account>\d*):table/[^/:]+")
 FILTER = Family(
     (),
     ("ProjectionExpression", "FilterExpression", "KeyConditionExpression"),
@@ -49,11 +56,10 @@ FILTER = Family(
 def export_table_to_point_in_time(context: WriteContext, request: Request) -> bytes:
     service = context.service
     records = workplace(service).records
-    again = repeated(
-        service, records.of(Export), request, ExportConflictException("The client token was used")
-    )
+    conflict = ExportConflictException(f"Export {CONFLICT}")
+    again = repeated(service, records.of(Export), request, conflict)
     if again is None:
-        table = existing_table(service, request["TableArn"])
+        table = _table(service, request["TableArn"])
         _check(service, table, request)
         again = _new_export(service, table, request)
         records.save(context.write_batch, again)
@@ -62,27 +68,44 @@ def export_table_to_point_in_time(context: WriteContext, request: Request) -> by
 
 def describe_export(context: ReadContext, request: Request) -> bytes:
     service, arn = context.service, request["ExportArn"]
-    export = workplace(service).records.find(Export, id_in_arn(arn, EXPORT))
-    if export is None or _arn(service, export) != arn:
-        raise ExportNotFoundException(f"Export not found: {arn}")
+    check_arn(service, Export, arn)
+    export = find_record(service, Export, arn)
+    if export is None:
+        # Twice: the service's own words (recorded).
+        raise ExportNotFoundException(f"Export not found: Export not found: {arn}")
     return encode({"ExportDescription": _description(service, export)})
 
 
 def list_exports(context: ReadContext, request: Request) -> bytes:
     service = context.service
-    exports = workplace(service).records.of(Export)
-    if "TableArn" in request:
-        exports = [one for one in exports if _table_arn(service, one) == request["TableArn"]]
-    shown, token = page_of(exports, request.get("MaxResults"), request.get("NextToken"))
+    shown, token = jobs_page(service, Export, request, "MaxResults")
     summaries = [
         {
-            "ExportArn": _arn(service, export),
+            "ExportArn": workplace(service).arn(export),
             "ExportStatus": export.status,
             "ExportType": export.request.get("ExportType", FULL),
         }
         for export in shown
     ]
     return encode({"ExportSummaries": summaries, **token})
+
+
+def _table(service: Service, arn: str) -> Table:
+    """The errors are those that were recorded."""
+    match = _TABLE_ARN.fullmatch(arn)
+    if match is None:
+        is_arn = arn.startswith("arn:")
+        raise ValidationException(
+            f"{INVALID_REQUEST}Table ARN is invalid."
+            if is_arn
+            else f"{INVALID}tableArn is not a valid ARN"
+        )
+    if match["account"] != service.account_id:
+        raise AccessDeniedException("Access is denied")
+    try:
+        return existing_table(service, arn)
+    except TableNotFoundException:
+        raise TableNotFoundException(f"Table not found: {arn}") from None
 
 
 def _check(service: Service, table: Table, request: Request) -> None:
@@ -93,22 +116,42 @@ def _check(service: Service, table: Table, request: Request) -> None:
     if "FilterSpecification" in request:
         _check_filter(request["FilterSpecification"], table)
     check_bucket(service, request, request["S3Bucket"])
-    is_incremental = request.get("ExportType", FULL) == INCREMENTAL
-    if is_incremental != ("IncrementalExportSpecification" in request):
-        raise ValidationException(
-            f"{INVALID}IncrementalExportSpecification must be specified for INCREMENTAL_EXPORT, "
-            "and only for it"
+    problem = _type_problem(request)
+    if problem is not None:
+        raise ValidationException(INVALID_REQUEST + problem)
+
+
+def _type_problem(request: Request) -> str | None:
+    """What does not fit the type of an export."""
+    kind, specification = request.get("ExportType"), request.get("IncrementalExportSpecification")
+    if kind == INCREMENTAL:
+        if specification is None:
+            return (
+                "Incremental Export Specification expected when export type is set as "
+                "Incremental Export"
+            )
+        if "ExportFromTime" not in specification:
+            return "ExportFromTime must be provided in IncrementalExportSpecification"
+        if "ExportTime" in request:
+            return "ExportTime cannot be provided when export type is set as Incremental Export"
+    elif specification is not None and kind is None:
+        return (
+            "Export Type expected to be Incremental Export when incremental export specification "
+            "is provided"
         )
-    if is_incremental and "ExportTime" in request:
-        raise ValidationException(
-            f"{INVALID}ExportTime can not be specified for INCREMENTAL_EXPORT"
+    elif specification is not None:
+        return (
+            "When Export Type is Full Export , Incremental Export Specification should not be "
+            "provided"
         )
+    return None
 
 
 def _check_filter(specification: dict[str, Any], table: Table) -> None:
     if not any(name in specification for name in FILTER.expressions):
-        names = ", ".join(FILTER.expressions)
-        raise ValidationException(f"{INVALID}FilterSpecification must have one of {names}")
+        raise ValidationException(
+            f"{INVALID_REQUEST}Invalid FilterSpecification: The specification can not be empty"
+        )
     read_expressions(specification, FILTER)
     Selection(specification, table)
 
@@ -116,29 +159,18 @@ def _check_filter(specification: dict[str, Any], table: Table) -> None:
 def _new_export(service: Service, table: Table, request: Request) -> Export:
     moments = restorable(service, table)
     if moments is None:
-        raise InvalidExportTimeException(OUTSIDE)
+        raise InvalidExportTimeException(
+            "Point in Time Recovery is not available for specified export time"
+        )
     earliest, latest = moments
     since = 0
     if "IncrementalExportSpecification" in request:
-        asked = request["IncrementalExportSpecification"]
-        if "ExportFromTime" not in asked:
-            raise ValidationException(f"{INVALID}ExportFromTime must be specified")
-        # From a moment on, and up to just before another.
-        since = round(asked["ExportFromTime"] * MICROSECONDS) - 1
-        until = latest
-        if "ExportToTime" in asked:
-            until = round(asked["ExportToTime"] * MICROSECONDS) - 1
-        if since >= until or until - since > DAY * MICROSECONDS:
-            raise ValidationException(
-                f"{INVALID}ExportToTime must be after ExportFromTime, by 24 hours at most"
-            )
-        is_inside = earliest <= since and until <= latest
+        since, until = _period(request["IncrementalExportSpecification"], earliest, latest)
     else:
         asked_time = request.get("ExportTime")
         until = latest if asked_time is None else round(asked_time * MICROSECONDS)
-        is_inside = earliest <= until <= latest
-    if not is_inside:
-        raise InvalidExportTimeException(OUTSIDE)
+        if not earliest <= until <= latest:
+            raise InvalidExportTimeException("Export Time is invalid")
     return Export(
         id=new_id(service),
         table=table,
@@ -150,26 +182,45 @@ def _new_export(service: Service, table: Table, request: Request) -> Export:
     )
 
 
-def _arn(service: Service, export: Export) -> str:
-    return resource_arn(service, export.table.name, EXPORT, export.id)
+def _period(asked: dict[str, Any], earliest: int, latest: int) -> tuple[int, int]:
+    """From a moment on, and up to just before another."""
+    since = round(asked["ExportFromTime"] * MICROSECONDS) - 1
+    until = latest
+    if "ExportToTime" in asked:
+        until = round(asked["ExportToTime"] * MICROSECONDS) - 1
+    problem = None
+    if since < earliest:
+        problem = (
+            f"{PERIOD} from time cannot be less than the table creation time : {_second(since)}"
+        )
+    elif until > latest:
+        problem = f"{PERIOD} to time cannot be greater than the current time : {_second(until)}"
+    elif since >= until:
+        problem = f"{PERIOD} from time cannot be greater than the to time : {_second(since)}"
+    elif until - since > DAY * MICROSECONDS:
+        problem = f"{LENGTH} more than 24 hours"
+    if problem is not None:
+        raise InvalidExportTimeException(problem)
+    return since, until
 
 
-def _table_arn(service: Service, export: Export) -> str:
-    return service.table_arn(export.table.name)
+def _second(stamp: int) -> str:
+    return iso_second((stamp + 1) / MICROSECONDS)
 
 
 def _description(service: Service, export: Export) -> dict[str, Any]:
     request = export.request
     kind = request.get("ExportType", FULL)
     described: dict[str, Any] = {
-        "ExportArn": _arn(service, export),
+        "ExportArn": workplace(service).arn(export),
         "ExportStatus": export.status,
         "StartTime": rounded(export.started_at),
-        "TableArn": _table_arn(service, export),
+        "TableArn": service.table_arn(export.table_name),
         "TableId": export.table.table_id,
         "ExportFormat": request.get("ExportFormat", DYNAMODB_JSON),
         "ExportType": kind,
         **{name: request[name] for name in SHOWN if name in request},
+        **ending(export),
     }
     if kind == FULL:
         described["ExportTime"] = rounded(export.exported_at)
@@ -184,15 +235,10 @@ def _description(service: Service, export: Export) -> dict[str, Any]:
                 if name == "ExportViewType"
             },
         }
-    if export.ended_at is not None:
-        described["EndTime"] = rounded(export.ended_at)
     if export.status == COMPLETED:
         prefix = request.get("S3Prefix", "").strip("/")
         folder = f"{prefix}/AWSDynamoDB" if prefix else "AWSDynamoDB"
         described["ExportManifest"] = f"{folder}/{export.id}/manifest-summary.json"
         described["BilledSizeBytes"] = export.billed_bytes
         described["ItemCount"] = export.item_count
-    if export.status == FAILED:
-        described["FailureCode"] = export.failure_code
-        described["FailureMessage"] = export.failure_message
     return described

@@ -12,20 +12,22 @@ from partita.database.operations.control_plane import definitions
 from partita.database.operations.control_plane.descriptions import rounded
 from partita.database.operations.control_plane.tables import new_table
 from partita.database.operations.recovery.resources import (
+    CONFLICT,
+    check_arn,
     check_bucket,
-    id_in_arn,
+    ending,
+    find_record,
+    jobs_page,
     new_id,
-    page_of,
     repeated,
-    resource_arn,
     workplace,
 )
 from partita.database.recovery.formats import CSV
-from partita.database.recovery.records import FAILED, IN_PROGRESS, Import
+from partita.database.recovery.records import IN_PROGRESS, Import
 from partita.database.tables.catalog import next_table_number
 from partita.database.tables.schema import NOT_BEFORE_LOADED, PROVISIONED
 from partita.errors import (
-    INVALID,
+    INVALID_REQUEST,
     ImportConflictException,
     ImportNotFoundException,
     LimitExceededException,
@@ -34,19 +36,14 @@ from partita.errors import (
 )
 from partita.limits import IMPORTS_MAX
 
-IMPORT = "import"
-SHOWN = (
-    *("ClientToken", "S3BucketSource", "InputFormat", "InputFormatOptions"),
-    *("InputCompressionType", "TableCreationParameters"),
-)
+SHOWN = ("ClientToken", "InputFormatOptions", "TableCreationParameters")
 
 
 def import_table(context: WriteContext, request: Request) -> bytes:
     service = context.service
     records = workplace(service).records
-    again = repeated(
-        service, records.of(Import), request, ImportConflictException("The client token was used")
-    )
+    conflict = ImportConflictException(f"Import {CONFLICT}")
+    again = repeated(service, records.of(Import), request, conflict)
     if again is None:
         again = _begin(context, request)
     return encode({"ImportTableDescription": _description(service, again)})
@@ -54,18 +51,16 @@ def import_table(context: WriteContext, request: Request) -> bytes:
 
 def describe_import(context: ReadContext, request: Request) -> bytes:
     service, arn = context.service, request["ImportArn"]
-    found = workplace(service).records.find(Import, id_in_arn(arn, IMPORT))
-    if found is None or _arn(service, found) != arn:
+    check_arn(service, Import, arn)
+    found = find_record(service, Import, arn)
+    if found is None:
         raise ImportNotFoundException(f"Import not found: {arn}")
     return encode({"ImportTableDescription": _description(service, found)})
 
 
 def list_imports(context: ReadContext, request: Request) -> bytes:
     service = context.service
-    imports = workplace(service).records.of(Import)
-    if "TableArn" in request:
-        imports = [one for one in imports if _table_arn(service, one) == request["TableArn"]]
-    shown, token = page_of(imports, request.get("PageSize"), request.get("NextToken"))
+    shown, token = jobs_page(service, Import, request, "PageSize")
     return encode({"ImportSummaryList": [_summary(service, one) for one in shown], **token})
 
 
@@ -101,7 +96,8 @@ def _begin(context: WriteContext, request: Request) -> Import:
 def _check(service: Service, request: Request, parameters: dict[str, Any]) -> None:
     if "Csv" in request.get("InputFormatOptions", {}) and request["InputFormat"] != CSV:
         raise ValidationException(
-            f"{INVALID}InputFormatOptions.Csv can only be specified for the format CSV"
+            f"{INVALID_REQUEST}Unsupported InputFormatOptions for the given input format: "
+            f"{request['InputFormat']}."
         )
     check_bucket(service, request["S3BucketSource"], request["S3BucketSource"]["S3Bucket"])
     imports = workplace(service).records.of(Import)
@@ -111,20 +107,15 @@ def _check(service: Service, request: Request, parameters: dict[str, Any]) -> No
         )
 
 
-def _arn(service: Service, record: Import) -> str:
-    return resource_arn(service, record.table_name, IMPORT, record.id)
-
-
-def _table_arn(service: Service, record: Import) -> str:
-    return service.table_arn(record.table_name)
-
-
 def _summary(service: Service, record: Import) -> dict[str, Any]:
     summary = {
-        "ImportArn": _arn(service, record),
+        "ImportArn": workplace(service).arn(record),
         "ImportStatus": record.status,
-        "TableArn": _table_arn(service, record),
-        "S3BucketSource": record.request["S3BucketSource"],
+        "TableArn": service.table_arn(record.table_name),
+        "S3BucketSource": {
+            "S3BucketOwner": service.account_id,
+            **record.request["S3BucketSource"],
+        },
         "InputFormat": record.request["InputFormat"],
         "StartTime": rounded(record.started_at),
     }
@@ -132,16 +123,14 @@ def _summary(service: Service, record: Import) -> dict[str, Any]:
 
 
 def _description(service: Service, record: Import) -> dict[str, Any]:
-    described = {
+    return {
         **_summary(service, record),
+        **ending(record),
         **{name: record.request[name] for name in SHOWN if name in record.request},
+        "InputCompressionType": record.request.get("InputCompressionType", "NONE"),
         "TableId": record.table_id,
         "ErrorCount": record.errors,
         "ProcessedItemCount": record.processed_items,
         "ProcessedSizeBytes": record.processed_bytes,
         "ImportedItemCount": record.imported_items,
     }
-    if record.status == FAILED:
-        described["FailureCode"] = record.failure_code
-        described["FailureMessage"] = record.failure_message
-    return described

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import re
+from collections.abc import Sequence
+from typing import Any, Final, TypeVar
 
 from partita.database.operations.context import Request, Service, table_name
-from partita.database.recovery.records import Bulk, Export, Import
+from partita.database.operations.control_plane.descriptions import rounded
+from partita.database.recovery.records import Backup, Bulk, Export, Import, kind_of
 from partita.database.recovery.tasks import Workplace
 from partita.database.tables.schema import CREATING, DELETING, Table
-from partita.errors import INVALID, DynamoDBError, TableNotFoundException, ValidationException
-from partita.limits import IMPORT_TOKEN_SECONDS, LIST_JOBS_PAGE_MAX
+from partita.errors import (
+    INVALID,
+    INVALID_REQUEST,
+    AccessDeniedException,
+    DynamoDBError,
+    TableNotFoundException,
+    ValidationException,
+)
+from partita.limits import IMPORT_TOKEN_SECONDS, LIST_JOBS_PAGE
 
-TOKEN_CHARS = 112
+TOKEN_CHARS: Final = 112
 """The service's tokens of imports are as long (model)."""
+CONFLICT: Final = "conflict: Duplicate request detected with conflicting parameters"
+
+_ARN: Final = re.compile(
+    r"arn:aws[\w-]*:dynamodb:[\w-]*:(?P<account>\d*):table/[^/:]+/(?P<kind>\w+)/[^/:]+"
+)
+
+Named = TypeVar("Named", Backup, Bulk, Export, Import)
+Asked = TypeVar("Asked", Bulk, Export, Import)
+Job = TypeVar("Job", Export, Import)
 
 
 def workplace(service: Service) -> Workplace:
@@ -20,30 +39,37 @@ def workplace(service: Service) -> Workplace:
     return service.recovery
 
 
-def new_id(service: Service) -> str:
+def new_id(service: Service, end: str | None = None) -> str:
     """Milliseconds, then chance: in the order of time, as the service's ids are."""
-    return f"{int(service.clock() * 1000):014d}-{service.new_id()[:8]}"
+    return f"{int(service.clock() * 1000):014d}-{end or service.new_id()[:8]}"
 
 
-def resource_arn(service: Service, table: str, kind: str, resource_id: str) -> str:
-    return f"{service.table_arn(table)}/{kind}/{resource_id}"
+def find_record(service: Service, kind: type[Named], arn: str) -> Named | None:
+    """What an ARN names, if it is there."""
+    work = workplace(service)
+    found = work.records.find(kind, arn.rpartition("/")[2])
+    return found if found is not None and work.arn(found) == arn else None
 
 
-def id_in_arn(arn: str, kind: str) -> str:
-    """The id of a backup, an export or an import; an empty one if the ARN is none of that kind."""
-    return arn.partition(f"/{kind}/")[2]
+def check_arn(service: Service, kind: type[Named], arn: str) -> None:
+    """Whether it is an ARN of that kind, in words that were recorded."""
+    word = kind_of(kind)
+    match = _ARN.fullmatch(arn)
+    if match is None or match["kind"] != word:
+        raise ValidationException(f"Invalid {word.capitalize()} ARN")
+    if match["account"] != service.account_id:
+        raise AccessDeniedException("Access is denied")
 
 
-def existing_table(service: Service, name_or_arn: str) -> Table:
+def existing_table(
+    service: Service, name_or_arn: str, but: Sequence[str] = (CREATING, DELETING)
+) -> Table:
     """A table whose data can be read; tables have another error here than elsewhere."""
     name = table_name(name_or_arn)
     table = service.catalog.find(name)
-    if table is None or table.status(service.clock()) in (CREATING, DELETING):
+    if table is None or table.status(service.clock()) in but:
         raise TableNotFoundException(f"Table not found: {name}")
     return table
-
-
-Asked = TypeVar("Asked", Bulk, Export, Import)
 
 
 def repeated(
@@ -63,24 +89,47 @@ def repeated(
 
 
 def page_of(
-    records: list[Asked], limit: int | None, token: str | None
+    records: list[Asked], limit: int, token: str | None
 ) -> tuple[list[Asked], dict[str, str]]:
     """A page, the newest first, and the token of the next."""
     ordered = sorted(records, key=lambda record: record.id, reverse=True)
     if token is not None:
-        ordered = [record for record in ordered if record.id < _id_in_token(token)]
-    limit = limit or LIST_JOBS_PAGE_MAX
+        start = _id_in_token(token)
+        ordered = [record for record in ordered if record.id < start]
     if len(ordered) <= limit:
         return ordered, {}
     last = ordered[limit - 1].id
     return ordered[:limit], {"NextToken": last.encode().hex().ljust(TOKEN_CHARS, "0")}
 
 
+def jobs_page(
+    service: Service, kind: type[Job], request: Request, limit: str
+) -> tuple[list[Job], dict[str, str]]:
+    """Of exports or imports, those of a table if one is named."""
+    jobs = workplace(service).records.of(kind)
+    if "TableArn" in request:
+        jobs = [one for one in jobs if service.table_arn(one.table_name) == request["TableArn"]]
+    return page_of(jobs, request.get(limit, LIST_JOBS_PAGE), request.get("NextToken"))
+
+
+def ending(record: Asked) -> dict[str, Any]:
+    """What describes how something ended, if it has."""
+    ended: dict[str, Any] = {}
+    if record.ended_at is not None:
+        ended["EndTime"] = rounded(record.ended_at)
+    if record.failure_code is not None:
+        ended["FailureCode"] = record.failure_code
+        ended["FailureMessage"] = record.failure_message
+    return ended
+
+
 def _id_in_token(token: str) -> str:
     try:
         return bytes.fromhex(token).rstrip(b"\0").decode()
     except ValueError:
-        raise ValidationException("Invalid NextToken") from None
+        raise ValidationException(
+            f"{INVALID_REQUEST}Provided nextToken is invalid: {token}"
+        ) from None
 
 
 def check_bucket(service: Service, request: dict[str, Any], bucket: str) -> None:
@@ -91,7 +140,9 @@ def check_bucket(service: Service, request: dict[str, Any], bucket: str) -> None
             f"{INVALID}S3BucketOwner must be {service.account_id}, the account of this server"
         )
     if "S3SseKmsKeyId" in request and request.get("S3SseAlgorithm") != "KMS":
-        raise ValidationException(f"{INVALID}S3SseKmsKeyId requires S3SseAlgorithm KMS")
+        raise ValidationException(
+            f"{INVALID_REQUEST}KMS Key Id is not supported for this encryption type"
+        )
     if "S3SseAlgorithm" in request and workplace(service).buckets.is_folder(bucket):
         raise ValidationException(
             f"{INVALID}S3SseAlgorithm is not supported for {bucket}, which is a folder"

@@ -2,7 +2,7 @@
 
 What a restored table has and lacks is in the guide ("Restoring a table"): keys, indexes, capacity
 and encryption are those of the source; streams, time to live, tags, policies, auto scaling,
-deletion protection and recovery itself are not carried over.
+the table class, deletion protection and recovery itself are not carried over.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from partita.database.operations.answers import encode
-from partita.database.operations.context import Request, Service, WriteContext, table_name
+from partita.database.operations.context import Request, Service, WriteContext
 from partita.database.operations.control_plane import definitions
 from partita.database.operations.control_plane.descriptions import (
     description_of,
@@ -20,8 +20,8 @@ from partita.database.operations.control_plane.descriptions import (
     projection_of,
 )
 from partita.database.operations.control_plane.encryption import check_sse, sse_description
-from partita.database.operations.recovery.backups import find_backup
-from partita.database.operations.recovery.continuous import restorable
+from partita.database.operations.recovery.backups import find_backup, refuse_unfinished
+from partita.database.operations.recovery.continuous import iso_second, restorable
 from partita.database.operations.recovery.resources import existing_table
 from partita.database.storage.recovery_log import MICROSECONDS
 from partita.database.tables.catalog import next_table_number
@@ -40,7 +40,7 @@ from partita.database.tables.schema import (
 from partita.database.tables.throughput import warm_throughput
 from partita.errors import (
     INVALID,
-    BackupInUseException,
+    INVALID_REQUEST,
     InvalidRestoreTimeException,
     LimitExceededException,
     PointInTimeRecoveryUnavailableException,
@@ -50,14 +50,15 @@ from partita.errors import (
 )
 from partita.limits import RESTORES_MAX
 
+NO_MAXIMUM = -1
+
 
 def restore_table_from_backup(context: WriteContext, request: Request) -> bytes:
     service = context.service
     arn = request["BackupArn"]
     backup = find_backup(service, arn)
     _check_target(service, request["TargetTableName"])
-    if not backup.is_available:
-        raise BackupInUseException(f"Backup is being created: {arn}")
+    refuse_unfinished(service, backup, arn, "another table")
     origin = Origin(
         table_arn=service.table_arn(backup.table.name),
         table_id=backup.table.table_id,
@@ -69,14 +70,17 @@ def restore_table_from_backup(context: WriteContext, request: Request) -> bytes:
 
 
 def restore_table_to_point_in_time(context: WriteContext, request: Request) -> bytes:
+    """The order of checks is the service's (recorded)."""
     service = context.service
-    source = existing_table(service, _source_name(request))
+    name = _source_name(service, request)
+    _check_time(request)
+    source = existing_table(service, name)
     if source.recovery is None:
         raise PointInTimeRecoveryUnavailableException(
             f"Point in time recovery is not enabled for table '{source.name}'"
         )
-    _check_target(service, request["TargetTableName"])
     stamp = _moment(service, source, request)
+    _check_target(service, request["TargetTableName"])
     origin = Origin(
         table_arn=service.table_arn(source.name),
         table_id=source.table_id,
@@ -86,32 +90,57 @@ def restore_table_to_point_in_time(context: WriteContext, request: Request) -> b
     return _begin(context, source, request, origin)
 
 
-def _source_name(request: Request) -> str:
+def _source_name(service: Service, request: Request) -> str:
     names = [request[name] for name in ("SourceTableName", "SourceTableArn") if name in request]
     if not names:
-        raise ValidationException(f"{INVALID}SourceTableArn or SourceTableName must be specified")
-    if len({table_name(name) for name in names}) > 1:
         raise ValidationException(
-            f"{INVALID}SourceTableArn and SourceTableName must name the same table"
+            "The parameter 'TableName' is required but was not present in the request"
+        )
+    if len(names) > 1:
+        raise ValidationException(
+            f"{INVALID}Must provide exactly one of: sourceTableArn, sourceTableName"
+        )
+    arn = request.get("SourceTableArn")
+    if arn is not None and ":table/" not in arn:
+        raise ValidationException(f"{INVALID}sourceTableArn is not a valid ARN")
+    if arn is not None and f":{service.account_id}:" not in arn:
+        raise ValidationException(
+            "This action is only supported by accounts that match the resource owner\u2019s "
+            "account."
         )
     return str(names[0])
 
 
+def _check_time(request: Request) -> None:
+    is_latest = request.get("UseLatestRestorableTime", False)
+    if is_latest and "RestoreDateTime" in request:
+        raise ValidationException(
+            f"{INVALID_REQUEST}Both RestoreDateTime and UseLatestRestorableTime cannot be set for "
+            "point-in-time restore request. Please specify either RestoreDateTime time or "
+            "UseLatestRestorableTime"
+        )
+    if not is_latest and "RestoreDateTime" not in request:
+        raise ValidationException(
+            f"{INVALID_REQUEST}Either one of RestoreDateTime or UseLatestRestorableTime must be "
+            "specified, but not both"
+        )
+
+
 def _moment(service: Service, source: Table, request: Request) -> int:
     """The stamp to restore to; 0 for the latest while there is no base yet."""
-    asked, is_latest = request.get("RestoreDateTime"), request.get("UseLatestRestorableTime", False)
-    if (asked is None) == (not is_latest):
-        raise ValidationException(
-            f"{INVALID}Exactly one of RestoreDateTime and UseLatestRestorableTime must be specified"
-        )
     moments = restorable(service, source)
-    if asked is None:
+    if "RestoreDateTime" not in request:
         return moments[1] if moments else 0
-    stamp = round(float(asked) * MICROSECONDS)
-    if moments is None or not moments[0] <= stamp <= moments[1]:
+    stamp = round(float(request["RestoreDateTime"]) * MICROSECONDS)
+    if moments is None:
         raise InvalidRestoreTimeException(
-            "RestoreDateTime must be between EarliestRestorableDateTime and "
-            "LatestRestorableDateTime"
+            f"The table {source.name} cannot be restored yet: recovery was just switched on"
+        )
+    if not moments[0] <= stamp <= moments[1]:
+        asked, earliest, latest = (iso_second(one / MICROSECONDS) for one in (stamp, *moments))
+        raise InvalidRestoreTimeException(
+            f"RestoreDateTime '{asked}' must be within EarliestRestorableDateTime '{earliest}' "
+            f"and LatestRestorableDateTime '{latest}'"
         )
     return stamp
 
@@ -119,13 +148,18 @@ def _moment(service: Service, source: Table, request: Request) -> int:
 def _check_target(service: Service, name: str) -> None:
     table = service.catalog.find(name)
     if table is not None:
-        if table.status(service.clock()) in (CREATING, DELETING):
-            raise TableInUseException(f"Table is being created or deleted: {name}")
+        if table.origin is not None and table.origin.is_in_progress:
+            source = table.origin.backup_arn
+            of = f" from backup: {source}" if source else ""
+            raise TableInUseException(f"Table: {name} is already being restored{of}")
+        if table.status(service.clock()) == CREATING:
+            raise TableInUseException(f"Table is being created: {name}")
         raise TableAlreadyExistsException(f"Table already exists: {name}")
     restoring = [one for one in service.catalog if one.origin and one.origin.is_in_progress]
     if len(restoring) >= RESTORES_MAX:
         raise LimitExceededException(
-            f"Subscriber limit exceeded: {RESTORES_MAX} restores are in progress already"
+            f"Subscriber limit exceeded: Only {RESTORES_MAX} restore operations can be done "
+            "simultaneously"
         )
 
 
@@ -140,10 +174,8 @@ def _begin(context: WriteContext, source: Table, request: Request, origin: Origi
 def _restored_table(service: Service, source: Table, request: Request, origin: Origin) -> Table:
     mode = request.get("BillingModeOverride", source.billing_mode)
     units = request.get("ProvisionedThroughputOverride")
-    if mode == PAY_PER_REQUEST or units is not None or source.billing_mode != mode:
-        definitions.check_throughput(mode, units)
     on_demand = request.get("OnDemandThroughputOverride")
-    definitions.check_on_demand_throughput(on_demand, mode)
+    _check_capacity(request, mode, source)
     if "VectorIndexOverride" in request:
         raise ValidationException(f"{INVALID}VectorIndexOverride is not supported")
     sse = request.get("SSESpecificationOverride")
@@ -152,6 +184,8 @@ def _restored_table(service: Service, source: Table, request: Request, origin: O
         *_indexes(source.local_indexes, request.get("LocalSecondaryIndexOverride"), mode),
         *_indexes(source.global_indexes, request.get("GlobalSecondaryIndexOverride"), mode),
     ]
+    if len({index.name for index in indexes}) < len(indexes):
+        raise ValidationException(f"{INVALID}Duplicate index name in the override")
     numbered = [replace(index, number=number) for number, index in enumerate(indexes, 1)]
     used = {name for index in indexes for name, _ in index.key_attributes} | {*source.key_names}
     now = service.clock()
@@ -173,12 +207,46 @@ def _restored_table(service: Service, source: Table, request: Request, origin: O
         on_demand_since=now if mode == PAY_PER_REQUEST else None,
         throughput=_units(mode, units, source.throughput),
         on_demand_throughput=_maximums(mode, on_demand, source.on_demand_throughput),
-        table_class=source.table_class,
         sse=source.sse if sse is None else sse_description(service, sse),
         # Items keep their places, which depend on it.
         key_secret=source.key_secret,
         origin=origin,
     )
+
+
+def _check_capacity(request: Request, mode: str, source: Table) -> None:
+    units = request.get("ProvisionedThroughputOverride")
+    if mode == PAY_PER_REQUEST and units is not None:
+        raise ValidationException(
+            f"{INVALID_REQUEST}Cannot override ProvisionedThroughput "
+            + (
+                "if BillingMode is overridden to PAY_PER_REQUEST"
+                if "BillingModeOverride" in request
+                else "unless BillingMode is PROVISIONED"
+            )
+        )
+    if mode == PROVISIONED and units is None and source.billing_mode != mode:
+        raise ValidationException(
+            f"{INVALID_REQUEST}Must override ProvisionedThroughput if BillingMode is overridden to "
+            "PROVISIONED"
+        )
+    if units is not None:
+        definitions.check_units(units)
+    _check_maximums(request.get("OnDemandThroughputOverride"), mode)
+
+
+def _check_maximums(asked: dict[str, int] | None, mode: str, of: str = "") -> None:
+    for name, units in (asked or {}).items():
+        if mode == PROVISIONED:
+            raise ValidationException(
+                f"{INVALID_REQUEST}Cannot override {name} for OnDemandThroughput unless "
+                f"BillingModeOverride is PAY_PER_REQUEST{of}"
+            )
+        if units < 1 and units != NO_MAXIMUM:
+            raise ValidationException(
+                f"{INVALID_REQUEST}Requested {name} for OnDemandThroughput{of} is outside of valid "
+                "range"
+            )
 
 
 def _units(mode: str, asked: dict[str, int] | None, source: Throughput) -> Throughput:
@@ -202,28 +270,24 @@ def _indexes(present: list[Index], asked: list[dict[str, Any]] | None, mode: str
     kept = [index for index in present if index.status not in (CREATING, DELETING)]
     if asked is None:
         return [_fresh(index, mode, None) for index in kept]
-    by_name = {index.name: index for index in kept}
-    names = [one["IndexName"] for one in asked]
-    if len(set(names)) < len(names):
-        raise ValidationException(f"{INVALID}Duplicate index name in the override")
-    return [_fresh(_matching(by_name.get(one["IndexName"]), one), mode, one) for one in asked]
+    return [_fresh(_matching(kept, one), mode, one) for one in asked]
 
 
-def _matching(index: Index | None, asked: dict[str, Any]) -> Index:
-    name = asked["IndexName"]
-    if index is None:
+def _matching(present: list[Index], asked: dict[str, Any]) -> Index:
+    """That with the same keys and projection, under any name; its namesake if there are several."""
+    projection = _sorted({key: value for key, value in asked["Projection"].items() if value})
+    found = [
+        index
+        for index in present
+        if asked["KeySchema"] == key_schema(index.partition, index.sort)
+        and projection == _sorted(projection_of(index))
+    ]
+    if not found:
         raise ValidationException(
-            f"{INVALID}Index {name} does not exist in the source; only existing indexes can be "
-            "restored"
+            f"{INVALID_REQUEST}Index {asked['IndexName']} does not match a secondary index that "
+            "existed in the source table and cannot be created during the restore operation"
         )
-    projection = {key: value for key, value in asked["Projection"].items() if value}
-    if asked["KeySchema"] != key_schema(index.partition, index.sort) or _sorted(
-        projection
-    ) != _sorted(projection_of(index)):
-        raise ValidationException(
-            f"{INVALID}Index {name} does not match the index of the source with that name"
-        )
-    return index
+    return next((index for index in found if index.name == asked["IndexName"]), found[0])
 
 
 def _sorted(projection: dict[str, Any]) -> dict[str, Any]:
@@ -233,18 +297,29 @@ def _sorted(projection: dict[str, Any]) -> dict[str, Any]:
 
 def _fresh(index: Index, mode: str, asked: dict[str, Any] | None) -> Index:
     """An index without the history and the policies of the one that it is made after."""
+    is_asked = asked is not None and not index.is_local
     asked = asked or {}
-    units = None if index.is_local else asked.get("ProvisionedThroughput")
+    name = asked.get("IndexName", index.name)
+    units = asked.get("ProvisionedThroughput") if is_asked else None
+    if is_asked and mode == PROVISIONED and units is None:
+        raise ValidationException(
+            f"{INVALID_REQUEST}Must specify provisioned throughput for index {name}"
+        )
+    if units is not None and mode == PAY_PER_REQUEST:
+        raise ValidationException(
+            f"{INVALID_REQUEST}Cannot override ProvisionedThroughput if BillingMode is overridden "
+            f"to PAY_PER_REQUEST for index {name}"
+        )
     if units is not None:
-        definitions.check_index_throughput(index.name, units, mode)
+        definitions.check_units(units, f" for index {name}")
     maximums = asked.get("OnDemandThroughput")
-    definitions.check_on_demand_throughput(maximums, mode, f"index {index.name}")
+    _check_maximums(maximums, mode, f" for index {name}")
     granted = _units(mode, units, index.throughput)
     warm = asked.get("WarmThroughput")
     start = warm_throughput(mode, granted, None)
-    definitions.check_warm_throughput(warm, start, f"index {index.name}")
+    definitions.check_warm_throughput(warm, start, f"index {name}")
     return Index(
-        name=index.name,
+        name=name,
         number=index.number,
         is_local=index.is_local,
         partition=index.partition,

@@ -7,7 +7,7 @@ target says that it is being copied into, and nobody serves it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -25,6 +25,7 @@ from partita.database.storage.archive import Archive
 from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Changes, Snapshot, prefix_end
 from partita.database.storage.postgresql.archive import PostgresqlArchive
+from partita.database.storage.postgresql.commit import PROMISE_STAMPS, stamp_row
 from partita.database.storage.postgresql.connections import SESSION, failure
 from partita.database.storage.postgresql.long_keys import stored_key, stored_value
 from partita.database.storage.postgresql.schema import COPYING, SCHEMA_VERSION
@@ -78,16 +79,19 @@ class Copied(NamedTuple):
 
 
 def copy(
-    source: Snapshot, target: Target, after_piece: Callable[[], None] = lambda: None
+    source: Snapshot,
+    target: Target,
+    after_piece: Callable[[int], None] = lambda pairs: None,
+    left: tuple[bytes, ...] = LEFT,
 ) -> Copied:
-    """Make the target the same as the source."""
+    """Make the target the same as the source, but for keys that begin with what is left."""
     pairs = written = 0
-    for piece, changes in _differences(source, target):
+    for piece, changes in _differences(source, target, left):
         pairs += piece
         if changes:
             target.write(changes)
             written += len(changes)
-        after_piece()
+        after_piece(piece)
     return Copied(pairs, written)
 
 
@@ -95,7 +99,7 @@ def apply(changes: Changes, target: Target) -> None:
     """What a commit has changed in the source."""
     by_space: dict[bytes, dict[bytes, bytes | None]] = {}
     for key, value in changes.items():
-        if not _is_left(key):
+        if not _is_left(key, LEFT):
             by_space.setdefault(key[:1], {})[key] = value
     for piece in by_space.values():
         target.write(piece)
@@ -110,17 +114,19 @@ def copy_backups(source: Archive, target: Archive) -> None:
     target.sync()
 
 
-def _is_left(key: bytes) -> bool:
-    return key == layout.FORMAT_KEY or key.startswith(LEFT)
+def _is_left(key: bytes, left: tuple[bytes, ...]) -> bool:
+    return key == layout.FORMAT_KEY or key.startswith(left)
 
 
-def verify(source: Snapshot, target: Target) -> None:
-    for _, changes in _differences(source, target):
+def verify(source: Snapshot, target: Target, left: tuple[bytes, ...] = LEFT) -> None:
+    for _, changes in _differences(source, target, left):
         for key in changes:
             raise StorageError(f"The copy differs at {key[:40].hex()}: run it again.")
 
 
-def _differences(source: Snapshot, target: Target) -> Iterator[tuple[int, Changes]]:
+def _differences(
+    source: Snapshot, target: Target, left: tuple[bytes, ...]
+) -> Iterator[tuple[int, Changes]]:
     """For each piece how much is in it, and what has to change in the target."""
     for space in SPACES:
         start, stop = space, prefix_end(space)
@@ -128,7 +134,7 @@ def _differences(source: Snapshot, target: Target) -> Iterator[tuple[int, Change
             given = _piece(source.range(start, stop))
             end = given[-1][0] + b"\x00" if _is_full(given) else stop
             there = dict(target.pairs(start, end))
-            wanted = {key: value for key, value in given if not _is_left(key)}
+            wanted = {key: value for key, value in given if not _is_left(key, left)}
             there.pop(layout.FORMAT_KEY, None)
             changes: dict[bytes, bytes | None] = {
                 key: value for key, value in wanted.items() if there.get(key) != value
@@ -226,6 +232,10 @@ class PostgresqlTarget:
         buckets = [bucket_of(key) for key in puts]
         items, sizes = [one[0] for one in figures], [one[1] for one in figures]
         self._run(_PUT_SUMS, list(puts), buckets, items, sizes)
+
+    def promise_stamps(self, stamp: int, prefixes: Iterable[bytes]) -> None:
+        """Later commits of some tables have later stamps."""
+        self._run(PROMISE_STAMPS, stamp, [stamp_row(prefix) for prefix in prefixes])
 
     def finish(self) -> None:
         with self._connection.transaction():

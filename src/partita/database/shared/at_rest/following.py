@@ -90,7 +90,7 @@ def follow(folder: Path, target: Target, say: Callable[[str], None]) -> None:
     log = LogReader(folder)
     written: dict[bytes, bytes | None] = {}
 
-    def collect() -> None:
+    def collect(_: int = 0) -> None:
         for changes in log.read():
             written.update(changes)
 

@@ -36,7 +36,7 @@ _SEQUENCES: Final = """
 
 class StoredSnapshot:
     def __init__(self, connection: Connection[Any]) -> None:
-        self._connection = connection
+        self.connection = connection
         self._names = count()
         self.archive = PostgresqlArchive(lambda: connection)
 
@@ -45,7 +45,7 @@ class StoredSnapshot:
             figures = dict(self._figures(key, key + b"\x00"))
             return figures.get(key)
         place = long_keys.stored_key(key)
-        found = self._connection.execute(_ROW, [place, bucket_of(key)]).fetchone()
+        found = self.connection.execute(_ROW, [place, bucket_of(key)]).fetchone()
         return None if found is None else long_keys.whole(place, bytes(found[0]))[1]
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
@@ -53,7 +53,7 @@ class StoredSnapshot:
             figures = list(self._figures(start, stop))
             yield from reversed(figures) if reverse else figures
             return
-        with self._connection.cursor(f"range_{next(self._names)}", binary=True) as cursor:
+        with self.connection.cursor(f"range_{next(self._names)}", binary=True) as cursor:
             cursor.itersize = ROWS_PER_TRIP
             bounds = long_keys.stored_range(start, stop)
             cursor.execute(_ROWS.format("DESC" if reverse else ""), bounds)
@@ -61,7 +61,7 @@ class StoredSnapshot:
 
     def _figures(self, start: bytes, stop: bytes) -> Iterator[Pair]:
         if start.startswith(COUNTED):
-            for key, items, size in self._connection.execute(_COUNTS, [start, stop]):
+            for key, items, size in self.connection.execute(_COUNTS, [start, stop]):
                 value = (
                     collection_size_value(size)
                     if start.startswith(layout.COLLECTIONS)
@@ -70,7 +70,7 @@ class StoredSnapshot:
                 if value is not None:
                     yield bytes(key), value
         else:
-            for key, last in self._connection.execute(_SEQUENCES, [start, stop]):
+            for key, last in self.connection.execute(_SEQUENCES, [start, stop]):
                 yield bytes(key), change_layout.pack_sequence(last)
 
 

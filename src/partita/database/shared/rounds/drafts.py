@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Set
 
 from partita.clock import Clock
 from partita.database.changes import layout as change_layout
+from partita.database.recovery.layout import PROGRESS
 from partita.database.shared.rounds.known import CATALOG_SPACES, COUNTED, UNSHARED, Known
 from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.commit import CommitPlan, LogEntry
@@ -34,6 +35,13 @@ class Draft:
     @property
     def changes_catalog(self) -> bool:
         return any(key.startswith(CATALOG_SPACES) for key in self.changes)
+
+    @property
+    def only_shows_progress(self) -> bool:
+        """Whether nothing of the catalog changes but how far something has come: whoever asks
+        for that reads its row."""
+        catalog = [key for key in self.changes if key.startswith(CATALOG_SPACES)]
+        return all(key.startswith(PROGRESS) for key in catalog)
 
     def touches(self, keys: set[bytes]) -> bool:
         return not (keys.isdisjoint(self.checks) and keys.isdisjoint(self.changes))

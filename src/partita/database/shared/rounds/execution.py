@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Set
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from psycopg import AsyncConnection
 from psycopg.pq import TransactionStatus
@@ -31,27 +31,30 @@ NOTHING: Final = Wanted((), (), (), ())
 CATALOG_PREFIXES: Final = (layout.CATALOG, event_layout.STREAMS, recovery_layout.RECORDS)
 
 
+class Surroundings(NamedTuple):
+    """What rounds are run over, and for."""
+
+    connections: Connections
+    view: CurrentView
+    ledger: RequestLedger
+    clock: Clock
+    reload_catalog: Callable[[], None]
+    replica: Replica | None
+
+
 class Execution:
-    def __init__(
-        self,
-        connections: Connections,
-        view: CurrentView,
-        ledger: RequestLedger,
-        clock: Clock,
-        reload_catalog: Callable[[], None],
-        replica: Replica | None,
-    ) -> None:
-        self._connections = connections
-        self._view = view
-        self._ledger = ledger
-        self._clock = clock
-        self._reload_catalog = reload_catalog
-        self._replica = replica
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._connections = surroundings.connections
+        self._view = surroundings.view
+        self._ledger = surroundings.ledger
+        self._clock = surroundings.clock
+        self._reload_catalog = surroundings.reload_catalog
+        self._replica = surroundings.replica
         self._now: float | None = None
         self._held: Set[bytes] = frozenset()
         self.catalog_version = 0
         self.schema_version = 0
-        ledger.is_lacking = lambda: self._view.known.is_lacking
+        self._ledger.is_lacking = lambda: self._view.known.is_lacking
 
     def clock(self) -> float:
         """The time of the request that is being run, or else now."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
 from psycopg import AsyncConnection
 
-from partita.clock import Clock
 from partita.database.shared.replica import LAG_SECONDS_MAX, Replica
-from partita.database.shared.rounds.execution import Execution
-from partita.database.shared.rounds.known import CurrentView, Known, bucket_of
+from partita.database.shared.rounds.execution import Execution, Surroundings
+from partita.database.shared.rounds.known import Known, bucket_of
 from partita.database.shared.rounds.lanes import Lane
-from partita.database.shared.rounds.requests import RequestLedger, SharedRequest
-from partita.database.storage.postgresql.connections import Connections
+from partita.database.shared.rounds.requests import SharedRequest
 from partita.database.storage.postgresql.fetch import fetch
 from partita.errors import StorageError
 
@@ -24,16 +21,8 @@ TRANSACTION_SECONDS_MAX: Final = 0.5
 
 
 class ReadRounds(Execution):
-    def __init__(
-        self,
-        connections: Connections,
-        view: CurrentView,
-        ledger: RequestLedger,
-        clock: Clock,
-        reload_catalog: Callable[[], None],
-        replica: Replica | None,
-    ) -> None:
-        super().__init__(connections, view, ledger, clock, reload_catalog, replica)
+    def __init__(self, surroundings: Surroundings) -> None:
+        super().__init__(surroundings)
         self._reads = Lane(READ_ROUNDS_MAX, self._read_round)
         self._replica_reads = Lane(READ_ROUNDS_MAX, self._replica_read_round)
         self._transaction_reads = Lane(1, self._transaction_read_round)

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container, Iterable, Set
+from collections.abc import Container, Iterable, Set
 from typing import Any, Final, NamedTuple
 
 import psycopg
 from psycopg import AsyncConnection
 
-from partita.clock import Clock
-from partita.database.shared.replica import Replica
 from partita.database.shared.rounds.drafts import Draft, RoundState, add_draft, overtaken
-from partita.database.shared.rounds.execution import is_idle
+from partita.database.shared.rounds.execution import Surroundings, is_idle
 from partita.database.shared.rounds.hot_keys import HotKeys
-from partita.database.shared.rounds.known import CurrentView, Known, bucket_of
+from partita.database.shared.rounds.known import Known, bucket_of
 from partita.database.shared.rounds.lanes import Lane
 from partita.database.shared.rounds.reading import TRANSACTION_SECONDS_MAX, ReadRounds
-from partita.database.shared.rounds.requests import RequestLedger, SharedRequest
+from partita.database.shared.rounds.requests import SharedRequest
 from partita.database.storage.postgresql.commit import (
     BEGIN_LOCKED,
     CatalogMoved,
@@ -37,7 +35,6 @@ from partita.database.storage.postgresql.commit import (
     is_committed,
     roll_back,
 )
-from partita.database.storage.postgresql.connections import Connections
 from partita.database.storage.postgresql.fetch import fetch
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
@@ -86,17 +83,8 @@ class Decided(NamedTuple):
 
 
 class Rounds(ReadRounds):
-    def __init__(
-        self,
-        connections: Connections,
-        view: CurrentView,
-        ledger: RequestLedger,
-        instance: int,
-        clock: Clock,
-        reload_catalog: Callable[[], None],
-        replica: Replica | None = None,
-    ) -> None:
-        super().__init__(connections, view, ledger, clock, reload_catalog, replica)
+    def __init__(self, surroundings: Surroundings, instance: int) -> None:
+        super().__init__(surroundings)
         self._instance = instance
         self._last_token = 0
         self._writes = Lane(WRITE_ROUNDS_MAX, self._write_round)
@@ -416,9 +404,10 @@ class Rounds(ReadRounds):
 
     # What a thread has decided
 
-    async def commit_background(self, draft: Draft, version: int, lease: Lease | None) -> bool:
-        """Commit a draft that was not decided in a round, if what it read is still so."""
-        is_exclusive = draft.changes_catalog
+    async def commit_background(self, draft: Draft, version: int, lease: Lease | None) -> int:
+        """Commit a draft that was not decided in a round, if what it read is still so; the version
+        of what it has written, or 0."""
+        is_exclusive = not draft.only_shows_progress
         plan = CommitPlan(self._next_token(), version, lease=lease, moves_catalog=is_exclusive)
         add_draft(plan, draft, self.followed, is_exclusive=is_exclusive)
         async with self._connections.one() as connection:
@@ -433,14 +422,14 @@ class Rounds(ReadRounds):
                 else:
                     await commit(connection, plan, bucket_of)
             except OutcomeUnknown:
-                return await self._is_committed(plan.token)
+                return plan.token if await self._is_committed(plan.token) else 0
             except (*NOT_COMMITTED, psycopg.Error) as error:
                 if not is_idle(connection):
                     await roll_back(connection)
                 if isinstance(error, NOT_COMMITTED):
-                    return False
+                    return 0
                 raise
-        return True
+        return plan.token
 
 
 def _refusal(request: SharedRequest) -> InternalServerError | bool:

@@ -73,20 +73,18 @@ _DELETE: Final = Statement(f"""
 _COUNT: Final = Statement("""
     INSERT INTO partita_counts (key, bucket, items, bytes)
     SELECT * FROM unnest($1::bytea[], $2::smallint[], $3::bigint[], $4::bigint[])""")
-_START_LOGS: Final = Statement("""
-    INSERT INTO partita_sequences (key, last) SELECT key, 0 FROM unnest($1::bytea[]) AS x(key)
-    ON CONFLICT (key) DO NOTHING""")
+_TAKE_NUMBERS: Final = Statement("""
+    INSERT INTO partita_sequences AS s (key, last)
+    SELECT key, count FROM unnest($1::bytea[], $2::bigint[]) AS x(key, count)
+    ON CONFLICT (key) DO UPDATE SET last = s.last + EXCLUDED.last""")
 _LOG: Final = Statement("""
-    WITH taken AS (
-        UPDATE partita_sequences AS s SET last = s.last + x.count
-        FROM unnest($1::bytea[], $2::bigint[]) AS x(key, count)
-        WHERE s.key = x.key RETURNING s.key, s.last - x.count AS before
-    )
     INSERT INTO partita_rows (key, bucket, value, version)
-    SELECT c.prefix || int8send(taken.before + c.number), c.bucket, c.value, $3::bigint
-    FROM unnest($4::bytea[], $5::bytea[], $6::smallint[], $7::bigint[], $8::bytea[])
-        AS c(log, prefix, bucket, number, value)
-    JOIN taken ON taken.key = c.log""")
+    SELECT c.prefix || decode(lpad(to_hex(s.last - c.before), 16, '0'), 'hex'),
+        c.bucket, c.value, $1::bigint
+    FROM unnest($2::bytea[], $3::bytea[], $4::smallint[], $5::bigint[], $6::bytea[])
+        AS c(log, prefix, bucket, before, value)
+    JOIN partita_sequences s ON s.key = c.log""")
+"""With numbers that this transaction has taken: until it ends, the row is its own."""
 _SET_SEQUENCES: Final = Statement("""
     INSERT INTO partita_sequences (key, last) SELECT * FROM unnest($1::bytea[], $2::bigint[])
     ON CONFLICT (key) DO UPDATE SET last = EXCLUDED.last""")
@@ -95,19 +93,23 @@ _REMOVE_COUNTS: Final = tuple(
     Statement(f"DELETE FROM {table} WHERE key >= $1::bytea AND key < $2::bytea")
     for table in ("partita_counts", "partita_sums")
 )
-_STAMP: Final = Statement("""
-    WITH taken AS (
-        UPDATE partita_sequences AS s SET last = greatest(
-            s.last + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
-        FROM unnest($1::bytea[]) AS x(key) WHERE s.key = x.key RETURNING s.key, s.last AS stamp
-    )
+_TAKE_STAMPS: Final = Statement("""
+    INSERT INTO partita_sequences AS s (key, last)
+    SELECT key, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+    FROM unnest($1::bytea[]) AS x(key)
+    ON CONFLICT (key) DO UPDATE SET last = greatest(s.last + 1, EXCLUDED.last)""")
+_FOLLOW: Final = Statement("""
     INSERT INTO partita_recovery (key, stamp, place, value)
-    SELECT c.key, taken.stamp, c.place, CASE WHEN c.is_put = 1 THEN c.value END
-    FROM unnest($2::bytea[], $3::bytea[], $4::smallint[], $5::bytea[])
+    SELECT c.key, s.last, c.place, CASE WHEN c.is_put = 1 THEN c.value END
+    FROM unnest($1::bytea[], $2::bytea[], $3::smallint[], $4::bytea[])
         AS c(key, place, is_put, value)
-    JOIN taken ON taken.key = c.key""")
+    JOIN partita_sequences s ON s.key = c.key""")
 _TOKEN: Final = Statement("INSERT INTO partita_commits (token) VALUES ($1::bigint)")
 _MOVE_CATALOG: Final = Statement("UPDATE partita_catalog SET version = version + 1 WHERE id = 1")
+PROMISE_STAMPS: Final = """
+    INSERT INTO partita_sequences AS s (key, last) SELECT key, %s FROM unnest(%b::bytea[]) AS x(key)
+    ORDER BY key ON CONFLICT (key) DO UPDATE SET last = greatest(s.last, EXCLUDED.last)"""
+"""No later commit of some tables has a stamp up to a moment; waits for those under way."""
 _TAKE_TOKEN: Final = "INSERT INTO partita_commits (token) VALUES (%s)"
 _TOUCH_TOKEN: Final = "UPDATE partita_commits SET at = now() WHERE token = %s"
 
@@ -416,17 +418,15 @@ def _append_changes(plan: CommitPlan, bucket: Bucket) -> Iterator[Step]:
     for entry in entries:
         counts[entry.log] = max(counts.get(entry.log, 0), entry.number)
     logs = sorted(counts)
-    yield Step(_START_LOGS, (trips.byteas(logs),))
+    yield Step(_TAKE_NUMBERS, (trips.byteas(logs), trips.bigints([counts[log] for log in logs])))
     yield Step(
         _LOG,
         (
-            trips.byteas(logs),
-            trips.bigints([counts[log] for log in logs]),
             trips.bigint(plan.token),
             trips.byteas([entry.log for entry in entries]),
             trips.byteas([entry.prefix for entry in entries]),
             trips.smallints([bucket(entry.prefix) for entry in entries]),
-            trips.bigints([entry.number for entry in entries]),
+            trips.bigints([counts[entry.log] - entry.number for entry in entries]),
             trips.byteas([entry.value for entry in entries]),
         ),
     )
@@ -437,12 +437,10 @@ def _append_followed(changes: Mapping[bytes, bytes | None]) -> Iterator[Step]:
     if not changes:
         return
     rows = [stamp_row(key[:PREFIX_BYTES]) for key in changes]
-    stamped = trips.byteas(sorted(set(rows)))
-    yield Step(_START_LOGS, (stamped,))
+    yield Step(_TAKE_STAMPS, (trips.byteas(sorted(set(rows))),))
     yield Step(
-        _STAMP,
+        _FOLLOW,
         (
-            stamped,
             trips.byteas(rows),
             trips.byteas([key[PREFIX_BYTES:] for key in changes]),
             trips.smallints([value is not None for value in changes.values()]),

@@ -20,8 +20,8 @@ STALE_SECONDS: Final = 3.0
 _AGE: Final = """
     SELECT extract(epoch FROM clock_timestamp() - at)::float8 FROM partita_heartbeat WHERE id = 1"""
 _BEAT: Final = """
-    UPDATE partita_heartbeat SET at = clock_timestamp()
-    WHERE id = 1 AND at < clock_timestamp() - make_interval(secs => %s)"""
+    UPDATE partita_heartbeat SET at = now()
+    WHERE id = 1 AND at < now() - make_interval(secs => %s)"""
 
 
 async def beat(connection: AsyncConnection[Any]) -> None:

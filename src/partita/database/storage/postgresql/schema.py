@@ -102,7 +102,9 @@ async def _upgrade(connection: AsyncConnection[Any]) -> bool:
     return bool(missing)
 
 
-async def check(connection: AsyncConnection[Any], *, is_copied_into: bool = False) -> None:
+async def check(
+    connection: AsyncConnection[Any], *, is_copied_into: bool = False, oldest: int = OLDEST_VERSION
+) -> None:
     """Refuse a database that has no tables of ours, or those of another version."""
     found = connection.info.server_version
     if found < SERVER_VERSION_MIN:
@@ -119,6 +121,11 @@ async def check(connection: AsyncConnection[Any], *, is_copied_into: bool = Fals
         problem = version_problem(version)
         if problem:
             raise StorageError(problem)
+        if version < oldest:
+            raise StorageError(
+                f"The database has schema {version}; run partita storage init, which makes it "
+                f"{SCHEMA_VERSION}, when all servers know that."
+            )
 
 
 def version_problem(version: int) -> str:

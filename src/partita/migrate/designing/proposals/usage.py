@@ -9,6 +9,10 @@ from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.schema.column_refs import Ref
 
 WRITES = ("insert", "update", "delete")
+DATES = ("date", "datetime")
+"""Kinds of columns: what is written now has the current one."""
+KEY_LOAD = 0.5
+"""How much of a partition's writes one key may take, so that an uneven load still fits."""
 
 
 @dataclass(frozen=True)

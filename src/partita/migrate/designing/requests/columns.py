@@ -100,7 +100,7 @@ class HeldColumns:
                 entity=entity.name,
                 key=[_whole(key, one) for key, one in zip(keys, parts, strict=True) if key],
                 for_each=True,
-                why=f"For each item, what {self.home.name} does not hold of {table}.",
+                why=f"Once for each different key, what {self.home.name} does not hold of {table}.",
             )
         return None
 

@@ -105,8 +105,10 @@ class Filters(KeyConditions):
             if test.operator != "is null"
             for ref in self.question.same(test.ref)
         }
+        # A test that a column passes is passed by no row that is not there.
+        tested = {ref.table for ref in implied}
         for join in self.question.joins:
-            if join.is_outer:
+            if join.is_outer or join.table in tested:
                 continue
             for left, right in join.pairs:
                 own, other = (right, left) if left.table == join.table else (left, right)

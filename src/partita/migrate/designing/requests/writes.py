@@ -215,7 +215,10 @@ class WritePlanner:
                 own = [one for one in entities if one.rows == "each" and not one.is_guard]
                 question = self.rows_referring(other, key)
                 if rule == CASCADE and self._referring(other.name):
-                    raise NotServed(f"deleting goes on behind {other.name}")
+                    raise NotServed(
+                        f"with a row of {table} those of {other.name} are deleted, and others with"
+                        " these: a pattern that deletes each is served"
+                    )
                 found += [Copies(one, question) for one in own[:1]]
                 if not own:
                     raise NotServed(f"{other.name}, which changes with it, has no items of its own")

@@ -307,7 +307,8 @@ def left_to_the_application(access: Access) -> Rest:
         stays = "brings an item" if keeps == "some" else "brings none"
         said = f"The row stays while this {stays}. {said}".strip()
     if members.get("for_each"):
-        said = f"Sent for each item that the first request brings. {said}".strip()
+        often = "for each item" if keeps else "once for each different key among the items"
+        said = f"Sent {often} that the first request brings. {said}".strip()
     return Rest(said, bool(tests or sorts))
 
 

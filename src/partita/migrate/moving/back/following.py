@@ -29,6 +29,7 @@ from partita.migrate.moving.load import READ_UNTIL
 from partita.migrate.moving.logs.changes import Change, Transaction
 from partita.migrate.moving.moves import Move
 from partita.migrate.moving.positions import key_of, position_of
+from partita.migrate.moving.switching.phases import check_unfinished
 from partita.migrate.moving.switching.watching import Watch
 from partita.migrate.progress import Progress, silent
 
@@ -87,6 +88,7 @@ def catch_up_back(move: Move) -> None:
 
 class BackFollower:
     def __init__(self, move: Move, fence: Fence, progress: Progress = silent) -> None:
+        check_unfinished(move.state)
         self.move = move
         self.fence = fence
         self.progress = progress

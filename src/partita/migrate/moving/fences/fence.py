@@ -105,7 +105,11 @@ class Fence(ABC):
 
     @property
     def is_closed(self) -> bool:
-        return self.is_installed and self._read(FENCE, "id", LOCKED) == CLOSED
+        """Or half closed, as a kill may have left it: writes are refused then too."""
+        return self.is_installed and CLOSED in (
+            self._read(FENCE, "id", LOCKED),
+            self._read(FENCE, "id", GATE),
+        )
 
     @property
     def side(self) -> str:
@@ -161,14 +165,18 @@ class Fence(ABC):
         closing.start()
         begun.wait()
         holders: list[str] = []
-        while True:
-            closing.join(POLL_SECONDS)
-            if not closing.is_alive():
-                break
-            found = self.holders(session, number[0]) if number else []
-            if found:
-                holders = found
-                progress(f"Waiting for {found[0]}", 0, 0)
+        try:
+            while True:
+                closing.join(POLL_SECONDS)
+                if not closing.is_alive():
+                    break
+                found = self.holders(session, number[0]) if number else []
+                if found:
+                    holders = found
+                    progress(f"Waiting for {found[0]}", 0, 0)
+        finally:
+            # It must not close the fence behind somebody who opens it again.
+            closing.join()
         if not failed:
             return None
         error = failed[0]

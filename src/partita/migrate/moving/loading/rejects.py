@@ -1,68 +1,164 @@
-"""Rows that made no item: their file, and another try when they have been corrected."""
+"""What made no item that the target took: a file of it, and what puts it right.
+
+A row is rejected for an entity that it makes no item of. An item that the target refused is
+rejected by the name of its table and its key, without an entity.
+"""
 
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
 import msgspec
 
 from partita.database.item.values import Item
-from partita.migrate.moving.applying import Applier, item_key
+from partita.migrate.model.design import TableDesign
+from partita.migrate.moving.applying import Applier, ItemKey, item_key
 from partita.migrate.moving.items import item_digest
 from partita.migrate.moving.loading.reports import REPORT, SAME_KEY, TableLoad
 from partita.migrate.moving.logs.changes import Change, Transaction
 from partita.migrate.moving.moves import Move
 from partita.migrate.moving.positions import ONLY_OVER_KNOWN, is_tombstone, key_of, stamped
-from partita.migrate.moving.state import MOVE
-from partita.migrate.understanding.sources import Source
+from partita.migrate.moving.state import MOVE, StateStore
+from partita.migrate.understanding.sources.connection import Source
 
 REJECTS = "rejects.jsonl"
 REPLAY = "Correct the row in the source, then run `partita migrate load {} --replay`."
+REPLAY_ITEM = "Remove what is in its way, then run `partita migrate load {} --replay`."
+
+
+class Reject(NamedTuple):
+    table: str
+    key: str
+    entity: str
+    reason: str
+    row: Item
+    """The item, where the target refused it."""
+
+
+def rejects_of(move: Move) -> list[Reject]:
+    return [Reject(*one) for one in move.state.rejects()]
 
 
 def write_rejects(move: Move) -> str:
     """The name of the file, in the folder; empty when there is nothing to write."""
-    rejects = move.state.rejects()
+    rejects = rejects_of(move)
     path = f"{MOVE}/{REJECTS}"
     if not rejects:
         (move.folder.path / path).unlink(missing_ok=True)
         return ""
-    replay = REPLAY.format(move.folder.path)
     lines = [
         msgspec.json.encode(
-            {"table": table, "entity": entity, "reason": reason, "row": row, "replay": replay}
+            {
+                "table": one.table,
+                "entity": one.entity,
+                "reason": one.reason,
+                "row" if one.entity else "item": one.row,
+                "replay": (REPLAY if one.entity else REPLAY_ITEM).format(move.folder.path),
+            }
         )
-        for table, _, entity, reason, row in rejects
+        for one in rejects
     ]
     move.folder.write_bytes(path, b"\n".join(lines) + b"\n")
     return path
 
 
+# Items that the target refused.
+
+
+def reject_item(state: StateStore, table: TableDesign, item: Item, reason: str) -> None:
+    name, *key = item_key(table, item)
+    state.reject(name, ", ".join(key), "", reason, item)
+
+
+def accept_item(state: StateStore, key: ItemKey) -> None:
+    state.accept(key[0], ", ".join(key[1:]), "")
+
+
+def settle(move: Move) -> int:
+    """Rejects that have been put right by now are none any more; the answer is how many are left.
+
+    A row whose item is in the target, or which makes none any more; an item that is there as it
+    was to be written.
+    """
+    rejects = rejects_of(move)
+    with move.state.transaction():
+        for one in rejects:
+            if _is_right(move, one):
+                move.state.accept(one.table, one.key, one.entity)
+    write_rejects(move)
+    return move.state.reject_count()
+
+
+def _is_right(move: Move, one: Reject) -> bool:
+    home, item = _home(move, one), one.row
+    if one.entity:
+        if not move.state.tables[one.table].primary_key:
+            return False
+        kept = move.state.find(one.table, one.key)
+        if kept is None:
+            return True
+        number = _numbers(move)[one.table, one.entity]
+        made = move.items.made(number, kept.row)
+        if made is None:
+            return not move.items.refusal(number, kept.row)
+        item = made
+    there = move.target.call(
+        "GetItem", TableName=home.name, Key=key_of(home, item), ConsistentRead=True
+    ).get("Item")
+    if there is None or is_tombstone(there):
+        return is_tombstone(item)
+    return not is_tombstone(item) and item_digest(there) == item_digest(item)
+
+
+def _numbers(move: Move) -> dict[tuple[str, str], int]:
+    return {(entity.source, entity.name): n for n, (_, entity) in enumerate(move.homes)}
+
+
+def _home(move: Move, one: Reject) -> TableDesign:
+    if one.entity:
+        return move.homes[_numbers(move)[one.table, one.entity]][0]
+    return next(table for table in move.design.tables if table.name == one.table)
+
+
+# Another try.
+
+
 def replay(move: Move) -> int:
-    """Tries the rejected rows again, as the source has them now where it is not followed; the
-    answer is how many have their items."""
-    numbers = {(entity.source, entity.name): n for n, (_, entity) in enumerate(move.homes)}
+    """Tries the rejected rows again, as the source has them now where it is not followed, and then
+    the items that were refused; the answer is how many rows have their items."""
+    rejects = rejects_of(move)
     applier = Applier(move, move.position)
-    left: set[tuple[str, str]] = set()
+    numbers, left = _numbers(move), set[tuple[str, str]]()
     with move.origin.connect() as source, move.state.transaction():
-        rejects = [one for one in move.state.rejects() if move.state.tables[one[0]].primary_key]
+        rows = [one for one in rejects if one.entity and move.state.tables[one.table].primary_key]
         if not move.begun.is_followed:
-            rows = {(table, key): row for table, key, _, _, row in rejects}
-            changes = [_change_now(move, source, *one) for one in rows.items()]
+            known = {(one.table, one.key): one.row for one in rows}
+            changes = [_change_now(move, source, *one) for one in known.items()]
             applier.apply(Transaction(move.position, "", time.time(), changes))
-        for table, key, entity, _, _ in rejects:
-            number = numbers[table, entity]
-            kept = move.state.find(table, key)
+        for one in rows:
+            kept = move.state.find(one.table, one.key)
+            number = numbers[one.table, one.entity]
             reason = _put_again(move, applier, number, kept.row) if kept is not None else ""
             if kept is not None and reason:
-                left.add((table, key))
-                move.state.reject(table, key, entity, reason, kept.row)
+                left.add((one.table, one.key))
+                move.state.reject(one.table, one.key, one.entity, reason, kept.row)
             else:
-                move.state.accept(table, key, entity)
+                move.state.accept(one.table, one.key, one.entity)
         move.target.put_over_older(applier.taken_writes(), ONLY_OVER_KNOWN)
-        right = {(table, key) for table, key, _, _, _ in rejects} - left
+        _replay_items(move, [one for one in rejects if not one.entity])
+        right = {(one.table, one.key) for one in rows} - left
         _recount(move, [table for table, _ in right])
     return len(right)
+
+
+def _replay_items(move: Move, rejects: list[Reject]) -> None:
+    writes = [(_home(move, one), one.row) for one in rejects]
+    refused = move.target.put_over_older(writes, ONLY_OVER_KNOWN)
+    for table, item in writes:
+        accept_item(move.state, item_key(table, item))
+    for table, item, reason in refused:
+        reject_item(move.state, table, item, reason)
 
 
 def _put_again(move: Move, applier: Applier, number: int, row: Item) -> str:

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 LANES, STAGED, READ_UNTIL, REPORT = "lanes", "staged", "read_until", "load"
-"""Facts of the state store."""
+READ_SINCE = "read_since"
+"""Facts of the state store. READ_SINCE: when the first row was read, in seconds since 1970."""
 LOAD_JSON = "load.json"
 SAME_KEY = "another row makes an item with the same key"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,10 @@ from sqlalchemy import text
 
 from partita.migrate.folder import Folder
 from partita.migrate.model.files import read_design
+from partita.migrate.moving.behind import behind_first_place
 from partita.migrate.moving.loading.reports import (
     LANES,
+    READ_SINCE,
     READ_UNTIL,
     STAGED,
     Lane,
@@ -37,7 +39,7 @@ from partita.migrate.moving.state import StateStore, state_path
 from partita.migrate.moving.workers import Handler, Workers, worker_count
 from partita.migrate.progress import Progress
 from partita.migrate.understanding.schema.inventory import Table, read_inventory
-from partita.migrate.understanding.sources import Source, SourceError
+from partita.migrate.understanding.sources.connection import Source, SourceError
 
 CHUNK_ROWS = 2000
 SPLIT_ROWS_MIN = 40_000
@@ -92,6 +94,7 @@ class Reader:
                     yield from self._read(lane, session)
                 return
             except SourceError:
+                self._check_schema()
                 # A shared snapshot is gone with the server: only a new run can take another.
                 if self.origin.family == "postgresql":
                     raise
@@ -99,6 +102,11 @@ class Reader:
                 if time.monotonic() - away_since > AWAY_SECONDS_MAX:
                     raise
                 time.sleep(RETRY_SECONDS)
+
+    def _check_schema(self) -> None:
+        """A column that is gone is no server that is away."""
+        with suppress(SourceError), self.origin.connect() as source:
+            self.origin.check_schema(source)
 
     def _read(self, lane: Lane, session: Session) -> Iterator[ReadChunk]:
         table = self.tables[lane.table]
@@ -109,7 +117,9 @@ class Reader:
         columns = ", ".join([*(reading.sql for reading in asked), *keys]) or "1"
         statement = f"SELECT {columns} FROM {session.source.relation(table)}{where}"
         if keys:
-            statement += f" ORDER BY {', '.join(keys)}"
+            # By place: what a reading computes may have the name of its column.
+            places = range(len(asked) + 1, len(asked) + 1 + len(keys))
+            statement += f" ORDER BY {', '.join(map(str, places))}"
         options = {"stream_results": True, "max_row_buffer": CHUNK_ROWS}
         read_row, stored = self.origin.read_row, self.state.stored
         with session.source.errors():
@@ -164,6 +174,7 @@ class Staging:
 
     def run(self) -> None:
         self.move.log.tell = lambda sentence: self.progress(sentence, 0, 0)
+        self._check_schema()
         self.move.log.prepare()
         with self.move.log.sessions() as open_session:
             self.lanes = self.state.fact(LANES, list[Lane]) or self._begin(open_session)
@@ -181,6 +192,7 @@ class Staging:
                     self._is_over = True
                     for thread in threads:
                         thread.join(10)
+        self._check_schema()
         with self.state.transaction():
             self.state.index()
             self.state.set_fact(ON_SOURCE, watch.found(sum(lane.rows for lane in self.lanes)))
@@ -200,12 +212,21 @@ class Staging:
             shared=self.move.log.shared,
             password=self.move.origin.address.password,
         )
-        lock, found = self.move.lock, []
-        for _ in range(min(worker_count(), left.qsize())):
-            # A lane is read in one process from its beginning to its end.
-            one = stack.enter_context(Workers(__name__, setup, ReadChunk, lock, 1))
-            found.append(threading.Thread(target=self._ask_for_all, args=(left, one), daemon=True))
-        return found
+        count = min(worker_count(), left.qsize())
+        if not count:
+            return []
+        workers = stack.enter_context(Workers(__name__, setup, ReadChunk, self.move.lock, count))
+        # A lane is read in one process from its beginning to its end.
+        return [
+            threading.Thread(target=self._ask_for_all, args=(left, workers.one()), daemon=True)
+            for _ in range(count)
+        ]
+
+    def _check_schema(self) -> None:
+        """Rows are read with the columns that were planned. Not in a session: a snapshot may show
+        the catalog as it was."""
+        with self.move.origin.connect() as source:
+            self.move.origin.check_schema(source)
 
     def _begin(self, open_session: OpenSession) -> list[Lane]:
         """The first place of all: from here on changes are followed."""
@@ -216,12 +237,14 @@ class Staging:
                 self.state.set_fact(POSITION_FACT, session.position)
                 self.state.set_fact(RESUME, session.resume)
                 self.state.set_fact(READ_UNTIL, session.position)
+                self.state.set_fact(READ_SINCE, time.time())
                 self.state.set_fact(LANES, lanes)
         return lanes
 
     def _store(self, threads: int) -> None:
         done = sum(lane.rows for lane in self.lanes)
         total = sum(table.row_count for table in self.tables.values())
+        progress = behind_first_place(self.move, self.progress)
         while threads:
             found = self._waiting.get()
             if found is None:
@@ -237,7 +260,7 @@ class Staging:
                 self.state.set_fact(READ_UNTIL, max(read_until, found.position))
                 self.state.set_fact(LANES, self.lanes)
             done += len(found.rows)
-            self.progress("Rows", done, max(total, done))
+            progress("Rows", done, max(total, done))
 
     # In threads.
 
@@ -253,13 +276,13 @@ class Staging:
         except BaseException as error:
             self._put(error)
 
-    def _ask_for_all(self, left: queue.Queue[Lane], reader: Workers[ReadChunk]) -> None:
+    def _ask_for_all(self, left: queue.Queue[Lane], read_on: Callable[[Lane], ReadChunk]) -> None:
         try:
             with suppress(queue.Empty):
                 while not self._is_over:
                     lane = left.get_nowait()
                     while not lane.is_done and not self._is_over:
-                        chunk = reader.ask(lane)
+                        chunk = read_on(lane)
                         lane = chunk.lane
                         self._put(chunk)
             self._put(None)

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.limits import ITEM_BYTES_MAX
+from partita.migrate.moving.behind import behind_first_place
 from partita.migrate.moving.items import Items, key_hash, too_large
 from partita.migrate.moving.loading.files import ImportFiles
 from partita.migrate.moving.loading.keys import entities_with_own_keys
@@ -179,6 +180,7 @@ class Writing:
     def _write_all(self, tables: list[TableLoad], workers: Workers[Chunk] | None) -> None:
         total = sum(one.rows for one in tables)
         done = sum(one.accounted for one in tables)
+        progress = behind_first_place(self.move, self.progress)
         for one in tables:
             for chunk in self._chunks(one, workers):
                 with self.state.transaction():
@@ -187,7 +189,7 @@ class Writing:
                     one.add(chunk)
                     self.state.set_fact(REPORT, tables)
                 done += chunk.rows
-                self.progress("Items", done, total)
+                progress("Items", done, total)
 
     def _chunks(self, one: TableLoad, workers: Workers[Chunk] | None) -> Iterator[Chunk]:
         last = self.state.last(one.table)

@@ -42,7 +42,7 @@ from partita.migrate.moving.logs.changes import (
     Transaction,
 )
 from partita.migrate.moving.logs.origin import BEGIN, Origin, check_columns
-from partita.migrate.understanding.sources import Source, SourceError
+from partita.migrate.understanding.sources.connection import Source, SourceError
 
 SETTINGS = {
     "log_bin": ("ON", "log_bin"),

@@ -13,8 +13,8 @@ from partita.migrate.folder import Folder
 from partita.migrate.moving.logs.changes import SchemaChanged
 from partita.migrate.proving.column_values import column_value
 from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
-from partita.migrate.understanding.sources import Source, connect
 from partita.migrate.understanding.sources.address import Address
+from partita.migrate.understanding.sources.connection import Source, connect
 from partita.migrate.understanding.sources.reading import Convert, Reading, readings
 
 STATEMENT_SECONDS_MAX = 86_400
@@ -98,11 +98,14 @@ class Origin:
     ) -> Sequence[Sequence[Any]]:
         """So many rows by primary key, behind one; what `readings` ask for, and the key."""
         keys = [source.quote(name) for name in table.primary_key]
-        asked = ", ".join([*(one.sql for one in self.readings[table.name]), *keys])
+        readings = [one.sql for one in self.readings[table.name]]
         where, bound = behind_key(keys, behind)
-        statement = f"SELECT {asked} FROM {source.relation(table)}"
+        statement = f"SELECT {', '.join([*readings, *keys])} FROM {source.relation(table)}"
         statement += f" WHERE {where}" if where else ""
-        return source.rows(f"{statement} ORDER BY {', '.join(keys)} LIMIT {count}", **bound)
+        # By place: what a reading computes may have the name of its column.
+        places = range(len(readings) + 1, len(readings) + 1 + len(keys))
+        order = ", ".join(map(str, places))
+        return source.rows(f"{statement} ORDER BY {order} LIMIT {count}", **bound)
 
     def rows_like(self, source: Source, table: Table, rows: Sequence[Item]) -> list[Item]:
         """The rows of the source that have the primary keys of these."""
@@ -155,7 +158,7 @@ def _unread(value: Any) -> None:
 
 def changed(table: str, what: str) -> SchemaChanged:
     return SchemaChanged(
-        f"The schema has changed while it was followed: {table}: {what}. Nothing after that was"
+        f"The schema has changed since it was planned: {table}: {what}. Nothing after that was"
         " carried over; put it back, or run plan and model again and load anew."
     )
 

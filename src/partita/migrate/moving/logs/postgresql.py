@@ -30,7 +30,7 @@ from partita.migrate.moving.logs.changes import (
 )
 from partita.migrate.moving.logs.origin import BEGIN, Origin, changed, check_columns
 from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources import Source, SourceError
+from partita.migrate.understanding.sources.connection import Source, SourceError
 
 IDLE_SECONDS = 0.02
 STATUS_SECONDS = 5.0
@@ -41,6 +41,8 @@ EPOCH_SECONDS = 946_684_800
 SESSION = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c bytea_output=hex"
 SLOT_LOOK_SECONDS = 1.0
 SLOT_SECONDS_MAX = 300
+DROP_SECONDS_MAX = 10.0
+DROP_PAUSE_SECONDS = 0.05
 WRITERS = (
     "SELECT pid, usename, application_name, to_char(xact_start, 'HH24:MI:SS') FROM pg_stat_activity"
     " WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() ORDER BY xact_start"
@@ -166,11 +168,25 @@ class PostgreSQLLog(ChangeLog):
 
     def remove(self) -> None:
         with self._connection() as connection:
-            connection.execute(
-                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
-                " WHERE slot_name = %s AND NOT active",
-                (self.name,),
-            )
+            end = time.monotonic() + DROP_SECONDS_MAX
+            while self._has_slot(connection):
+                connection.execute(
+                    "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots"
+                    " WHERE slot_name = %s AND NOT active",
+                    (self.name,),
+                )
+                # Whoever reads it still was killed: the folder is ours alone.
+                connection.execute(
+                    "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
+                    " WHERE slot_name = %s AND active",
+                    (self.name,),
+                )
+                if time.monotonic() > end:
+                    raise PartitaError(
+                        f"{self.origin.address}: the slot {self.name} is read by somebody and"
+                        " cannot be dropped; end that session and try again."
+                    )
+                time.sleep(DROP_PAUSE_SECONDS)
             connection.execute(f"DROP PUBLICATION IF EXISTS {self.name}")
 
     def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:

@@ -26,7 +26,7 @@ from partita.migrate.moving.logs.changes import (
 )
 from partita.migrate.moving.logs.origin import BEGIN, Origin
 from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources import Source, SourceError
+from partita.migrate.understanding.sources.connection import Source, SourceError
 
 LOG = "partita_log"
 TRIGGER = "partita_log_{table}_{event}"

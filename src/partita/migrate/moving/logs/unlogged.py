@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from partita.errors import PartitaError
 from partita.migrate.moving.logs.changes import ChangeLog, OpenSession, Session, Transaction
 from partita.migrate.moving.logs.origin import BEGIN, Origin
-from partita.migrate.understanding.sources import Source
+from partita.migrate.understanding.sources.connection import Source
 
 
 class Unlogged(ChangeLog):

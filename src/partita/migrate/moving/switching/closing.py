@@ -81,6 +81,9 @@ class TargetGate:
         closed = self.move.state.fact(CLOSED, Closed)
         if closed is None:
             return
+        if self.target.is_interrupted:
+            endpoint, region = self._stranger
+            self.target = Target(endpoint, region, agent=agent_of(self.move.state))
         for arn, policy in closed.policies.items():
             if policy:
                 self.target.call("PutResourcePolicy", ResourceArn=arn, Policy=policy)

@@ -5,8 +5,8 @@
 3. The log is followed to its end, and what was written since is compared.
 4. The switch is turned. From here on the way back is followed.
 
-Until 4, a failure opens the fence again, and a kill leaves it closed: run the command again, or
-`rollback`.
+Until 4, a failure opens the fence again, and a kill leaves it closed, which `status` tells: run the
+command again, or `rollback`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from partita.migrate.moving.back.records import ChangeStream, Places, stream_of
 from partita.migrate.moving.back.rows import CannotReturn, Rows
 from partita.migrate.moving.back.store import BackStore, key_bytes
 from partita.migrate.moving.fences import fence_of
-from partita.migrate.moving.fences.fence import SOURCE, TARGET, Fence
+from partita.migrate.moving.fences.fence import TARGET, Fence
 from partita.migrate.moving.follow import Follower
 from partita.migrate.moving.items import item_digest
 from partita.migrate.moving.logs.unlogged import Unlogged
@@ -43,16 +43,19 @@ from partita.migrate.moving.switching.phases import (
     DESTINATIONS_MADE,
     PHASE,
     STREAMS_MADE,
+    UNTURNED,
     Turn,
     phase_of,
 )
-from partita.migrate.moving.switching.steps import Switched, switching
+from partita.migrate.moving.switching.steps import Switched, note_fence, open_fence, switching
 from partita.migrate.moving.verify import verified_position
 from partita.migrate.progress import Progress, silent
 
 WAIT_SECONDS = 30.0
 TICK_SECONDS = 1.1
 """After this a stream's clock, which counts seconds, has moved on."""
+FENCED_AWAY_SECONDS_MAX = 10.0
+"""Nobody can write while a target that gives no answer is waited for."""
 BATCH_KEYS = 100
 CATCH_UP_ROUNDS = 10
 CATCH_UP_SECONDS = 0.2
@@ -84,9 +87,14 @@ def cutover(
         "cutover", CutOver, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
     ) as (move, gate, found):
         stage = _Cutover(move, gate, found, kinesis or "", progress)
-        stage.check(is_one_way=is_one_way)
-        if not is_dry_run:
-            stage.run(wait_seconds)
+        try:
+            stage.check(is_one_way=is_one_way)
+            if not is_dry_run:
+                stage.run(wait_seconds)
+        except BaseException:
+            if not is_dry_run:
+                stage.open_source()
+            raise
     return found
 
 
@@ -157,31 +165,45 @@ class _Cutover:
         try:
             self._switch_over(wait_seconds)
         except BaseException:
+            self.open_source()
             if not was_closed and phase_of(self.move.state).name != BACKWARD:
                 self.gate.open()
             raise
 
+    def _say(self, step: str) -> None:
+        self.progress(step, 0, 0)
+
+    def open_source(self) -> None:
+        """Unless the target is authoritative. Where the source gives no answer, the note stays."""
+        state = self.move.state
+        if phase_of(state).name != BACKWARD and state.fact(UNTURNED, bool):
+            with suppress(PartitaError):
+                open_fence(self.move, self.fence)
+
     def _switch_over(self, wait_seconds: float) -> None:
         # Nobody writes at the target before it is authoritative, where that can be seen to.
+        self._say("Closing the target for others")
         self.gate.close(is_forced=True)
+        self._say("Giving the source its triggers")
         self.fence.install(wait_seconds)
         drain = _Drain(self.move, self.since, self.progress)
+        self._say("Opening streams")
         streams = self._begin_streams()
         drain.run(drain.log_end())
         drain.noted.clear()
+        self._say("Comparing what was written since the verification")
         self._compare_since()
+        self._say("Catching up")
         self._catch_up(drain)
+        self._say("Closing the source")
+        note_fence(self.move)
         began = time.monotonic()
         self.fence.close(wait_seconds, self.progress)
-        try:
-            drain.run(drain.log_end())
-            self.found.changes = drain.applier.changes
-            self._compare(drain.noted.values())
-            self._commit(streams, began)
-        except BaseException:
-            if phase_of(self.move.state).name != BACKWARD:
-                self.fence.turn(SOURCE)
-            raise
+        self.move.target.away_seconds_max = FENCED_AWAY_SECONDS_MAX
+        drain.run(drain.log_end())
+        self.found.changes = drain.applier.changes
+        self._compare(drain.noted.values())
+        self._commit(streams, began)
         self._open_target()
         self.found.refused_seconds = round(time.monotonic() - began, 3)
 
@@ -324,4 +346,6 @@ class _Cutover:
         """The target takes writes, and then applications are told."""
         self.gate.open()
         self.fence.turn(TARGET)
+        with self.move.state.transaction():
+            self.move.state.remove_fact(UNTURNED)
         self.found.is_switched = True

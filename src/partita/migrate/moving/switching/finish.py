@@ -26,6 +26,7 @@ from partita.migrate.moving.switching.closing import TargetGate
 from partita.migrate.moving.switching.phases import (
     BACKWARD,
     DESTINATIONS_MADE,
+    ENDING,
     FINISHED,
     PHASE,
     STREAMS_MADE,
@@ -71,10 +72,15 @@ def finish(
         if is_dry_run:
             return found
         with under_way(move.state, "finish"):
-            if not is_given_up:
+            # Of a finish that was killed behind its comparison, when the log was gone already.
+            ended = move.state.fact(ENDING, Finished)
+            if ended is not None:
+                found = ended
+            elif not is_given_up:
                 _compare(move, found, progress)
+            progress("Removing what the move has made", 0, 0)
             _remove(move, gate, found)
-        found.seconds = round(time.monotonic() - began, 3)
+        found.seconds += round(time.monotonic() - began, 3)
         found.watched = watched(folder)
         found.monthly_cost = _monthly_cost(folder, move.begun.model)
         found.accepted = accepted(folder)
@@ -84,6 +90,7 @@ def finish(
         with move.state.transaction():
             phase.name = FINISHED
             move.state.set_fact(PHASE, phase)
+            move.state.remove_fact(ENDING)
         return found
 
 
@@ -113,6 +120,7 @@ def _leftovers(move: Move) -> list[str]:
 
 
 def _compare(move: Move, found: Finished, progress: Progress) -> None:
+    progress("Following back", 0, 0)
     back = BackFollower(move, fence_of(move.origin), progress)
     back.catch_up()
     found.obstacles = back.obstacles()
@@ -145,6 +153,8 @@ def _remove(move: Move, gate: TargetGate, found: Finished) -> None:
     for name, arn in (move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}).items():
         if destination_of(move.target, name, arn, is_made=False):
             move.target.call("DisableKinesisStreamingDestination", TableName=name, StreamArn=arn)
+    with move.state.transaction():
+        move.state.set_fact(ENDING, found)
     move.log.remove()
     fence_of(move.origin).remove()
 

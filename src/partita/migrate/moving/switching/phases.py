@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from partita.errors import PartitaError
 from partita.migrate.moving.state import StateStore
@@ -18,6 +18,10 @@ DESTINATIONS_MADE = "destinations_made"
 """Kinesis streams that a cutover has made tables send their changes to, by table."""
 UNDER_WAY = "under_way"
 """The step that was begun and has not come to its end."""
+UNTURNED = "unturned"
+"""Set while the fence and the switch in the source may not be what the phase says."""
+ENDING = "ending"
+"""Set from when `finish` removes what following needs: what it had found by then."""
 FORWARD, BACKWARD, FINISHED = "forward", "backward", "finished"
 
 Step = Literal["cutover", "rollback", "finish"]
@@ -41,6 +45,21 @@ class Phase(Struct):
 
 def phase_of(state: StateStore) -> Phase:
     return state.fact(PHASE, Phase) or Phase()
+
+
+def refusal(phase: str, folder: str, *, is_unturned: bool, is_target_closed: bool) -> str:
+    """What a step that did not come to its end has left closed, and what opens it; or empty."""
+    if phase == FORWARD and is_unturned:
+        return (
+            f"The source may refuse writes: `partita migrate rollback {folder}` opens it, or run"
+            " `cutover` again."
+        )
+    if phase == BACKWARD and (is_unturned or is_target_closed):
+        return (
+            "The target is authoritative, but may refuse writes, and the switch may not name it:"
+            f" `partita migrate cutover {folder}` sets both right, or run `rollback`."
+        )
+    return ""
 
 
 @contextmanager
@@ -67,5 +86,10 @@ def check_forward(state: StateStore) -> None:
 
 
 def check_unfinished(state: StateStore) -> None:
+    if state.fact(ENDING, Raw) is not None:
+        raise PartitaError(
+            "The move is being finished, and nothing is followed or switched any more; run"
+            " `partita migrate finish` again, which goes on where it was."
+        )
     if phase_of(state).name == FINISHED:
         raise PartitaError("The move is finished; nothing is followed or switched any more.")

@@ -26,7 +26,7 @@ from partita.migrate.moving.back.following import BackFollower
 from partita.migrate.moving.back.markers import marker_key
 from partita.migrate.moving.back.rows import CannotReturn
 from partita.migrate.moving.fences import fence_of
-from partita.migrate.moving.fences.fence import SOURCE
+from partita.migrate.moving.fences.fence import SOURCE, Fence
 from partita.migrate.moving.fences.session import open_session
 from partita.migrate.moving.items import item_digest, key_hash
 from partita.migrate.moving.moves import (
@@ -45,10 +45,11 @@ from partita.migrate.moving.switching.phases import (
     BACKWARD,
     FORWARD,
     PHASE,
+    UNTURNED,
     Turn,
     phase_of,
 )
-from partita.migrate.moving.switching.steps import Switched, switching
+from partita.migrate.moving.switching.steps import Switched, open_fence, switching
 from partita.migrate.moving.target import batches
 from partita.migrate.progress import Progress, silent
 
@@ -83,10 +84,38 @@ def rollback(
 ) -> RolledBack:
     """`is_stopped`: nobody writes at the target, where it cannot be made to refuse."""
     with switching(
-        "rollback", RolledBack, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
+        "rollback",
+        RolledBack,
+        folder,
+        endpoint,
+        region=region,
+        is_dry_run=is_dry_run,
+        ask=ask,
+        needs_target=False,
     ) as (move, gate, found):
+        if phase_of(move.state).name != BACKWARD:
+            _undo_begun(move, fence_of(move.origin), found)
+            return found
+        move.target.check_tables(move.design.tables, must_be_empty=False)
         _Rollback(move, gate, found, progress).run(is_stopped=is_stopped, is_dry_run=is_dry_run)
     return found
+
+
+def _undo_begun(move: Move, fence: Fence, found: RolledBack) -> None:
+    """A cutover that was killed before its switch, or a rollback behind it, left the fence closed.
+    The target is not asked: it may be gone."""
+    turns = phase_of(move.state).turns
+    if not (move.state.fact(UNTURNED, bool) or fence.is_closed):
+        # Run again after it was done, it says so.
+        if fence.is_installed and fence.side == SOURCE and turns and turns[-1].step == "rollback":
+            found.is_switched = True
+            return
+        raise PartitaError(
+            "There was no cutover, and the source is authoritative; there is nothing to roll back."
+        )
+    if not found.is_dry_run:
+        open_fence(move, fence)
+        found.is_switched = True
 
 
 class _Rollback:
@@ -94,49 +123,34 @@ class _Rollback:
         self.move = move
         self.gate = gate
         self.found = found
+        self.progress = progress
         self.fence = fence_of(move.origin)
         self.back = BackFollower(move, self.fence, progress)
         self.tables = {table.name: table for table in move.design.tables}
 
     def run(self, *, is_stopped: bool, is_dry_run: bool) -> None:
-        if phase_of(self.move.state).name != BACKWARD:
-            self._undo_begun(is_dry_run=is_dry_run)
-            return
+        self.progress("Following back", 0, 0)
         self.back.catch_up()
         self._check(is_dry_run=is_dry_run)
         if is_dry_run:
             return
         began = time.monotonic()
         try:
+            self.progress("Closing the target", 0, 0)
             self.gate.close(is_forced=is_stopped)
             self._drain()
             self._check(is_dry_run=False)
+            self.progress("Writing items as their rows make them", 0, 0)
+            position, resume = self._log_end()
+            self._stamp(position)
+            self._commit(position, resume, began)
         except BaseException:
-            self.gate.open()
+            if phase_of(self.move.state).name == BACKWARD:
+                self.gate.open()
             raise
-        position, resume = self._log_end()
-        self._stamp(position)
-        self._commit(position, resume, began)
+        open_fence(self.move, self.fence)
+        self.found.is_switched = True
         self.found.refused_seconds = round(time.monotonic() - began, 3)
-
-    def _undo_begun(self, *, is_dry_run: bool) -> None:
-        """A cutover that was killed before its switch left the fence closed."""
-        if not self.fence.is_closed:
-            if self.fence.is_installed and self.fence.side == SOURCE and self._has_turned():
-                self.found.is_switched = True
-                return
-            raise PartitaError(
-                "There was no cutover, and the source is authoritative; there is nothing to roll"
-                " back."
-            )
-        if not is_dry_run:
-            self.fence.turn(SOURCE)
-            self.found.is_switched = True
-
-    def _has_turned(self) -> bool:
-        """Run again after it was done, it says so."""
-        turns = phase_of(self.move.state).turns
-        return bool(turns) and turns[-1].step == "rollback"
 
     def _check(self, *, is_dry_run: bool) -> None:
         self.found.obstacles = self.back.obstacles()
@@ -239,10 +253,9 @@ class _Rollback:
             state.set_fact(POSITION_FACT, position)
             if resume:
                 state.set_fact(RESUME, resume)
+            # The fence is still closed: whoever is killed here has to open it.
+            state.set_fact(UNTURNED, True)
             state.set_fact(PHASE, phase)
-        # A kill here leaves the fence closed: `rollback` run again opens it.
-        self.fence.turn(SOURCE)
-        self.found.is_switched = True
 
 
 def _line(table: str, item: Item) -> bytes:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -9,10 +12,17 @@ from typing import TypeVar
 
 from msgspec import Struct
 
+from partita.errors import PartitaError
 from partita.migrate.folder import Folder
+from partita.migrate.moving.fences.fence import SOURCE, Fence
 from partita.migrate.moving.moves import Move, open_move
+from partita.migrate.moving.status import status
 from partita.migrate.moving.switching.closing import TargetGate
-from partita.migrate.moving.switching.phases import Step, check_unfinished, under_way
+from partita.migrate.moving.switching.phases import UNTURNED, Step, check_unfinished, under_way
+
+AWAY_SECONDS_MAX = 10.0
+"""A source that restarts while its fence is to be opened is waited for."""
+RETRY_SECONDS = 0.5
 
 
 class Switched(Struct, kw_only=True, omit_defaults=True):
@@ -40,10 +50,35 @@ def switching(
     region: str,
     is_dry_run: bool,
     ask: Callable[[str], str] | None,
+    needs_target: bool = True,
 ) -> Iterator[tuple[Move, TargetGate, Result]]:
-    """The move, the gate of its target, and the report, which is written at the end."""
+    """The move, the gate of its target, and the report, which is written at the end. What fails
+    says whether a side is left closed that ought to take writes."""
+    try:
+        with _stopped_by_terminate():
+            yield from _switching(
+                step, result, folder, endpoint, region, is_dry_run, ask, needs_target
+            )
+    except (Exception, KeyboardInterrupt) as error:
+        told = status(folder)
+        if not told.refusal or told.holder not in ("", f"process {os.getpid()}"):
+            raise
+        said = str(error) or "Interrupted."
+        raise PartitaError(f"{said} {told.refusal}") from error
+
+
+def _switching(
+    step: Step,
+    result: type[Result],
+    folder: Folder,
+    endpoint: str | None,
+    region: str,
+    is_dry_run: bool,
+    ask: Callable[[str], str] | None,
+    needs_target: bool,
+) -> Iterator[tuple[Move, TargetGate, Result]]:
     began = time.monotonic()
-    with open_move(folder, endpoint, region=region, ask=ask) as move:
+    with open_move(folder, endpoint, region=region, ask=ask, needs_target=needs_target) as move:
         check_unfinished(move.state)
         found = result(
             source=str(move.origin.address),
@@ -57,3 +92,37 @@ def switching(
         found.seconds = round(time.monotonic() - began, 3)
         if not is_dry_run:
             folder.write_json(f"{step}.json", found)
+
+
+@contextmanager
+def _stopped_by_terminate() -> Iterator[None]:
+    """SIGTERM is an interrupt: what was closed is opened again before the process ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def note_fence(move: Move) -> None:
+    """Before it is closed: a kill leaves the note behind."""
+    with move.state.transaction():
+        move.state.set_fact(UNTURNED, True)
+
+
+def open_fence(move: Move, fence: Fence) -> None:
+    """The source takes writes, and is authoritative."""
+    end = time.monotonic() + AWAY_SECONDS_MAX
+    while True:
+        try:
+            fence.turn(SOURCE)
+            break
+        except PartitaError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(RETRY_SECONDS)
+    with move.state.transaction():
+        move.state.remove_fact(UNTURNED)

@@ -21,7 +21,7 @@ from partita.migrate.moving.logs.origin import BEGIN
 from partita.migrate.moving.moves import Move
 from partita.migrate.moving.positions import is_tombstone, key_of
 from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources import Source, SourceError
+from partita.migrate.understanding.sources.connection import Source, SourceError
 
 ROWS_AT_ONCE = 500
 EVERY_SECONDS = 0.25

@@ -105,6 +105,8 @@ def summarize_status(told: Status) -> Iterator[RenderableType]:
         yield Text(f"{told.holder} works in it.")
     elif told.under_way:
         yield Text(f"A {told.under_way} was begun and has not come to its end; run it again.")
+    if told.refusal:
+        yield Text(told.refusal)
     yield from bullets(
         f"{told.rejected:,} rows were rejected",
         [f"{one.table}, {one.key}: {one.reason}" for one in told.rejects[:SHOWN_MAX]],

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from partita.migrate.folder import Folder
-from partita.migrate.report import Report
+from partita.migrate.report.page import Report
 from partita.migrate.report.terminal.grid import bullets
 from partita.migrate.understanding.planning.page import bytes_text
 

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from partita.migrate.proving.results import Difference, PatternProof, ProofRun
 from partita.migrate.report.terminal.grid import bullets, grid
+from partita.migrate.understanding.planning.difficulties.difficulty import number_of
 
 STYLES = {"proven": "green", "differs": "red", "unproven": "yellow", "unserved": "yellow"}
 
@@ -59,14 +60,16 @@ def summarize(run: ProofRun) -> Iterator[RenderableType]:
 
 
 def _pattern(one: PatternProof) -> Iterator[RenderableType]:
-    line = Text("  ")
+    line = Text()
     line.append(f"{one.verdict:9}", style=STYLES[one.verdict])
     line.append(f" {one.pattern}")
     if one.verdict == "proven":
-        line.append(f": {len(one.cases)} calls, {one.rows:,} rows")
+        done = "" if one.operation in ("read", "aggregate") else " written"
+        calls, rows = number_of(len(one.cases), "call"), number_of(one.rows, "row")
+        line.append(f": {calls}, {rows}{done}")
     if one.why:
         line.append(f": {one.why}")
-    yield line
+    yield Padding(line, (0, 0, 0, 2))
     for difference in one.differences[:2]:
         yield from _difference(difference)
 

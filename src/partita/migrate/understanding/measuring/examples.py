@@ -19,7 +19,7 @@ from partita.migrate.understanding.measuring.made_up import made_up
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.graph import SchemaGraph
 from partita.migrate.understanding.schema.inventory import ColumnKind, ForeignKey, Inventory, Table
-from partita.migrate.understanding.sources import Source, SourceError
+from partita.migrate.understanding.sources.connection import Source, SourceError
 from partita.migrate.understanding.sources.reading import Reading, readings
 
 Examples = Literal["masked", "whole", "none"]

@@ -19,7 +19,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources import Source, SourceError
+from partita.migrate.understanding.sources.connection import Source, SourceError
 from partita.migrate.understanding.sources.reading import Reading
 
 SAMPLE_ROWS = 1_000_000

@@ -34,7 +34,8 @@ class _Counting:
         # Rows of a joined table lie beside the one that they belong to.
         beside = [self._rows_for_one(table, pattern.table, pattern) for table in pattern.joins]
         rows *= max([1.0, *beside])
-        if pattern.limit is not None:
+        # Figures are limited once all rows are counted.
+        if pattern.limit is not None and pattern.operation != "aggregate":
             rows = min(rows, pattern.limit)
         return max(1.0, float(f"{rows:.4g}"))
 

@@ -64,6 +64,7 @@ def pattern(**members: Any) -> AccessPattern:
         ({}, 1000),
         ({"limit": 3}, 3),
         ({"operation": "aggregate"}, 1000),
+        ({"operation": "aggregate", "limit": 5}, 1000),
         ({"operation": "insert"}, 1),
         ({"equality": ["customer.email"]}, 25),
         ({"table": "customer", "equality": ["customer.id"], "joins": ["orders"]}, 25),

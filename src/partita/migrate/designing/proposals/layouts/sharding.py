@@ -7,12 +7,8 @@ import math
 from partita.limits import PARTITION_WRITE_UNITS, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
 from partita.migrate.designing.proposals.item_plan import ItemPlan
 from partita.migrate.designing.proposals.items.column_sources import column_source
+from partita.migrate.designing.proposals.usage import DATES, KEY_LOAD
 from partita.migrate.understanding.schema.column_refs import Ref
-
-SHARD_LOAD = 0.5
-"""How much of a partition a shard may use, so that uneven shards still fit."""
-
-DATES = ("date", "datetime", "time")
 
 
 def shards(plan: ItemPlan, entity: str, refs: tuple[Ref, ...]) -> tuple[int, str]:
@@ -24,7 +20,7 @@ def shards(plan: ItemPlan, entity: str, refs: tuple[Ref, ...]) -> tuple[int, str
     load = share * units * sum(write.rate * write.pattern.items for write in writes)
     if load <= PARTITION_WRITE_UNITS:
         return 1, ""
-    count = math.ceil(load / (PARTITION_WRITE_UNITS * SHARD_LOAD))
+    count = math.ceil(load / (PARTITION_WRITE_UNITS * KEY_LOAD))
     return count, (
         f"Write sharding over {count} keys: {which} gets {load:,.0f} write units a second, and"
         f" a partition takes {PARTITION_WRITE_UNITS:,}."
@@ -36,7 +32,7 @@ def _top_share(plan: ItemPlan, entity: str, refs: tuple[Ref, ...]) -> tuple[floa
     volumes = plan.inputs.volumes
     columns = [column_source(plan.inputs, entity, ref).column for ref in refs]
     names = [ref.column for ref in columns]
-    if all(volumes.kind(ref) in DATES for ref in columns):
+    if all(volumes.kind(ref) in (*DATES, "time") for ref in columns):
         return 1.0, f"the current {' and '.join(names)}"
     if any(ref.table != entity for ref in columns):
         return 0.0, ""

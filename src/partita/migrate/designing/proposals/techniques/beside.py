@@ -16,9 +16,10 @@ from partita.limits import (
     KB,
     PARTITION_READ_UNITS,
 )
+from partita.migrate.amounts import amount
 from partita.migrate.costing.units import units
 from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.usage import WRITES
+from partita.migrate.designing.proposals.usage import DATES, WRITES
 from partita.migrate.model.design import Design, Technique, columns_of
 from partita.migrate.understanding.schema.column_refs import Ref
 
@@ -29,7 +30,6 @@ HOT_SHARE = 0.5
 COLD_BYTES = 10 * GB
 FULL_SHARE = 0.5
 """Of what a collection may hold, from which on it is cut."""
-DATES = ("date", "datetime")
 SEARCHES = (" LIKE ", " ILIKE ", "MATCH ", "TO_TSVECTOR", "@@", " REGEXP ", " SIMILAR TO ")
 OUTSIDE = "outside"
 
@@ -69,8 +69,8 @@ def _searches(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             why=f"No key finds the inside of a text: a consumer of the stream keeps {pattern.table}"
             " in a search service, which answers with keys; BatchGetItem reads the items.",
             cost=f"{OUTSIDE}: the service's own bill for {rows * size / GB:,.3f} GB,"
-            f" {_writes(inputs, pattern.table):,.3g} changes and {pattern.calls_per_second:,.3g}"
-            " searches a second",
+            f" {amount(_writes(inputs, pattern.table), 3)} changes and"
+            f" {amount(pattern.calls_per_second, 3)} searches a second",
             limit="what it finds is behind the table by as much as the stream is read late",
             next_best=f"a Scan with contains(): {rows * size / (8 * KB):,.1f} read units a call",
         )
@@ -205,9 +205,9 @@ def _transactions(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             place=", ".join(dict.fromkeys(one.table for one in both)),
             why=f"{name!r}: {' and '.join(map(repr, patterns))} are written together or not at all,"
             " by one TransactWriteItems.",
-            cost=f"{together:,.3g} write units a second",
+            cost=f"{amount(together, 3)} write units a second",
             limit="100 items and 4 MB; of two on one item at a time, one is refused and sent again",
-            next_best=f"one request after the other, {alone:,.3g} write units a second, and a"
+            next_best=f"one request after the other, {amount(alone, 3)} write units a second, and a"
             " repair of what was left half done",
         )
 
@@ -229,7 +229,7 @@ def _adjacency(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             why=f"Each row of {entity.source} is an edge under one side's key; the index has the"
             " other side first.",
             cost=f"one more write in the index for each edge,"
-            f" {_writes(inputs, entity.source):,.3g} units a second",
+            f" {amount(_writes(inputs, entity.source), 3)} units a second",
             limit="an edge that copies a side's columns changes with them",
             next_best="a set of keys in the items of one side: one direction only, 400 KB",
         )

@@ -2,7 +2,8 @@
 
 The rows under an aggregate are what the design reads, and what `test` compares. Where a call reads
 many of them, an item for each group is cheaper; the function adds what a change adds, and writes
-the number of the change beside it, so that a change that comes twice counts once.
+the number of the change beside it, so that a change that comes twice counts once. A group that
+changes more often than one item can be written is kept in several, which a reader adds up.
 """
 
 from __future__ import annotations
@@ -10,15 +11,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from string import Template
 
 from sqlglot import exp
 
-from partita.limits import READ_UNIT_BYTES
+from partita.limits import PARTITION_WRITE_UNITS, READ_UNIT_BYTES, TRANSACTION_FACTOR
+from partita.migrate.amounts import amount
 from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
-from partita.migrate.designing.proposals.usage import WRITES
+from partita.migrate.designing.proposals.usage import DATES, KEY_LOAD, WRITES
 from partita.migrate.model.design import Access, Design, Entity, Technique, type_attribute
 from partita.migrate.statements.patterns import Statements
 from partita.migrate.statements.question import NotExact, Parameter, Question
@@ -27,24 +29,29 @@ from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.column_refs import Ref
 
 READ_UNITS = 0.5
-"""Of a call that reads one small item."""
-CHANGE_UNITS = 4
+"""Of one small item."""
+CHANGE_UNITS = 2 * TRANSACTION_FACTOR
 """The figures and the number of the change, in a transaction."""
 NAME = "aggregate kept by a stream's consumer"
 FUNCTION = Template('''\
 """Keeps $what of $entity, from the stream (NEW_AND_OLD_IMAGES) of the table $table.
 
 Written by `partita migrate model`. The table $aggregates has the partition key "key" (S); give it a
-TTL on "expires". A read is a GetItem of "$entity#<$named>".
+TTL on "expires". A read is $read, each value as urllib.parse.quote(text, safe="") writes it.
 """
 
 import time
+import zlib
+from decimal import Decimal
+from urllib.parse import quote
 
 import boto3
 
 TABLE = "$aggregates"
 GROUP = $group
 SUMS = $sums
+SHARDS = $shards
+"""Items of one group: each takes a part of its changes."""
 KEPT_SECONDS = 2 * 86_400
 """Longer than a stream gives a record again."""
 
@@ -64,7 +71,9 @@ def count(number, change):
             continue
         if any(name not in item for name in GROUP):
             continue
-        key = "#".join(["$entity", *(str(next(iter(item[name].values()))) for name in GROUP)])
+        key = "#".join(["$entity", *(text_of(item[name]) for name in GROUP)])
+        if SHARDS > 1:
+            key += f"#{zlib.crc32(number.encode()) % SHARDS}"
         added = groups.setdefault(key, {})
         added["rows"] = added.get("rows", 0) + sign
         for name in SUMS:
@@ -75,7 +84,7 @@ def count(number, change):
         return
     seen = {
         "TableName": TABLE,
-        "Item": {"key": {"S": "seen#" + number},
+        "Item": {"key": {"S": "#seen#" + number},
                  "expires": {"N": str(int(time.time()) + KEPT_SECONDS)}},
         "ConditionExpression": "attribute_not_exists(#key)",
         "ExpressionAttributeNames": {"#key": "key"},
@@ -87,9 +96,11 @@ def count(number, change):
             raise
 
 
-def number_of(value):
-    from decimal import Decimal
+def text_of(value):
+    return quote(str(next(iter(value.values()))), safe="")
 
+
+def number_of(value):
     return Decimal(value["N"])
 
 
@@ -117,20 +128,33 @@ class KeptAggregate:
     type_name: str
     group: list[str]
     """Attributes whose values tell the groups apart."""
+    columns: list[str]
+    """Those that they hold."""
     sums: list[str]
+    shards: int = 1
 
     @property
     def file(self) -> str:
         return f"{re.sub(r'[^a-z0-9]+', '_', self.pattern.name.lower()).strip('_')}.py"
 
+    @property
+    def read_units(self) -> float:
+        """Of a call."""
+        return READ_UNITS * self.shards
+
     def function(self) -> str:
+        named = "#".join([self.entity.name, *(f"<{name}>" for name in self.group)])
+        read = f'a GetItem of "{named}"'
+        if self.shards > 1:
+            read = f'the sum of what "{named}#0" to "{named}#{self.shards - 1}" hold'
         counted = ["COUNT(*)", *(f"SUM({name})" for name in self.sums)]
         return FUNCTION.substitute(
             what=" and ".join(counted),
             entity=self.entity.name,
             table=self.table,
             aggregates=f"{self.table}_aggregates",
-            named="#".join(self.group) or "nothing",
+            read=read,
+            shards=self.shards,
             group=repr(self.group),
             sums=repr(self.sums),
             type_name=self.type_name,
@@ -139,20 +163,42 @@ class KeptAggregate:
 
 def kept_aggregates(design: Design, inputs: DesignInputs) -> Iterator[KeptAggregate]:
     """Those that cost less than reading the rows."""
-    for one in _possible(design, inputs):
-        kept = READ_UNITS * one.pattern.calls_per_second
+    for found in _possible(design, inputs):
+        one = replace(found, shards=_shards(inputs, found))
+        kept = one.read_units * one.pattern.calls_per_second
         kept += _write_units(inputs, one) * WRITE_UNIT_IN_READ_UNITS
         if kept < _read_units(inputs, one) * one.pattern.calls_per_second:
             yield one
 
 
-def _write_units(inputs: DesignInputs, one: KeptAggregate) -> float:
-    """A second: a transaction of two items for each change."""
-    return CHANGE_UNITS * sum(
+def _changes(inputs: DesignInputs, one: KeptAggregate) -> float:
+    """A second."""
+    return sum(
         other.calls_per_second * other.items
         for other in inputs.patterns
         if other.operation in WRITES and other.table == one.entity.source
     )
+
+
+def _write_units(inputs: DesignInputs, one: KeptAggregate) -> float:
+    """A second: a transaction of two items for each change."""
+    return CHANGE_UNITS * _changes(inputs, one)
+
+
+def _hottest_units(inputs: DesignInputs, one: KeptAggregate) -> float:
+    """Write units a second that the figures of the group that changes most need."""
+    volumes, table = inputs.volumes, one.entity.source
+    # All that is written now has the current date.
+    is_current = all(volumes.kind(Ref(table, name)) in DATES for name in one.columns)
+    skew = None if is_current else volumes.skew(table, one.columns)
+    share = skew.top_share if skew is not None else 1.0
+    return TRANSACTION_FACTOR * _changes(inputs, one) * share
+
+
+def _shards(inputs: DesignInputs, one: KeptAggregate) -> int:
+    units = _hottest_units(inputs, one)
+    is_hot = units > PARTITION_WRITE_UNITS
+    return math.ceil(units / (PARTITION_WRITE_UNITS * KEY_LOAD)) if is_hot else 1
 
 
 def _read_units(inputs: DesignInputs, one: KeptAggregate) -> float:
@@ -174,8 +220,18 @@ def _possible(design: Design, inputs: DesignInputs) -> Iterator[KeptAggregate]:
             continue
         if first is not None and isinstance(question, Question):
             found = _kept(design, pattern, question, first)
-            if found is not None:
+            if found is not None and not _is_folded(inputs, question):
                 yield found
+
+
+def _is_folded(inputs: DesignInputs, question: Question) -> bool:
+    """Whether the source takes for one group what an item's key would tell apart."""
+    table = inputs.volumes.inventory.table(question.table)
+    tested = {one.ref.column for one in question.tests}
+    columns = table.columns if table is not None else []
+    return any(one.is_case_insensitive for one in columns if one.name in tested) or any(
+        one.form for one in question.tests
+    )
 
 
 def _kept(
@@ -217,26 +273,38 @@ def _kept(
     if None in group:
         return None
     return KeptAggregate(
-        pattern, table.name, entity, kind, [one for one in group if one is not None], sums
+        pattern=pattern,
+        table=table.name,
+        entity=entity,
+        type_name=kind,
+        group=[one for one in group if one is not None],
+        columns=[one.ref.column for one in question.tests],
+        sums=sums,
     )
 
 
 def aggregate_techniques(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
     for one in kept_aggregates(design, inputs):
+        held = "One item holds" if one.shards == 1 else f"{one.shards} items hold"
+        written = _write_units(inputs, one)
         yield Technique(
             name=NAME,
             patterns=[one.pattern.name],
             why=(
-                f"One item for each {' and '.join(one.group) or 'table'} holds the figures;"
+                f"{held} the figures of each {' and '.join(one.group) or 'table'};"
                 f" functions/{design.kind}/{one.file} is the consumer. Beside the design: `test`"
                 " proves the rows under the figures, not the function."
             ),
             cost=(
-                f"{READ_UNITS} read units a call, and {_write_units(inputs, one):,.3g} write units"
-                " a second for the consumer's transactions"
+                f"{amount(one.read_units)} read units a call, and {amount(written)} write units a"
+                " second for the consumer's transactions"
             ),
-            limit="figures are behind the table by as much as the stream is read late, and 24 hours"
-            " after it stops they are lost",
-            next_best=f"reading the rows: {_read_units(inputs, one):,.3g} read units a call,"
+            limit=(
+                f"{PARTITION_WRITE_UNITS:,} write units a second for one item; the group that"
+                f" changes most needs {amount(_hottest_units(inputs, one), 3)}. Figures are behind"
+                " the table by as much as the stream is read late, and 24 hours after it stops they"
+                " are lost"
+            ),
+            next_best=f"reading the rows: {amount(_read_units(inputs, one), 3)} read units a call,"
             " always right",
         )

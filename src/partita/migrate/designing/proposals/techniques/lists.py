@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from partita.limits import GB, MB, PARTITION_WRITE_UNITS, READ_UNIT_BYTES, WRITE_UNIT_BYTES
+from partita.migrate.amounts import amount
 from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
 from partita.migrate.designing.proposals.techniques.list_indexes import ListKey, with_list_index
-from partita.migrate.designing.proposals.usage import WRITES
+from partita.migrate.designing.proposals.usage import DATES, KEY_LOAD, WRITES
 from partita.migrate.designing.requests.existences import check
 from partita.migrate.designing.requests.homes import NotServed
 from partita.migrate.designing.requests.reads import ReadPlanner, branches
@@ -46,11 +47,8 @@ SCAN_BYTES_MAX = 1 * MB
 """One page of a Scan."""
 LIST_BYTES_MAX = 10 * MB
 """That one constant partition may hold: ten pages."""
-LIST_LOAD = 0.5
-"""How much of a partition's writes a list may take."""
 ROWS_PER_BUCKET = 10
 """Times the limit: one request is nearly always enough."""
-DATES = ("date", "datetime")
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,9 @@ class Option:
 
     @property
     def price(self) -> str:
-        text = f"{self.read_units:,g} read units a call"
+        text = f"{amount(self.read_units)} read units a call"
         if self.write_units:
-            text += f", and {self.write_units:,.3g} write units a second to keep the index"
+            text += f", and {amount(self.write_units, 3)} write units a second to keep the index"
         return text
 
 
@@ -237,10 +235,10 @@ class _Options:
     def _list(self, key: ListKey, share: float, name: str, why: str) -> Iterator[Option]:
         held = self.rows * share * self.item_bytes
         written = self._write_units() * share
-        if held > LIST_BYTES_MAX or written > PARTITION_WRITE_UNITS * LIST_LOAD:
+        if held > LIST_BYTES_MAX or written > PARTITION_WRITE_UNITS * KEY_LOAD:
             return
         limit = (
-            f"{LIST_BYTES_MAX // MB} MB and {PARTITION_WRITE_UNITS * LIST_LOAD:,.0f} write units a"
+            f"{LIST_BYTES_MAX // MB} MB and {PARTITION_WRITE_UNITS * KEY_LOAD:,.0f} write units a"
             f" second in one partition; today {held / MB:,.2f} MB and {written:,.2f}"
         )
         yield from self._with_index(key, share, name, why, limit)

@@ -242,7 +242,8 @@ def _items(access: TableAccess, group: Sequence[tuple[TableAccess, Tally]]) -> f
         return _rounded(max(rows, 1))
     if access.is_by_distinct_value or access.operation == "insert":
         return _rounded(max(members, 1))
-    return float(access.limit or 0)
+    # Figures are limited once all rows are counted.
+    return 0.0 if access.operation == "aggregate" else float(access.limit or 0)
 
 
 def _values(group: Sequence[tuple[TableAccess, Tally]]) -> float:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from partita.migrate.designing.requests import existences
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.model.design import Access
-from partita.migrate.proving.answers import Refused, Row, Values, count_of
-from partita.migrate.proving.merging import Answering
+from partita.migrate.proving.answers.merging import Answering
+from partita.migrate.proving.answers.rows import Refused, Row, Values, count_of
 from partita.migrate.statements.question import Question
 
 Made = Callable[[Question, Sequence[Access]], Answering]

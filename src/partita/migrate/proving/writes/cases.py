@@ -78,8 +78,7 @@ class WriteCases:
             most = max(Decimal(value["N"]) for value in values if "N" in value)
             return {"N": format(most + number, "f")}
         if "S" in held and column.kind in ("string", "other"):
-            kept = str(held["S"])[: (column.length_max or 60) - 4]
-            return {"S": f"{kept}~{number}"}
+            return {"S": _other_text(str(held["S"]), number, column.length_max or 60)}
         if "S" in held and column.kind in ("date", "datetime"):
             return moved(held, number)
         if "S" in held and column.kind == "uuid":
@@ -136,6 +135,11 @@ class WriteCases:
                 value = self._new_value(table, change.ref, donor, number)
             values[change.value.name] = value
         return values
+
+
+def _other_text(text: str, number: int, length_max: int) -> str:
+    mark = f"~{number}"
+    return (text[: max(length_max - len(mark), 0)] + mark)[-length_max:]
 
 
 def _unique(table: Table) -> list[list[str]]:

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from functools import cmp_to_key
 from itertools import product
 from typing import Any
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.designing.requests.reads import Brought
 from partita.migrate.model.buckets import BUCKET, buckets
 from partita.migrate.model.design import (
     Access,
     Attribute,
     Condition,
-    Design,
     Entity,
     TableDesign,
 )
 from partita.migrate.model.key_texts import NotEncodable, bound_text, field_text, plain_text
 from partita.migrate.model.making import of_type, order
 from partita.migrate.model.templates import SHARD, TemplateField, filled, template_fields
+from partita.migrate.proving.answers.rows import (
+    Refused,
+    Values,
+    comparable,
+    count_of,
+    nulls_before,
+)
 from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.statements.question import Constant, Parameter, Question, Test
-from partita.migrate.statements.values import fold_of, folded, literal_value
+from partita.migrate.statements.values import fold_of, literal_value
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Column, Inventory
 
-Values = Mapping[str, AttributeValue | None]
-"""What a caller passes, by the parameters' names."""
 Given = dict[str, list[AttributeValue]]
 """Values by the names that the requests of a model use; several of IN."""
 
@@ -37,10 +39,6 @@ _LOW = (">", ">=")
 _HIGH = ("<", "<=")
 _KEY_OPERATORS = {"=": "{} = {}", "<": "{} < {}", "<=": "{} <= {}", ">": "{} > {}",
                   ">=": "{} >= {}", "begins_with": "begins_with({}, {})"}  # fmt: skip
-
-
-class Refused(Exception):
-    """A request that the design cannot even send; the text says why."""
 
 
 class Asking:
@@ -426,92 +424,6 @@ class Asking:
         return 0
 
 
-Row = tuple[AttributeValue | None, ...]
-Cells = dict[Ref, AttributeValue | None]
-"""Columns of one row, as far as requests have brought them."""
-
-
-class Combining:
-    """Rows of the question, made of the items of its first request and what these lack."""
-
-    def __init__(
-        self,
-        server: DynamoDB,
-        design: Design,
-        question: Question,
-        brought: Brought,
-        lookups: Sequence[Access],
-        prefix: str = "",
-    ) -> None:
-        self.server = server
-        self.design = design
-        self.question = question
-        self.brought = brought
-        self.lookups = lookups
-        self.prefix = prefix
-
-    def rows(self, items: Sequence[Item]) -> list[Row]:
-        found = []
-        for item in items:
-            first = self.brought.attributes[0]
-            cells: Cells = {ref: item.get(name) for ref, name in first.items()}
-            is_whole = True
-            for access, names in zip(self.lookups, self.brought.attributes[1:], strict=True):
-                other = self._looked_up(access, item, cells)
-                is_whole = is_whole and (other is not None or self._is_outer(access))
-                for ref, name in names.items():
-                    cells.setdefault(ref, (other or {}).get(name))
-            if is_whole:
-                found.append(tuple(cells.get(ref) for ref in self.question.columns))
-        return found
-
-    def _looked_up(self, access: Access, item: Item, cells: Cells) -> Item | None:
-        table = self.design.table(access.table)
-        entity = table.entity(access.entity) if table is not None else None
-        if entity is None:
-            raise Refused(f"the model has no {access.entity!r}")
-        key: Item = {}
-        for one in access.key:
-            attribute = entity.attribute(one.attribute)
-            if attribute is None:
-                raise Refused(f"{entity.name} has no attribute {one.attribute!r}")
-            value = self._key_value(attribute, one.value, item, cells)
-            if value is None:
-                return None
-            key[one.attribute] = value
-        answer = self.server.call("GetItem", TableName=self.prefix + access.table, Key=key)
-        return answer.get("Item")
-
-    def _key_value(
-        self, attribute: Attribute, template: str, item: Item, cells: Cells
-    ) -> AttributeValue | None:
-        parts = template_fields(template)
-        values = {part.name: self._known(Ref.parse(part.name), item, cells) for part in parts}
-        if any(value is None for value in values.values()):
-            return None
-        known = {name: value for name, value in values.items() if value is not None}
-        if len(parts) == 1 and attribute.template is None and attribute.constant is None:
-            return of_type(attribute.type, known[parts[0].name])
-        return {"S": filled(template, lambda part: field_text(part.format, known[part.name]))}
-
-    def _known(self, ref: Ref, item: Item, cells: Cells) -> AttributeValue | None:
-        same = sorted(self.brought.asked.same(ref))
-        for one in same:
-            name = self.brought.held.get(one)
-            if name is not None:
-                return item.get(name)
-        for one in same:
-            if one in cells:
-                return cells[one]
-        raise Refused(f"the first request does not bring {ref}")
-
-    def _is_outer(self, access: Access) -> bool:
-        joins = {join.table: join.is_outer for join in self.question.joins}
-        table = self.design.table(access.table)
-        entity = table.entity(access.entity) if table is not None else None
-        return entity is not None and joins.get(entity.source, True)
-
-
 def _part_text(part: TemplateField, value: AttributeValue) -> str:
     """A field of a request; the ends of a range may be beyond what the key holds."""
     for suffix, is_high in ((".from", False), (".to", True)):
@@ -521,21 +433,6 @@ def _part_text(part: TemplateField, value: AttributeValue) -> str:
                 raise NotEncodable("Nothing is within the range.")
             return text
     return field_text(part.format, value)
-
-
-def comparable(value: AttributeValue, fold: str) -> tuple[int, Any]:
-    """What sorts as the source sorts a value; `fold`: how its collation compares texts."""
-    if "BOOL" in value:
-        return 0, Decimal(int(value["BOOL"]))
-    if fold and "S" in value:
-        return 1, folded(value, fold)["S"]
-    kind, plain = order(value)
-    return kind, plain
-
-
-def nulls_before(dialect: str) -> int:
-    """-1 where NULL is sorted before all values, and 1 where it is sorted behind them."""
-    return 1 if dialect == "postgresql" else -1
 
 
 class _Expression:
@@ -556,10 +453,3 @@ class _Expression:
         name = f":v{len(self.values)}"
         self.values[name] = value
         return name
-
-
-def count_of(limit: int | Parameter | None, values: Values) -> int | None:
-    if not isinstance(limit, Parameter):
-        return limit
-    value = values.get(limit.name)
-    return int(Decimal(value["N"])) if value is not None else None

@@ -8,9 +8,9 @@ from functools import cmp_to_key
 from partita.database.item.values import Item
 from partita.migrate.designing.requests.reads import ReadPlanner, branches
 from partita.migrate.model.design import READS, Access, Design
-from partita.migrate.proving.answers import (
-    Asking,
-    Combining,
+from partita.migrate.proving.answers.asking import Asking
+from partita.migrate.proving.answers.combining import Combining, Known
+from partita.migrate.proving.answers.rows import (
     Refused,
     Row,
     Values,
@@ -60,9 +60,10 @@ class Answering:
             ((asking, combining),) = self.parts
             return combining.rows(asking.items(values, page_items=page_items))
         found: dict[str, Row] = {}
+        known: Known = {}
         for asking, combining in self.parts:
             for item in asking.items(values, page_items=page_items):
-                for row in combining.rows([item]):
+                for row in combining.rows([item], known):
                     found.setdefault(_identity(asking, item), row)
         rows = sorted(found.values(), key=cmp_to_key(self._compared))
         skips = count_of(self.question.offset, values) or 0

@@ -1,0 +1,1 @@
+"""What an application ends up with: requests of a design, sent, combined and compared."""

@@ -1,0 +1,170 @@
+"""The rows that a write is about, and others with them: as the requests of the model find them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from partita.database.item.values import AttributeValue, Item
+from partita.migrate.designing.requests.writes import WritePlanner
+from partita.migrate.model.design import READS, Access, Attribute, Entity
+from partita.migrate.model.templates import template_fields
+from partita.migrate.proving.answers.asking import Asking
+from partita.migrate.proving.answers.rows import Refused
+from partita.migrate.proving.parameters import ParameterSet
+from partita.migrate.proving.writes.sides import Sides
+from partita.migrate.statements.question import (
+    Modification,
+    Parameter,
+    Question,
+)
+from partita.migrate.understanding.schema.column_refs import Ref
+
+
+class Finding:
+    def __init__(self, sides: Sides, planner: WritePlanner) -> None:
+        self.sides = sides
+        self.planner = planner
+        self.reads = planner.reads
+        self.staging = sides.staging
+
+    def found(
+        self, statement: Modification | None, one: ParameterSet, accesses: Sequence[Access]
+    ) -> list[Item]:
+        """Rows that the requests of the model find, as the copy has them."""
+        if statement is None:
+            return []
+        question = self.planner.rows_question(statement)
+        return self._rows_by(question, one.values, self._finding(statement.table, accesses))
+
+    def dependents(
+        self, statement: Modification | None, found: list[Item], accesses: Sequence[Access]
+    ) -> list[tuple[str, Item]]:
+        """(table, row) of what repeats or refers to the rows, as the model's requests find it."""
+        if statement is None:
+            return []
+        known: dict[str, tuple[str, Item]] = {}
+        requests = self._reads_of_others(statement.table, accesses, forbids=False)
+        for copies in self.planner.copies(statement):
+            access = _next(requests, copies.entity.name)
+            if access is None:
+                raise Refused(f"no request finds the items of {copies.entity.name} that change too")
+            for row in found:
+                values = self._values_of(copies.question, copies.entity, row, statement)
+                for other in self._rows_by(copies.question, values, access):
+                    known[repr((copies.entity.source, other))] = (copies.entity.source, other)
+        return list(known.values())
+
+    def forbidden(
+        self, statement: Modification | None, found: list[Item], accesses: Sequence[Access]
+    ) -> str:
+        """The row that keeps others from being deleted, if a request of the model finds one."""
+        if statement is None or statement.changes:
+            return ""
+        requests = self._reads_of_others(statement.table, accesses, forbids=True)
+        for question in self.planner.restricting(statement.table):
+            names = [one.name for _, one in self.sides.entities(question.table)]
+            access = next((one for name in names if (one := _next(requests, name))), None)
+            if access is None:
+                continue
+            for row in found:
+                values = self._values_of(question, self._entity(access), row, statement)
+                for other in self._rows_by(question, values, access):
+                    return f"{question.table} {other}"
+        return ""
+
+    def _finding(self, table: str, accesses: Sequence[Access]) -> Access:
+        """The request that finds the rows: one before the write, else the key of the write."""
+        for access in accesses:
+            entity = self._entity(access)
+            if access.forbids or entity.source != table:
+                continue
+            if access.request in READS:
+                return access
+            plain = {one.name: one for one in entity.attributes if one.column}
+            key = [
+                replace(one, value=f"{{{passed_column(plain[one.attribute], one.value)}}}")
+                if one.attribute in plain
+                else one
+                for one in access.key
+            ]
+            return replace(access, request="GetItem", key=key)
+        raise Refused(f"the model has no request for the items of {table}")
+
+    def _entity(self, access: Access) -> Entity:
+        home = self.sides.design.table(access.table)
+        entity = home.entity(access.entity) if home is not None else None
+        if entity is None:
+            raise Refused(f"the model has no {access.entity!r}")
+        return entity
+
+    def _rows_by(
+        self, question: Question, values: Mapping[str, AttributeValue | None], access: Access
+    ) -> list[Item]:
+        table = self.sides.design.table(access.table)
+        assert table is not None
+        brought = self.reads.brought(question, [access])
+        names = brought.attributes[0]
+        if not set(question.columns) <= names.keys():
+            raise Refused(f"the items of {access.entity} do not tell the rows of {question.table}")
+        asking = Asking(
+            self.sides.server, self.sides.inventory, table, access, brought.asked, self.sides.prefix
+        )
+        found: list[Item] = []
+        for item in asking.items(values):
+            known = {
+                ref.column: cell
+                for ref in question.columns
+                if (cell := item.get(names[ref])) is not None
+            }
+            found += self.staging.matching(question.table, list(known), list(known.values()))
+        return found
+
+    def _reads_of_others(
+        self, table: str, accesses: Sequence[Access], *, forbids: bool
+    ) -> dict[str, list[Access]]:
+        found: dict[str, list[Access]] = {}
+        for access in accesses:
+            is_other = access.request in READS and self._entity(access).source != table
+            if is_other and access.forbids == forbids:
+                found.setdefault(access.entity, []).append(access)
+        return found
+
+    def _values_of(
+        self, question: Question, entity: Entity, row: Item, statement: Modification
+    ) -> dict[str, AttributeValue | None]:
+        values: dict[str, AttributeValue | None] = {}
+        for test in question.tests:
+            (value,) = test.values
+            assert isinstance(value, Parameter)
+            ref = value.ref or test.ref
+            values[value.name] = self._joined_value(entity, ref, row, statement)
+        return values
+
+    def _joined_value(
+        self, entity: Entity, ref: Ref, row: Item, statement: Modification
+    ) -> AttributeValue | None:
+        """What the copies are found by: a column of the row, under the name of their own."""
+        if ref.table == statement.table:
+            return row.get(ref.column)
+        for attribute in entity.attributes:
+            for join in self.planner.joins(attribute):
+                for before, after in zip(join.before, join.after, strict=True):
+                    if before == ref and after.table == statement.table:
+                        return row.get(after.column)
+        return None
+
+
+def passed_column(attribute: Attribute, value: str) -> str:
+    """The column whose value a request passes for a key that is a column: its own, under the name
+    of the attribute, or the one that the model says."""
+    own = Ref.parse(attribute.column or "").column
+    fields = template_fields(value)
+    return own if not fields or fields[0].name == attribute.name else fields[0].name
+
+
+def _next(requests: dict[str, list[Access]], entity: str) -> Access | None:
+    """The next request for a type of items; the last one is for all that are left."""
+    own = requests.get(entity, [])
+    return own.pop(0) if len(own) > 1 else next(iter(own), None)

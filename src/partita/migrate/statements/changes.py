@@ -1,0 +1,169 @@
+"""INSERT, UPDATE and DELETE: the rows that a statement writes."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from partita.migrate.statements.nodes import inside, shown
+from partita.migrate.statements.question import (
+    Change,
+    Insertion,
+    Modification,
+    NotExact,
+    OnConflict,
+    Test,
+    Value,
+)
+from partita.migrate.statements.scope import Scope
+from partita.migrate.statements.sources import conditions
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Table
+
+_OF_CONFLICT = ("constraint", "index_predicate", "where")
+_IN_CONFLICT = ("VALUES", "VALUE")
+"""MySQL's functions for the value that would have been inserted."""
+
+
+def insertion(scope: Scope, tree: exp.Insert) -> Insertion:
+    schema = tree.this
+    named = schema.expressions if isinstance(schema, exp.Schema) else []
+    table = scope.add_table(schema.this if isinstance(schema, exp.Schema) else schema)
+    node = schema.this if isinstance(schema, exp.Schema) else schema
+    node.set("alias", None)
+    columns = [scope.schema.column(table, one.name) for one in named] or list(table.columns)
+    if None in columns:
+        raise NotExact(f"it names a column that {table.name} does not have")
+    refs = [Ref(table.name, column.name) for column in columns if column is not None]
+    for identifier, ref in zip(named, refs, strict=False):
+        identifier.replace(exp.to_identifier(ref.column, quoted=True))
+    values = tree.expression
+    if not isinstance(values, exp.Values) or len(values.expressions) != 1:
+        raise NotExact("it inserts what a SELECT gives, or several rows at once")
+    tree.set("returning", None)
+    members = values.expressions[0].expressions
+    if len(members) != len(refs):
+        raise NotExact("its values do not fit its columns")
+    found: list[Value | None] = []
+    for member, ref in zip(members, refs, strict=True):
+        is_name = isinstance(member, exp.Var | exp.Column)
+        is_default = is_name and member.name.upper() == "DEFAULT"
+        found.append(None if is_default else scope.value(member, ref, scope.parameter_name(ref)))
+    brought = dict(zip((ref.column for ref in refs), found, strict=True))
+    action, conflict, changes = _upsert(scope, tree, table, brought)
+    return Insertion(
+        table=table.name,
+        columns=tuple(refs),
+        values=tuple(found),
+        on_conflict=action,
+        conflict=conflict,
+        changes=changes,
+        tree=tree,
+    )
+
+
+def _upsert(
+    scope: Scope, tree: exp.Insert, table: Table, brought: dict[str, Value | None]
+) -> tuple[OnConflict, tuple[str, ...], tuple[Change, ...]]:
+    """What becomes of a row that has the same key already: the key, and its changes."""
+    instead = str(tree.args.get("alternative") or "").upper()
+    if tree.args.get("ignore") or instead == "IGNORE":
+        return "nothing", (), ()
+    if instead == "REPLACE":
+        return "replace", (), ()
+    clause = tree.args.get("conflict")
+    if instead or (clause is not None and any(clause.args.get(one) for one in _OF_CONFLICT)):
+        raise NotExact("what it does to a row that is there already is not said in requests")
+    if clause is None:
+        return "", (), ()
+    keys = []
+    for key in clause.args.get("conflict_keys") or []:
+        column = scope.schema.column(table, key.find(exp.Identifier).this)
+        if column is None:
+            raise NotExact(f"its ON CONFLICT names no column of {table.name}")
+        keys.append(column.name)
+    changes = [_upserted(scope, one, table, brought) for one in clause.expressions]
+    return "update" if changes else "nothing", tuple(keys), tuple(changes)
+
+
+def _upserted(
+    scope: Scope, node: exp.Expression, table: Table, brought: dict[str, Value | None]
+) -> Change:
+    if not isinstance(node, exp.EQ) or not isinstance(node.this, exp.Column):
+        raise NotExact(f"it sets {shown(node)}")
+    ref = scope.column(node.this)
+    node.this.set("table", None)
+    value, sign = inside(node.expression), 0
+    if isinstance(value, exp.Add | exp.Sub) and isinstance(value.this, exp.Column):
+        if value.this.table.lower() != "excluded" and scope.column(value.this) == ref:
+            sign = 1 if isinstance(value, exp.Add) else -1
+            own = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
+            value.this.set("table", exp.to_identifier(own, quoted=True))
+            value = inside(value.expression)
+    name = _excluded(value)
+    if name is None:
+        return Change(ref, scope.value(value, ref, scope.parameter_name(ref, ".new")), sign)
+    column = scope.schema.column(table, name)
+    inserted = brought.get(column.name) if column is not None else None
+    if inserted is None:
+        raise NotExact(f"it sets {shown(node)}, which it does not insert")
+    return Change(ref, inserted, sign)
+
+
+def update(scope: Scope, tree: exp.Update) -> Modification:
+    if tree.args.get("from_") is not None or tree.args.get("from") is not None:
+        raise NotExact("it changes rows by what other tables hold")
+    table = scope.add_table(tree.this)
+    if scope.schema.dialect == "sqlite":
+        tree.this.set("alias", None)
+    changes = tuple(_change(scope, one) for one in tree.expressions)
+    return Modification(table.name, _found(scope, tree), changes, tree)
+
+
+def deletion(scope: Scope, tree: exp.Delete) -> Modification:
+    if tree.args.get("using") or tree.args.get("tables"):
+        raise NotExact("it deletes rows by what other tables hold")
+    table = scope.add_table(tree.this)
+    tree.this.set("alias", None)
+    return Modification(table.name, _found(scope, tree), (), tree)
+
+
+def _found(scope: Scope, tree: exp.Expression) -> tuple[Test, ...]:
+    tree.set("returning", None)
+    where = tree.args.get("where")
+    tests, _ = conditions(scope, where.this if where is not None else None)
+    if scope.alternatives:
+        raise NotExact("it changes rows by alternatives (OR): a pattern for each is served")
+    if scope.existences:
+        raise NotExact(
+            "it changes rows by what a SELECT inside it finds: a pattern that reads their keys,"
+            " and one that writes by key, are served"
+        )
+    for part in ("order", "limit"):
+        if tree.args.get(part) is not None:
+            raise NotExact("it changes the first rows of an order")
+    for column in tree.find_all(exp.Column):
+        # One table, and an alias that not every server takes.
+        column.set("table", None)
+    return tuple(tests)
+
+
+def _change(scope: Scope, node: exp.Expression) -> Change:
+    if not isinstance(node, exp.EQ) or not isinstance(node.this, exp.Column):
+        raise NotExact(f"it sets {shown(node)}")
+    ref = scope.column(node.this)
+    value = node.expression
+    name = scope.parameter_name(ref, ".new")
+    if isinstance(value, exp.Add | exp.Sub) and isinstance(value.this, exp.Column):
+        if scope.column(value.this) == ref:
+            sign = 1 if isinstance(value, exp.Add) else -1
+            return Change(ref, scope.value(value.expression, ref, name), sign)
+    return Change(ref, scope.value(value, ref, name))
+
+
+def _excluded(node: exp.Expression) -> str | None:
+    """The column whose value would have been inserted, if it is that."""
+    if isinstance(node, exp.Column) and node.table.lower() == "excluded":
+        return str(node.name)
+    if isinstance(node, exp.Anonymous) and str(node.this).upper() in _IN_CONFLICT:
+        return str(node.expressions[0].name)
+    return None

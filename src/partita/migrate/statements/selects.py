@@ -1,0 +1,166 @@
+"""SELECT: what is asked of the rows, in which order and how many."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from partita.migrate.statements.conditions import chosen
+from partita.migrate.statements.nodes import shown, unaliased
+from partita.migrate.statements.question import (
+    Constant,
+    Existence,
+    JoinedTable,
+    NotExact,
+    Parameter,
+    Question,
+    Sorting,
+    Test,
+)
+from partita.migrate.statements.scope import Scope
+from partita.migrate.statements.sources import rows_of
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Table, is_derived
+
+
+def select(scope: Scope, tree: exp.Select) -> Question:
+    return _finished(scope, tree, *rows_of(scope, tree))
+
+
+def _finished(
+    scope: Scope, tree: exp.Select, first: Table, joins: list[JoinedTable], tests: list[Test]
+) -> Question:
+    finish = _finish(tree)
+    columns = _columns(scope, tree, first)
+    joins, tests = _without_matches(scope, joins, tests, columns)
+    joins = [_inner(join, tests) for join in joins]
+    order = [] if finish else _order(scope, tree)
+    limit = None if finish else _count(scope, tree, "limit", "limit")
+    offset = None if finish else _count(scope, tree, "offset", "offset")
+    if finish:
+        for part in ("group", "having", "distinct", "order", "limit", "offset"):
+            tree.set(part, None)
+    tree.set("locks", None)
+    return Question(
+        table=first.name,
+        joins=tuple(joins),
+        tests=tuple(tests),
+        alternatives=chosen(scope),
+        existences=tuple(scope.existences),
+        order=tuple(order),
+        limit=limit,
+        offset=offset,
+        columns=tuple(dict.fromkeys([*columns, *(one.ref for one in order)])),
+        finish=finish,
+        tree=tree,
+    )
+
+
+def _inner(join: JoinedTable, tests: list[Test]) -> JoinedTable:
+    """A LEFT JOIN whose absent rows no test lets pass is none."""
+    is_tested = any(test.ref.table == join.table and test.operator != "is null" for test in tests)
+    return replace(join, is_outer=False) if is_tested else join
+
+
+def _without_matches(
+    scope: Scope, joins: list[JoinedTable], tests: list[Test], columns: list[Ref]
+) -> tuple[list[JoinedTable], list[Test]]:
+    """A LEFT JOIN whose rows must be absent (`WHERE other.id IS NULL`) is a NOT EXISTS."""
+    for join in joins:
+        own = [test for test in tests if test.ref.table == join.table]
+        absent = [
+            test for test in own if test.operator == "is null" and not scope.may_be_null(test.ref)
+        ]
+        others = [one for other in joins if other is not join for one in other.pairs]
+        is_used = any(ref.table == join.table for ref in (*columns, *sum(others, ())))
+        if not join.is_outer or len(own) != 1 or not absent or is_used:
+            continue
+        taken = tuple(
+            Test(ref, "=", (Parameter(scope.parameter_name(ref), ref, outer),))
+            for outer, ref in join.pairs
+        )
+        scope.existences.append(Existence(Question(join.table, tests=taken), is_negated=True))
+        joins = [one for one in joins if one is not join]
+        tests = [one for one in tests if one not in absent]
+    return joins, tests
+
+
+def _columns(scope: Scope, tree: exp.Select, first: Table) -> list[Ref]:
+    found: list[Ref] = []
+    for one in tree.expressions:
+        if isinstance(one, exp.Star):
+            found += _all(list(scope.tables.values()))
+        elif isinstance(one, exp.Column) and isinstance(one.this, exp.Star):
+            table = scope.tables.get(one.table.lower())
+            if table is None:
+                raise NotExact(f"{one.table} is no table of it")
+            found += _all([table])
+        elif one.find(exp.Select) is not None:
+            raise NotExact(f"{shown(one)} is asked for each row: make it a pattern of its own")
+        else:
+            found += [scope.column(column) for column in one.find_all(exp.Column)]
+    for part in ("group", "having") if _finish(tree) else ():
+        clause = tree.args.get(part)
+        named = {one.alias.lower() for one in tree.expressions if one.alias}
+        for column in clause.find_all(exp.Column) if clause is not None else ():
+            if column.table or column.name.lower() not in named:
+                found.append(scope.column(column))
+    key = [Ref(first.name, name) for name in first.primary_key]
+    return list(dict.fromkeys(found)) or key or _all([first])
+
+
+def _all(tables: list[Table]) -> list[Ref]:
+    return [
+        Ref(table.name, column.name)
+        for table in tables
+        for column in table.columns
+        if not is_derived(column)
+    ]
+
+
+def _order(scope: Scope, tree: exp.Select) -> list[Sorting]:
+    clause = tree.args.get("order")
+    found = []
+    for one in clause.expressions if clause is not None else ():
+        node = one.this
+        if isinstance(node, exp.Literal) and node.is_int:
+            node = unaliased(tree.expressions[int(node.this) - 1]).copy()
+            one.set("this", node)
+        if isinstance(node, exp.Column) and not node.table:
+            named = {other.alias.lower(): other for other in tree.expressions if other.alias}
+            alias = named.get(node.name.lower())
+            if alias is not None:
+                node = unaliased(alias).copy()
+                one.set("this", node)
+        if not isinstance(node, exp.Column):
+            raise NotExact(f"it sorts by {shown(node)}, which no attribute holds")
+        ref, is_descending = scope.column(node), bool(one.args.get("desc"))
+        is_first = is_descending == (scope.schema.dialect == "postgres")
+        if bool(one.args.get("nulls_first")) != is_first and scope.is_nullable(ref):
+            raise NotExact(f"it says itself where rows without {ref} are sorted")
+        found.append(Sorting(ref, is_descending))
+    return found
+
+
+def _count(scope: Scope, tree: exp.Expression, part: str, name: str) -> int | Parameter | None:
+    clause = tree.args.get(part)
+    if clause is None:
+        return None
+    counted = clause.expression
+    if isinstance(clause, exp.Fetch):
+        counted = clause.args.get("count") or exp.Literal.number(1)
+        options = clause.args.get("limit_options")
+        if options is not None and (options.args["percent"] or options.args["with_ties"]):
+            raise NotExact(f"it takes rows by {shown(clause)}")
+    value = scope.value(counted, None, name)
+    return int(value.value) if isinstance(value, Constant) else value
+
+
+def _finish(tree: exp.Select) -> str:
+    """What an application does with the rows once it has them."""
+    if tree.args.get("group") is not None:
+        return "groups the rows"
+    if any(one.find(exp.AggFunc) is not None for one in tree.expressions):
+        return "counts or sums the rows"
+    return "drops repeated rows" if tree.args.get("distinct") is not None else ""

@@ -1,0 +1,235 @@
+"""FROM, JOIN and WHERE: the rows that a statement is about, and those that must be there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from partita.migrate.statements.conditions import chosen, either, test_of, tested
+from partita.migrate.statements.nodes import (
+    COMPARED,
+    SUFFIXES,
+    conjuncts,
+    inside,
+    is_compound,
+    shown,
+)
+from partita.migrate.statements.question import (
+    Existence,
+    JoinedTable,
+    NotExact,
+    Operator,
+    Parameter,
+    Question,
+    Test,
+)
+from partita.migrate.statements.scope import Scope
+from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.understanding.schema.relationships import is_unique
+
+_JOIN_KINDS = ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")
+
+
+def rows_of(scope: Scope, tree: exp.Select) -> tuple[Table, list[JoinedTable], list[Test]]:
+    """FROM, JOIN and WHERE."""
+    source = tree.args.get("from_") or tree.args.get("from")
+    if source is None:
+        raise NotExact("it reads no table")
+    first = scope.add_table(source.this)
+    joins: list[JoinedTable] = []
+    tests: list[Test] = []
+    comma: list[Table] = []
+    for join in tree.args.get("joins") or []:
+        table = scope.add_table(join.this)
+        side = (join.side or "").upper()
+        kind = (join.kind or "").upper()
+        if side not in ("", "LEFT") or kind not in _JOIN_KINDS:
+            raise NotExact(f"it has a {side} {join.kind} {join.method or ''} JOIN")
+        before = len(scope.alternatives)
+        found, pairs = conditions(scope, join.args.get("on"))
+        pairs += _using(scope, join, table)
+        if not pairs:
+            comma.append(table)
+            tests += found
+            continue
+        if side == "LEFT" and (found or len(scope.alternatives) > before):
+            raise NotExact("its LEFT JOIN tests more than the columns that join")
+        tests += found
+        joins.append(_joined(table, pairs, is_outer=side == "LEFT"))
+    where = tree.args.get("where")
+    found, pairs = conditions(scope, where.this if where is not None else None)
+    tests += found
+    for table in comma:
+        own = [pair for pair in pairs if table.name in (pair[0].table, pair[1].table)]
+        if not own:
+            raise NotExact(f"nothing joins {table.name} to the others")
+        pairs = [pair for pair in pairs if pair not in own]
+        joins.append(_joined(table, own, is_outer=False))
+    if pairs:
+        raise NotExact("its WHERE compares columns of two tables that are joined already")
+    return first, joins, tests
+
+
+def _using(scope: Scope, join: exp.Join, table: Table) -> list[tuple[Ref, Ref]]:
+    pairs = []
+    for name in join.args.get("using") or []:
+        column = scope.schema.column(table, name.name)
+        others = [one for one in scope.tables.values() if one is not table]
+        other = next((one for one in others if scope.schema.column(one, name.name)), None)
+        if column is None or other is None:
+            raise NotExact(f"USING names {name.name}, which is no column of both")
+        own = scope.schema.column(other, name.name)
+        assert own is not None
+        pairs.append((Ref(other.name, own.name), Ref(table.name, column.name)))
+    return pairs
+
+
+def conditions(
+    scope: Scope, node: exp.Expression | None
+) -> tuple[list[Test], list[tuple[Ref, Ref]]]:
+    tests: list[Test] = []
+    pairs: list[tuple[Ref, Ref]] = []
+    for one in conjuncts(node):
+        taken = _taken(scope, one)
+        if taken is not None:
+            tests.append(taken)
+            continue
+        pair = _pair(scope, one)
+        if pair is not None:
+            pairs.append(pair)
+        elif _exists(scope, one):
+            continue
+        elif is_compound(one):
+            tests += either(scope, one)
+        else:
+            tests.append(test_of(scope, one))
+    return tests, pairs
+
+
+def _pair(scope: Scope, node: exp.Expression) -> tuple[Ref, Ref] | None:
+    """Two columns of two tables that must be equal."""
+    if not isinstance(node, exp.EQ):
+        return None
+    if not (isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Column)):
+        return None
+    left, right = scope.column(node.this), scope.column(node.expression)
+    if left.table == right.table:
+        raise NotExact(f"it compares columns of one row: {node}")
+    return left, right
+
+
+def _taken(scope: Scope, node: exp.Expression) -> Test | None:
+    """A column that is compared with one of the row outside."""
+    if scope.outer is None or type(node) not in COMPARED:
+        return None
+    operator, exchanged = COMPARED[type(node)]
+    left, right = node.this, node.expression
+    if not (isinstance(left, exp.Column) and isinstance(right, exp.Column)):
+        return None
+    if _is_outside(scope, left):
+        operator, left, right = exchanged, right, left
+    if _is_outside(scope, left) or not _is_outside(scope, right):
+        return None
+    ref, outer = scope.column(left), scope.outer.column(right)
+    return Test(ref, operator, (_from_outside(scope, ref, outer, operator),))
+
+
+def _from_outside(scope: Scope, ref: Ref, outer: Ref, operator: Operator) -> Parameter:
+    """NotExact where a key would take for different what the source takes for the same."""
+    own, other = scope.inventoried(ref), scope.outer.inventoried(outer) if scope.outer else None
+    kinds = {(one.kind, one.collation, one.is_case_insensitive) for one in (own, other) if one}
+    if len(kinds) != 1:
+        raise NotExact(f"it compares {ref} with {outer}, which holds other values")
+    return scope.parameter(scope.parameter_name(ref, SUFFIXES.get(operator, "")), ref, outer)
+
+
+def _is_outside(scope: Scope, node: exp.Column) -> bool:
+    if node.table:
+        return node.table.lower() not in scope.tables
+    return all(scope.schema.column(one, node.name) is None for one in scope.tables.values())
+
+
+def _exists(scope: Scope, node: exp.Expression) -> bool:
+    """Whether it tests that rows are there, or that none is; they are noted then."""
+    node = inside(node)
+    is_negated = isinstance(node, exp.Not)
+    if is_negated:
+        node = inside(node.this)
+    if isinstance(node, exp.Exists):
+        _add_existence(scope, node.this, None, is_negated=is_negated)
+        return True
+    if isinstance(node, exp.In) and node.args.get("query") is not None:
+        _add_existence(scope, node.args["query"], node.this, is_negated=is_negated)
+        return True
+    is_equal = isinstance(node, exp.EQ) and isinstance(node.expression, exp.Subquery)
+    if not is_equal or is_negated or node.expression.find(exp.AggFunc) is not None:
+        return False
+    _add_existence(scope, node.expression, node.this, is_negated=False, is_single=True)
+    return True
+
+
+def _add_existence(
+    scope: Scope,
+    query: exp.Expression,
+    compared: exp.Expression | None,
+    *,
+    is_negated: bool,
+    is_single: bool = False,
+) -> None:
+    """`compared`: what the column of the SELECT inside must equal; `is_single`: by =, which
+    several rows would make an error."""
+    select = query.unnest()
+    if scope.outer is not None:
+        raise NotExact("it has a SELECT inside another one that is inside it")
+    if not isinstance(select, exp.Select):
+        raise NotExact("the SELECT inside it combines several")
+    if any(select.args.get(part) for part in ("group", "having", "offset")):
+        raise NotExact("the SELECT inside it groups or skips rows")
+    if select.args.get("limit") is not None and (compared is not None or is_negated):
+        raise NotExact("the SELECT inside it takes the first rows of an order")
+    inner = Scope(scope.schema, scope)
+    question = _inside_select(inner, select)
+    if compared is not None:
+        given = select.expressions[0].unalias()
+        if len(select.expressions) != 1 or not isinstance(given, exp.Column):
+            raise NotExact(f"it tests {shown(compared)} with {shown(given)}")
+        ref, outer = inner.column(given), tested(scope, compared)
+        absent = [one for one in (ref,) if inner.may_be_null(one)]
+        absent += [one for one in (outer,) if scope.may_be_null(one)]
+        if is_negated and absent:
+            raise NotExact(f"NOT IN finds nothing once {absent[0]} is NULL: say NOT EXISTS")
+        taken = Test(ref, "=", (_from_outside(inner, ref, outer, "="),))
+        question = replace(question, tests=(*question.tests, taken))
+        if is_single and not _names_one(inner, question, ref):
+            raise NotExact("the SELECT inside it may give several rows, which = refuses")
+    scope.existences.append(Existence(question, is_negated))
+
+
+def _names_one(scope: Scope, question: Question, but: Ref) -> bool:
+    """Whether the tests, without that of one column, leave one row at most."""
+    given = {test.ref.column for test in question.tests if test.is_fixing and test.ref != but}
+    table = next(iter(scope.tables.values()))
+    return not question.joins and is_unique(table, given)
+
+
+def _inside_select(scope: Scope, tree: exp.Select) -> Question:
+    first, joins, tests = rows_of(scope, tree)
+    return Question(
+        table=first.name,
+        joins=tuple(joins),
+        tests=tuple(tests),
+        alternatives=chosen(scope),
+        existences=tuple(scope.existences),
+        tree=tree,
+    )
+
+
+def _joined(table: Table, pairs: list[tuple[Ref, Ref]], *, is_outer: bool) -> JoinedTable:
+    ordered = tuple(
+        (left, right) if right.table == table.name else (right, left) for left, right in pairs
+    )
+    if any(right.table != table.name for _, right in ordered):
+        raise NotExact(f"what joins {table.name} is not said beside it")
+    return JoinedTable(table.name, ordered, is_outer)

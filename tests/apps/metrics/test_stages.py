@@ -1,0 +1,185 @@
+"""The stages and their functions, called here rather than in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from partita.apps.metrics.dynamodb.tables import Tables
+from partita.apps.metrics.mariadb.connections import PASSWORD
+from partita.apps.metrics.metric import Metric
+from partita.apps.metrics.migration import functions, stages, state_machine
+from partita.apps.metrics.migration.counts import Counts
+from partita.apps.metrics.migration.verification import Verification
+from partita.client import Client
+from partita.errors import PartitaError
+
+from .conftest import Catalogue
+from .population import dynamodb_contents, legacy_contents, populate
+
+METRICS = 4
+
+
+class Watched:
+    """What a stage says of its progress."""
+
+    def __init__(self) -> None:
+        self.migrated = 0
+        self.compared = 0
+
+    def migrating(self, counts: Counts, total: int) -> None:
+        self.migrated = counts.processed
+
+    def verifying(self, compared: int, total: int) -> None:
+        self.compared = compared
+
+
+class Stages:
+    """Those of one catalogue."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self.tables = Tables(catalogue.name)
+        self.display = Watched()
+
+    def __call__(self, stage: Any, *more: Any) -> Any:
+        options = self.catalogue.options
+        place = options["--mysql"], options["--endpoint"], self.tables, self.display
+        return asyncio.run(stage(*place, *more))
+
+
+@pytest.fixture
+def run(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stages]:
+    """An empty catalogue that has its tables, its functions and its state machine."""
+    monkeypatch.setenv(PASSWORD, catalogue.mariadb.password)
+    run = Stages(catalogue)
+    counts, found = run(stages.migrate)
+    assert (counts.processed, found.metrics, found.is_equal) == (0, 0, True)
+    yield run
+    functions.close()
+
+
+def machine_arn(catalogue: Catalogue) -> str:
+    states = catalogue.partita.client("stepfunctions")
+    name = f"{state_machine.NAME}-{catalogue.name}"
+    listed = states.list_state_machines()["stateMachines"]
+    return next(str(one["stateMachineArn"]) for one in listed if one["name"] == name)
+
+
+def test_the_functions_copy_skip_and_clean_up(
+    run: Stages, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    populate(catalogue, 4)
+    for name, value in {
+        functions.MYSQL: catalogue.options["--mysql"],
+        functions.ENDPOINT: catalogue.options["--endpoint"],
+        functions.TABLE: catalogue.name,
+        functions.MACHINE: machine_arn(catalogue),
+        "AWS_ENDPOINT_URL": catalogue.options["--endpoint"],
+    }.items():
+        monkeypatch.setenv(name, value)
+    copied = functions.migrate_one_metric({"metricName": "m1"}, None)
+    assert copied == {"metricName": "m1", "outcome": "imported"}
+    again = functions.migrate_one_metric({"metricName": "m1"}, None)
+    assert again == {"metricName": "m1", "outcome": "skipped"}
+    # What is migrated is left alone, and nothing was written of the other.
+    for name in ("m1", "m2"):
+        assert functions.clean_up({"metricName": name}, None)["itemsDeleted"] == 0
+    assert dynamodb_contents(catalogue).keys() == {"m1"}
+    started = functions.invoke({"leaveOut": ["m3"]}, None)["started"]
+    assert sorted(metric for _, metric in started) == ["m2", "m4"]
+    counts, found = run(stages.migrate)
+    assert (counts.processed, found.is_equal) == (4, True)
+    assert functions.invoke({}, None) == {"started": []}
+    assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
+
+
+def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
+    run: Stages, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    populate(catalogue, METRICS)
+    with pytest.raises(PartitaError, match=f"{METRICS} metrics are not migrated"):
+        run(stages.cutover)
+    run(stages.migrate)
+    with monkeypatch.context() as patch:
+        patch.setattr(stages, "verify_since", fail)
+        with pytest.raises(PartitaError, match="broken"):
+            run(stages.cutover)
+    # Whoever writes in MariaDB is not refused, and what then differs is found.
+    stray = "UPDATE metrics SET created_by = 'x' WHERE name = 'm1'"
+    catalogue.mariadb.execute(stray, catalogue.name)
+    assert run(stages.compare).differences == {"m1": "version 0 is not the latest version"}
+    assert run(stages.migrate)[1].is_equal
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stages, "_close", cut_off(stages._close, "m1"))
+        found: Verification = run(stages.cutover)
+    assert found.is_equal and found.waited_seconds is not None
+    assert (found.metrics, run.display.compared) == (METRICS, METRICS)
+    assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
+    assert run(stages.cutover).is_equal
+    with pytest.raises(PartitaError, match="migrated already"):
+        run(stages.migrate)
+
+    catalogue.mariadb.execute(
+        "DROP TRIGGER partita_fence_update_metric_versions;"
+        "UPDATE metric_versions v JOIN metrics m ON m.id = v.metric_id SET v.updated_by = 'stray'"
+        " WHERE m.name = 'm2' AND v.version = 1",
+        catalogue.name,
+    )
+    with pytest.raises(PartitaError, match="version 1 of m2, by stray"):
+        run(stages.rollback)
+    replaced = tmp_path / "replaced.jsonl"
+    assert run(stages.rollback, replaced).is_equal
+    assert '"stray"' in replaced.read_text()
+    assert legacy_contents(catalogue)["m2"][1]["updatedBy"] != "stray"
+
+
+async def fail(*_: object) -> None:
+    raise PartitaError("broken")
+
+
+def cut_off(close: Any, name: str) -> Any:
+    """A dual write is half done when the fence closes: MariaDB never gets its version."""
+
+    def newer(previous: Metric) -> Metric:
+        number = previous.latest_version + 1
+        return replace(previous, version=number, latest_version=number)
+
+    async def write_and_close(both: stages.BothStores, fence: Any) -> None:
+        await both.dynamodb.revise(name, newer, None)
+        await close(both, fence)
+
+    return write_and_close
+
+
+def test_amazon_without_the_template_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "x")
+
+    async def machines(_: Client) -> dict[str, str]:
+        return {"another": "arn"}
+
+    monkeypatch.setattr(state_machine, "_machines", machines)
+
+    async def look(tables: Tables) -> None:
+        endpoint = "https://dynamodb.eu-west-1.amazonaws.com"
+        async with state_machine.opened(Client(endpoint, "eu-west-1"), "", endpoint, tables):
+            pass
+
+    with pytest.raises(PartitaError, match="deploy the template"):
+        asyncio.run(look(Tables()))
+    monkeypatch.setattr(state_machine, "NAME", "another")
+    asyncio.run(look(Tables()))
+
+
+def test_names_of_machines_and_functions_stay_within_their_limit() -> None:
+    assert state_machine.named("Base", Tables()) == "Base"
+    assert state_machine.named("Base", Tables("other")) == "Base-other"
+    for odd in ("x" * 80, "with.dots"):
+        assert len(state_machine.named("Base", Tables(odd))) == len("Base-") + 12

@@ -1,0 +1,27 @@
+"""A job for processes that work for a command: it says what it was asked, and who it is."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import msgspec
+
+from partita.errors import PartitaError
+from partita.migrate.moving.workers import Handler
+
+DIE, REFUSE = "die", "refuse"
+
+
+def worker(content: bytes) -> Handler:
+    setup = msgspec.msgpack.decode(content)
+
+    def handle(task: bytes) -> tuple[str, int]:
+        asked = msgspec.msgpack.decode(task)
+        if asked == DIE:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if asked == REFUSE:
+            raise PartitaError("That is refused.")
+        return f"{setup} {asked}", os.getpid()
+
+    return handle

@@ -1,0 +1,119 @@
+"""PostgreSQL as an engine, over what servers say to it: for the suite that all engines pass."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, IsolationLevel
+
+from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
+from partita.database.shared.rounds.known import Known, Pair, bucket_of
+from partita.database.storage.engine import Changes, CommitArchive
+from partita.database.storage.postgresql.commit import CommitPlan, commit
+from partita.database.storage.postgresql.connections import SESSION
+from partita.database.storage.postgresql.fetch import fetch
+from partita.database.tables.layout import ITEMS
+
+_tokens = count(1 << 42)
+
+
+class FetchedSnapshot:
+    """What requests read: all that they lack, in pages, until they have it."""
+
+    def __init__(self, runner: asyncio.Runner, connection: AsyncConnection[Any]) -> None:
+        self._runner = runner
+        self._connection = connection
+
+    def get(self, key: bytes) -> bytes | None:
+        known = Known()
+        while True:
+            value = known.get(key)
+            if not known.is_lacking:
+                return value
+            self._fetch(known)
+
+    def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
+        known = Known()
+        while True:
+            pairs = list(known.range(start, stop, reverse=reverse))
+            if not known.is_lacking:
+                yield from pairs
+                return
+            self._fetch(known)
+
+    def _fetch(self, known: Known) -> None:
+        wanted, parts = known.take_wanted()
+        fetched = self._runner.run(fetch(self._connection, wanted, bucket_of))
+        known.add(wanted, parts, fetched)
+        known.begin_run()
+
+
+class ItemsOnly:
+    """Keys as those of items: other spaces have tables of their own."""
+
+    def __init__(self, below: Any) -> None:
+        self._below = below
+
+    def get(self, key: bytes) -> bytes | None:
+        found: bytes | None = self._below.get(ITEMS + key)
+        return found
+
+    def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
+        for key, value in self._below.range(ITEMS + start, ITEMS + stop, reverse=reverse):
+            yield key.removeprefix(ITEMS), value
+
+
+class PostgresqlEngine:
+    """Its snapshot is one transaction, of a connection as requests have it or as checks do."""
+
+    waits_for_disk = True
+
+    def __init__(self, url: str, *, is_at_rest: bool) -> None:
+        self._runner = asyncio.Runner()
+        self._writing = self._runner.run(AsyncConnection.connect(url, **SESSION))
+        self._at_rest = psycopg.connect(url, **SESSION)
+        self._fetching = self._runner.run(AsyncConnection.connect(url, **SESSION))
+        self._snapshot = ItemsOnly(
+            StoredSnapshot(self._at_rest)
+            if is_at_rest
+            else FetchedSnapshot(self._runner, self._fetching)
+        )
+        self._begin()
+
+    def snapshot(self) -> ItemsOnly:
+        return self._snapshot
+
+    def commit(self, changes: Changes) -> None:
+        row = self._at_rest.execute("SELECT version FROM partita_catalog").fetchone()
+        plan = CommitPlan(next(_tokens), 0 if row is None else row[0])
+        plan.changes = {ITEMS + key: value for key, value in changes.items()}
+        self._runner.run(commit(self._writing, plan, bucket_of))
+
+    def refresh(self) -> None:
+        self._end()
+        self._begin()
+
+    def archive_to(self, archive: CommitArchive) -> None:
+        raise NotImplementedError("Commits are archived by PostgreSQL's own statements.")
+
+    def close(self) -> None:
+        self._end()
+        self._at_rest.close()
+        for connection in (self._writing, self._fetching):
+            self._runner.run(connection.close())
+        self._runner.close()
+
+    def _begin(self) -> None:
+        begin = f"BEGIN ISOLATION LEVEL {IsolationLevel.REPEATABLE_READ.name.replace('_', ' ')}"
+        # A transaction sees what there is at its first look.
+        for statement in (begin, "SELECT count(*) FROM partita_format"):
+            self._at_rest.execute(statement)
+            self._runner.run(self._fetching.execute(statement))
+
+    def _end(self) -> None:
+        self._at_rest.execute("ROLLBACK")
+        self._runner.run(self._fetching.execute("ROLLBACK"))
