@@ -135,9 +135,9 @@ class Pipeline:
     def windows(self) -> Windows:
         """Every closed window as it is kept: its item, and once it is stored its rows in the table,
         which are the same."""
-        items = scan(self.client(), "pagehits-windows")
+        items, stored_rows = self._items_and_rows()
         rows: dict[str, list[dict[str, Any]]] = {}
-        for item in scan(self.client(), "pagehits"):
+        for item in stored_rows:
             rows.setdefault(item["hashKey"]["S"], []).append(item)
         found: Windows = {}
         for item in items:
@@ -160,6 +160,15 @@ class Pipeline:
                 for asset, section, paid, kind, hits in kept
             }
         return found
+
+    def _items_and_rows(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Both tables at one moment: read again where a window has changed between the two."""
+        items = scan(self.client(), "pagehits-windows")
+        while True:
+            rows = scan(self.client(), "pagehits")
+            before, items = items, scan(self.client(), "pagehits-windows")
+            if before == items:
+                return items, rows
 
     def wait_for_windows(self, expected: Windows) -> None:
         """Wait until all of them are closed and stored."""
