@@ -52,6 +52,7 @@ class Browser:
         self._session: str | None = None
         self.complaints: list[str] = []
         self.requested: list[str] = []
+        self.held: list[str] = []
         self._loaded = False
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
@@ -108,6 +109,8 @@ class Browser:
             self.complaints.append(f"dialog: {parameters['message']}")
         elif method == "Network.requestWillBeSent":
             self.requested.append(parameters["request"]["url"])
+        elif method == "Fetch.requestPaused":
+            self.held.append(parameters["requestId"])
         elif method == "Page.loadEventFired":
             self._loaded = True
 
@@ -139,6 +142,18 @@ class Browser:
         )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    @contextmanager
+    def holding(self, pattern: str) -> Iterator[None]:
+        """Requests to such addresses wait until they are let go; afterwards, none does."""
+        self.held.clear()
+        self.call("Fetch.enable", patterns=[{"urlPattern": pattern}])
+        yield
+        self.call("Fetch.disable")
+
+    def let_go(self) -> None:
+        """The request that waits longest; a page that gave it up does not mind."""
+        self._send("Fetch.continueRequest", {"requestId": self.held.pop(0)})
 
     def click(self, selector: str) -> None:
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")

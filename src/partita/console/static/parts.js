@@ -139,10 +139,12 @@ export function Confirm({ title, name, operation, request, verb, onClose, onDone
   const [typed, setTyped] = useState("");
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
+  const isClosed = useRef(false);
+  useEffect(() => () => { isClosed.current = true; }, []);
   const act = async (event) => {
     event.preventDefault();
     setBusy(true);
-    try { await onDone(); onClose(); } catch (failed) { setError(failed); setBusy(false); }
+    try { await onDone(); if (!isClosed.current) onClose(); } catch (failed) { setError(failed); setBusy(false); }
   };
   return html`<${Over} label=${title} onClose=${onClose}>
     <h1>${title}</h1>
@@ -222,8 +224,8 @@ export function size(bytes) {
   return `${at && bytes < 100 ? bytes.toFixed(1) : Math.round(bytes)} ${units[at]}`;
 }
 
-export function save(name, text, type = "application/json") {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+export function save(name, texts, type = "application/json") {
+  const url = URL.createObjectURL(new Blob(texts, { type }));
   const anchor = document.createElement("a");
   anchor.href = url;
   anchor.download = name;
