@@ -57,7 +57,7 @@ SHOWN = [
     ["map.deep[0]", "N 1 number", "S 1 string"],
     ["map.deep[2]", "\u2013", "NULL null"],
     ['map."a.b"', "BOOL true boolean", "N 1 number"],
-    ["blank", "S a", 'S "a "'],
+    ["blank", 'S "a"', 'S "a "'],
     ["long", "S \u2026xxxxxxxxxxxxxxxxxxxxold", "S \u2026xxxxxxxxxxxxxxxxxxxxnew"],
     ["set", "SS {a, b} string set", "NS {1, 2} number set"],
     [

@@ -1,10 +1,10 @@
 // Two states of an item beside each other: what differs, down to the member of a map, with its type.
 
-import { count, html } from "./parts.js";
+import { count, html, useState } from "./parts.js";
 import { Type } from "./cells.js";
 import { TYPES, attributeOf, bytesOf, hexOf, same, shown, textOf, typeOf } from "./values.js";
 
-const ROWS_MAX = 100;
+const ROWS = 12;
 const TEXT_MAX = 160;
 const BYTES_MAX = 24;
 const BEFORE_MAX = 20;
@@ -32,14 +32,15 @@ function parting(one, other) {
   return at;
 }
 
-// Blanks at the ends, and characters that are not seen, are written out.
-const UNSEEN = /^\s|\s$|[\x00-\x1f\x7f\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/;
-const escaped = (text) => JSON.stringify(text).replace(/[\x7f\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+// Where two texts look alike, what cannot be seen in them is written out.
+const UNSEEN = /[\x00-\x1f\x7f\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const seen = (text) => text.replace(UNSEEN, " ").replace(/\s+/g, "");
+const escaped = (text) => JSON.stringify(text).replace(UNSEEN, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-function textFrom(text, at) {
-  const from = text.length <= TEXT_MAX ? 0 : Math.max(0, at - BEFORE_MAX), part = text.slice(from, from + TEXT_MAX);
-  const seen = UNSEEN.test(part) ? escaped(part) : part;
-  return `${from ? "…" : ""}${seen}${from + TEXT_MAX < text.length ? "…" : ""}`;
+function textFrom(text, other) {
+  const from = text.length <= TEXT_MAX ? 0 : Math.max(0, parting(text, other ?? "") - BEFORE_MAX), part = text.slice(from, from + TEXT_MAX);
+  const written = other !== undefined && seen(text) === seen(other) ? escaped(part) : part;
+  return `${from ? "…" : ""}${written}${from + TEXT_MAX < text.length ? "…" : ""}`;
 }
 
 function bytesFrom(base64, at) {
@@ -60,7 +61,7 @@ function Side({ value, other }) {
   if (value === undefined) return html`<span class="none">–</span>`;
   const type = typeOf(value), inside = value[type], beside = other && typeOf(other) === type ? other[type] : undefined;
   return html`<${Type} value=${value} />${type === "S" && inside === "" ? html`<span class="quiet">(empty)</span>`
-    : type === "S" ? textFrom(inside, parting(inside, beside ?? ""))
+    : type === "S" ? textFrom(inside, beside)
     : type === "B" ? bytesFrom(inside, parting(bytesOf(inside), bytesOf(beside ?? "")))
     : type.length === 2 ? membersOf(type, inside, beside || [])
     : shown(value, TEXT_MAX)}${other && typeOf(other) !== type && html` <span class="badge warn">${TYPES[type].toLowerCase()}</span>`}`;
@@ -69,8 +70,9 @@ function Side({ value, other }) {
 // `titles` are those of the two sides; an item that is not there has no column. `but` are attributes, the key's among them.
 export function Differences({ was, is, titles, but = [] }) {
   const rows = differencesOf(was, is, but);
+  const [isWhole, setIsWhole] = useState(false);
   if (!rows.length) return null;
   return html`<div class="scroll change" tabindex="0" role="region" aria-label="What differs"><table class="grid"><thead><tr><th scope="col">Attribute</th>${was && html`<th scope="col">${titles[0]}</th>`}${is && html`<th scope="col">${titles[1]}</th>`}</tr></thead><tbody>
-    ${rows.slice(0, ROWS_MAX).map((one) => html`<tr key=${one.path}><td>${one.path}</td>${was && html`<td class="was" dir="auto"><${Side} value=${one.was} other=${one.is} /></td>`}${is && html`<td class="is" dir="auto"><${Side} value=${one.is} other=${one.was} /></td>`}</tr>`)}</tbody></table></div>
-    ${rows.length > ROWS_MAX && html`<p class="quiet">And ${count(rows.length - ROWS_MAX)} more.</p>`}`;
+    ${rows.slice(0, isWhole ? Infinity : ROWS).map((one) => html`<tr key=${one.path}><td>${one.path}</td>${was && html`<td class="was" dir="auto"><${Side} value=${one.was} other=${one.is} /></td>`}${is && html`<td class="is" dir="auto"><${Side} value=${one.is} other=${one.was} /></td>`}</tr>`)}</tbody></table></div>
+    ${rows.length > ROWS && html`<p><button type="button" class="small" onClick=${() => setIsWhole(!isWhole)}>${isWhole ? "Show fewer" : `Show ${count(rows.length - ROWS)} more`}</button></p>`}`;
 }

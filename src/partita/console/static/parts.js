@@ -19,6 +19,14 @@ export function link(page, parts = [], query = {}) {
   return `#/${[page, ...parts].map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }
 
+// At once, and not when the browser comes to it: what is typed meanwhile would be asked for.
+export function visit(address) {
+  if (address === location.hash) return;
+  const oldURL = location.href;
+  history.pushState(null, "", address);
+  dispatchEvent(new HashChangeEvent("hashchange", { oldURL, newURL: location.href }));
+}
+
 // What narrows a view belongs to its address, without a step back for each letter.
 export const keepAddress = (...place) => history.replaceState(null, "", link(...place));
 
@@ -167,6 +175,10 @@ export function Confirm({ title, name, operation, request, verb, onClose, onDone
 
 export const PLACES = [["explore", "Items"], ["tables", "Settings"], ["heat", "Heat"], ["streams", "Stream"], ["time", "Time"]];
 export const placed = (page, name) => (page === "heat" ? link(page, [], { table: name }) : link(page, [name]));
+
+export function NoTable({ name, error }) {
+  return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />${error?.code === "ResourceNotFoundException" && html`<p>It may have been deleted, or is called something else. <a href=${link("tables")}>All tables</a></p>`}`;
+}
 
 export function TableHead({ name, at, children, actions }) {
   return html`<div class="head"><h1>${name}</h1>${children}${actions && html`<div class="actions">${actions}</div>`}</div>
