@@ -1,6 +1,6 @@
 // Tables: all of them, one of them, and what can be done with it.
 
-import { Call, Confirm, Field, Input, Problem, TableHead, count, html, keepAddress, link, say, size, useEffect, useState } from "../parts.js";
+import { Call, Confirm, Field, Input, NoTable, Problem, TableHead, count, html, items as counted, keepAddress, link, say, size, useEffect, useState } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Change, ChangeIndex, described as describedBeside } from "../tables/change.js";
 import { Create } from "../tables/create.js";
@@ -118,7 +118,7 @@ function One({ name }) {
     }, (failed) => !gone && setError(failed));
     return () => { gone = true; };
   }, [name, round, session.state === "connected"]);
-  if (!table) return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />`;
+  if (!table) return html`<${NoTable} name=${name} error=${error} />`;
   const on = session.Mode === "on";
   const indexes = [...(table.GlobalSecondaryIndexes || []).map((one) => ({ ...one, kind: "global" })), ...(table.LocalSecondaryIndexes || []).map((one) => ({ ...one, kind: "local" }))];
   return html`
@@ -150,7 +150,7 @@ function One({ name }) {
     ${action?.changeIndex && html`<${ChangeIndex} table=${table} index=${action.changeIndex} onClose=${() => setAction(null)} onDone=${again} />`}
     ${action === "delete" && html`<${Confirm} title="Delete table" name=${name} verb="Delete table" operation="DeleteTable" request=${{ TableName: name }}
       onClose=${() => setAction(null)} onDone=${async () => { await call("DeleteTable", { TableName: name }); say(`Table ${name} was deleted.`); location.hash = link("tables"); }}>
-      <p class="note">All ${count(table.ItemCount)} items of ${name} and its indexes go with it. This cannot be undone.</p><//>`}
+      <p class="note">All of ${name} goes with it: ${counted(table.ItemCount)}, and its indexes. This cannot be undone.</p><//>`}
     ${action?.dropIndex && html`<${Confirm} title="Delete index" name=${action.dropIndex} verb="Delete index" operation="UpdateTable" request=${dropIndex(name, action.dropIndex)}
       onClose=${() => setAction(null)} onDone=${async () => { await call("UpdateTable", dropIndex(name, action.dropIndex)); say(`Index ${action.dropIndex} is being deleted.`); again(); }}>
       <p>Queries on ${action.dropIndex} will fail. The items of ${name} stay.</p><//>`}`;

@@ -140,7 +140,7 @@ export function Change({ table, more, onClose, onDone }) {
   const set = (name) => (value) => setForm({ ...form, [name]: value });
   const setIndex = (name) => (value) => setForm({ ...form, index: { ...form.index, [name]: value } });
   return html`<${Changing} title=${`Table ${table.TableName}`} calls=${changes(table, before, form)} onClose=${onClose} onDone=${onDone}>
-    <${CapacityFields} billing=${form.billing} form=${form} set=${set}><${Billing} value=${form.billing} onChange=${set("billing")} data-focus /><//>
+    <${CapacityFields} billing=${form.billing} form=${form} set=${set} unset="unchanged"><${Billing} value=${form.billing} onChange=${set("billing")} data-focus /><//>
     <div class="row"><${Field} label="Time to live attribute (empty: off)"><${Input} value=${form.expiry} onInput=${set("expiry")} name="expiry" /><//>
       ${more.recovery && html`<${Field} label="Recovery to a moment"><${Select} value=${form.recovers ? "on" : ""} onChange=${(value) => set("recovers")(value === "on")} options=${[["", "Off"], ["on", "On"]]} /><//>`}</div>
     <${SettingsFields} form=${form} set=${set} />
@@ -155,5 +155,5 @@ export function ChangeIndex({ table, index, onClose, onDone }) {
   const update = (members) => ["UpdateTable", { TableName: table.TableName, GlobalSecondaryIndexUpdates: [{ Update: { IndexName: index.IndexName, ...members } }] }];
   const calls = [...(Object.keys(units).length ? [update(units)] : []), ...(WarmThroughput ? [update({ WarmThroughput })] : [])];
   return html`<${Changing} title=${`Index ${index.IndexName}`} calls=${calls} onClose=${onClose} onDone=${onDone}>
-    <${CapacityFields} billing=${billingOf(table)} form=${form} set=${set} /><//>`;
+    <${CapacityFields} billing=${billingOf(table)} form=${form} set=${set} unset="unchanged" /><//>`;
 }
