@@ -48,6 +48,11 @@ class ReadProof:
         self.prefix = prefix
         self.planner = ReadPlanner(design, inventory)
 
+    def _finish(self, question: Question) -> str:
+        is_folded = any(self.planner.fold(ref) for ref in question.columns)
+        note = ", comparing texts as their collation does" if question.finish and is_folded else ""
+        return question.finish + note
+
     def of(
         self, pattern: AccessPattern, question: Question, accesses: Sequence[Access], line: str
     ) -> PatternProof:
@@ -76,7 +81,7 @@ class ReadProof:
             cases=cases,
             rows=total,
             requests=self.server.calls - before,
-            finish=question.finish,
+            finish=self._finish(question),
             differences=found,
         )
 
