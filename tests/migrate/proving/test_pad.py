@@ -33,21 +33,22 @@ TEXTS = {
         "ci": "VARCHAR(12) COLLATE utf8mb4_general_ci",
         "ci_no_pad": "VARCHAR(12) COLLATE utf8mb4_general_nopad_ci",
         "sorted": "VARCHAR(12) CHARACTER SET latin1 COLLATE latin1_general_cs",
+        "ascii": "VARCHAR(12) CHARACTER SET ascii COLLATE ascii_bin",
     },
     "postgresql": {
         "pad": "CHAR(12)", "no_pad": "VARCHAR(12)", "ci": "TEXT", "ci_no_pad": "TEXT",
-        "sorted": "TEXT",
+        "sorted": "TEXT", "ascii": "TEXT",
     },
     "sqlite": {
         "pad": "TEXT COLLATE RTRIM", "no_pad": "TEXT", "ci": "TEXT COLLATE NOCASE",
-        "ci_no_pad": "TEXT COLLATE NOCASE", "sorted": "TEXT",
+        "ci_no_pad": "TEXT COLLATE NOCASE", "sorted": "TEXT", "ascii": "TEXT",
     },
 }  # fmt: skip
 
 SCHEMA = """
 CREATE TABLE depots (
     code {pad} NOT NULL PRIMARY KEY, tag {no_pad} NOT NULL UNIQUE, label {ci} NOT NULL,
-    mark {ci_no_pad} NOT NULL, rank_name {sorted} NOT NULL
+    mark {ci_no_pad} NOT NULL, rank_name {sorted} NOT NULL, serial {ascii}
 );
 CREATE TABLE crates (
     id INT NOT NULL PRIMARY KEY, depot {pad} NOT NULL, state {pad} NOT NULL, weight INT NOT NULL,
@@ -62,7 +63,7 @@ def rows() -> Iterator[str]:
     for number, code in enumerate(CODES):
         text = code.replace("'", "''")
         mark = f"m{number}{' ' * (number % 3)}"
-        values = f"'{text}', '{text}', '{text}', '{mark}', 'r{number}'"
+        values = f"'{text}', '{text}', '{text}', '{mark}', 'r{number}', 'sea{number}'"
         yield f"INSERT INTO depots VALUES ({values});"
     for number in range(60):
         # Half of the references have other blanks than what they refer to.
@@ -78,6 +79,7 @@ READS = {
     "tag": "SELECT * FROM depots WHERE tag = ?",
     "label": "SELECT * FROM depots WHERE label = ?",
     "mark": "SELECT * FROM depots WHERE mark = ?",
+    "a text that the source does not compare with accents": "SELECT * FROM depots WHERE serial = ?",
     "crates of a depot": "SELECT * FROM crates WHERE depot = ? ORDER BY weight DESC, id LIMIT 5",
     "crates in a state": "SELECT id, depot FROM crates WHERE depot = ? AND state = ?",
     "open crates": "SELECT * FROM crates WHERE state = 'open' ORDER BY weight, id LIMIT 9",
@@ -186,4 +188,5 @@ def test_what_blanks_or_a_collation_decide_otherwise_is_not_called_served(
         "label": "PAD SPACE",
         "mark": "NO PAD",
         "rank_name": "PAD SPACE",
+        "serial": "PAD SPACE",
     }
