@@ -64,7 +64,8 @@ def _imported(
     keys = yield from keys_of(work, bucket, source)
     record = replace(record, processed_items=0, processed_bytes=0, imported_items=0, errors=0)
     loader = Loader(work, table)
-    preparing = work.preparing.joined(sum(keys.values()))
+    compression = record.request.get("InputCompressionType", "NONE")
+    preparing = work.preparing.joined(sum(keys.values()), compression)
     try:
         for key in keys:
             record = yield from _import_object(work, record, table, bucket, key, loader, preparing)

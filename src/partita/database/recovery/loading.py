@@ -64,9 +64,7 @@ class Loader:
                     yield self._work.run(self._loads.wait_for_load)
         return None
 
-    def finish(
-        self, last: Sequence[Pair] = ()
-    ) -> Generator[Future[Any] | None, Any, WriteBatch]:
+    def finish(self, last: Sequence[Pair] = ()) -> Generator[Future[Any] | None, Any, WriteBatch]:
         """Until all that was put is safe, and seen; then the write batch that has `last`."""
         if self._loads is not None:
             yield from self._finish_load(self._loads, last)
