@@ -139,7 +139,7 @@ export function Change({ table, more, onClose, onDone }) {
   const [form, setForm] = useState(before);
   const set = (name) => (value) => setForm({ ...form, [name]: value });
   const setIndex = (name) => (value) => setForm({ ...form, index: { ...form.index, [name]: value } });
-  return html`<${Changing} title=${`Table ${table.TableName}`} calls=${changes(table, before, form)} onClose=${onClose} onDone=${onDone}>
+  return html`<${Changing} title=${`table ${table.TableName}`} calls=${changes(table, before, form)} onClose=${onClose} onDone=${onDone}>
     <${CapacityFields} billing=${form.billing} form=${form} set=${set} unset="unchanged"><${Billing} value=${form.billing} onChange=${set("billing")} data-focus /><//>
     <div class="row"><${Field} label="Time to live attribute (empty: off)"><${Input} value=${form.expiry} onInput=${set("expiry")} name="expiry" /><//>
       ${more.recovery && html`<${Field} label="Recovery to a moment"><${Select} value=${form.recovers ? "on" : ""} onChange=${(value) => set("recovers")(value === "on")} options=${[["", "Off"], ["on", "On"]]} /><//>`}</div>
@@ -154,6 +154,6 @@ export function ChangeIndex({ table, index, onClose, onDone }) {
   const { WarmThroughput, ...units } = capacityChanges(billingOf(table), before, form);
   const update = (members) => ["UpdateTable", { TableName: table.TableName, GlobalSecondaryIndexUpdates: [{ Update: { IndexName: index.IndexName, ...members } }] }];
   const calls = [...(Object.keys(units).length ? [update(units)] : []), ...(WarmThroughput ? [update({ WarmThroughput })] : [])];
-  return html`<${Changing} title=${`Index ${index.IndexName}`} calls=${calls} onClose=${onClose} onDone=${onDone}>
+  return html`<${Changing} title=${`index ${index.IndexName}`} calls=${calls} onClose=${onClose} onDone=${onDone}>
     <${CapacityFields} billing=${billingOf(table)} form=${form} set=${set} unset="unchanged" /><//>`;
 }
