@@ -64,7 +64,7 @@ function Side({ value, other }) {
     : type === "S" ? textFrom(inside, beside)
     : type === "B" ? bytesFrom(inside, parting(bytesOf(inside), bytesOf(beside ?? "")))
     : type.length === 2 ? membersOf(type, inside, beside || [])
-    : shown(value, TEXT_MAX)}${other && typeOf(other) !== type && html` <span class="badge warn">${TYPES[type].toLowerCase()}</span>`}`;
+    : shown(value, TEXT_MAX)}${other && typeOf(other) !== type && type !== "NULL" && html` <span class="badge warn">${TYPES[type].toLowerCase()}</span>`}`;
 }
 
 // `titles` are those of the two sides; an item that is not there has no column. `but` are attributes, the key's among them.
