@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import sys
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,17 @@ def test_uploaded_code_does_not_see_the_environment_of_the_server(
     assert seen["AWS_LAMBDA_FUNCTION_NAME"] == name
     assert "PYTHONPATH" not in seen
     assert "PYTEST_CURRENT_TEST" not in seen
+
+
+def test_modules_of_the_servers_folder_are_not_taken_for_its_own(
+    serve: Any, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('another msgspec')")
+    program = (sys.executable, "-P", "-m", "partita.cli")
+    server = serve("serve", "--port", "0", "--in-memory", cwd=tmp_path, command=program)
+    functions = server.client("lambda")
+    create(functions, name, ECHO)
+    assert functions.invoke(FunctionName=name)["StatusCode"] == 200
 
 
 def test_a_function_reaches_the_server_with_boto3(functions: Any, name: str) -> None:
