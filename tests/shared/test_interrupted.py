@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import time
@@ -237,6 +238,8 @@ def test_a_copy_that_hangs_ends_when_another_has_begun(
     folder, storage = tmp_path / "data", storage_url(postgresql, "taken_over")
     with folder_with_a_past(folder):
         pass
+    # Whoever reads a folder has it for itself.
+    shutil.copytree(folder, tmp_path / "same")
     run("storage", "init", storage)
     with (
         Proxy(postgresql.port) as proxy,
@@ -244,7 +247,7 @@ def test_a_copy_that_hangs_ends_when_another_has_begun(
     ):
         proxy.delay_seconds = 0.2
         until(lambda: proxy.statements[b"UPDATE partita_format SET version = $1"])
-        run("storage", "copy", folder, storage)
+        run("storage", "copy", tmp_path / "same", storage)
         proxy.delay_seconds = 0.0
         assert hanging.stdout is not None
         said = hanging.stdout.read()
