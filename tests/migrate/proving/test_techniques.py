@@ -447,8 +447,9 @@ def test_each_alternative_has_its_own_price_and_rows_one_by_one_no_cache(
     assert "cache for hot reads" not in {one.name for one in design.techniques}
     volumes = read_volumes(folder)
     stated = read_patterns(folder, volumes.inventory).patterns
-    read = {one.pattern: one.read_units for one in units(design, stated, volumes).patterns}
-    assert read["handle or mail"] == pytest.approx(stated[0].calls_per_second)
+    counted = units(design, stated, volumes).patterns
+    read = [one.read_units for one in counted if one.pattern == "handle or mail"]
+    assert read == [stated[0].calls_per_second / 2] * 2
     run = prove(folder, name=WIDE, endpoint=endpoint)
     assert set(verdicts(run).values()) == {"proven"}
 
