@@ -168,6 +168,17 @@ class Database:
             cache.put(cache_key, answer, partition)
         return answer
 
+    def show(
+        self, page: ReadHandler, query: Request, done: Callable[[bytes | BaseException], None]
+    ) -> None:
+        """What a page about the server has to show."""
+        try:
+            content = page(self.reads, query)
+        except Exception as error:
+            done(error)
+            return
+        done(content)
+
     def read_plainly(
         self, handler: PlainHandler, body: bytes, cache: ResponseCache | None
     ) -> bytes | None:
