@@ -1,6 +1,6 @@
 // Explorer: find items by key, index and filter, page through them, change them.
 
-import { Call, Field, Input, NoTable, Over, Problem, Select, TableHead, count, html, items as counted, link, say, units, useEffect, useRef, useState, visit } from "../parts.js";
+import { Call, Field, Input, NoTable, Over, Problem, Select, TableHead, count, html, items as counted, link, route, say, units, useEffect, useRef, useState, visit } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Editor } from "../item.js";
 import { Cell, Type } from "../cells.js";
@@ -39,7 +39,7 @@ function Table({ name, query }) {
   const [over, setOver] = useState(null);
   const running = useRef(null);
   const after = query.get("after"), key = query.get("item"), columns = parsedParameter(query, "columns", null);
-  const go = (values) => visit(link("explore", [name], { ...Object.fromEntries(query), ...values }));
+  const go = (values) => visit(link("explore", [name], { ...Object.fromEntries(route().query), ...values }));
 
   const run = async (described, from) => {
     running.current?.abort();
