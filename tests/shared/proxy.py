@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from typing import Any
+from typing import Any, Self
 
 CHUNK_BYTES = 1 << 16
 PROTOCOL = (196608).to_bytes(4, "big")
@@ -37,7 +37,7 @@ class Proxy:
         self._is_last_passed = True
         self.is_stopped = threading.Event()
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> Self:
         self._thread.start()
         self._server = self._run(asyncio.start_server(self._serve, "127.0.0.1", 0))
         self.port = self._server.sockets[0].getsockname()[1]
