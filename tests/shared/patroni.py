@@ -148,6 +148,7 @@ class Node:
                 "listen": database,
                 "connect_address": database,
                 "data_dir": str(self.data),
+                "pgpass": str(self.postgresql.folder / "pgpass"),
                 "bin_dir": str(Path(str(find("postgres"))).parent),
                 "authentication": users,
                 "parameters": {"unix_socket_directories": "", "max_connections": 40},
