@@ -89,11 +89,15 @@ class Filters(KeyConditions):
         is_key = table is not None and ref.column in table.primary_key
         if column is None or (column.is_nullable and not is_key):
             return True
-        # A column of another row is absent where that row is.
+        # A column of another row is absent where that row is, which an inner join leaves out.
+        joins = [join for text in key.through if (join := parse_join(text)) is not None]
+        if self._is_followed(key) and not any(
+            self._is_outer(join.after[0].table) for join in joins
+        ):
+            return False
         return any(
             (own := self.planner.column(before)) is None or own.is_nullable
-            for text in key.through
-            if (join := parse_join(text)) is not None
+            for join in joins
             for before in join.before
         )
 
@@ -128,12 +132,14 @@ class Filters(KeyConditions):
 
     def _existence(self, own: Ref, other: Ref) -> Attribute | None:
         """An attribute that is there only if the other row is."""
-        if self._is_enforced(own, other):
-            return self.holder(own)
+        held = self.holder(own) if self._is_enforced(own, other) else None
+        if held is not None:
+            return held
         for attribute in self.entity.attributes:
             ref = Ref.parse(attribute.column or "")
             column = self.planner.column(ref)
-            if ref.table == other.table and attribute.through and column is not None:
+            is_brought = attribute.through and self._is_followed(attribute)
+            if ref.table == other.table and is_brought and column is not None:
                 if not column.is_nullable:
                     return attribute
         return None
