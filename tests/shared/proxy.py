@@ -1,12 +1,17 @@
-"""A network between servers and their database that can be cut, slowed down, or left half open."""
+"""A network between servers and their database that can be cut, slowed down, or left half open, and
+that knows what was said over it."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
 from typing import Any
 
 CHUNK_BYTES = 1 << 16
+PROTOCOL = (196608).to_bytes(4, "big")
+TRIP_ENDS = (b"S", b"Q")
+"""Sync, or a query that is one by itself: what comes before is answered together."""
 
 
 class Proxy:
@@ -23,6 +28,12 @@ class Proxy:
         self.delay_seconds = 0.0
         """How long everything is on its way, in both directions."""
         self.port = 0
+        self.trips = 0
+        """Round trips that were begun."""
+        self.statements: Counter[bytes] = Counter()
+        """How often each was run."""
+        self._trips_max: int | None = None
+        self.is_stopped = threading.Event()
 
     def __enter__(self) -> Proxy:
         self._thread.start()
@@ -45,8 +56,21 @@ class Proxy:
         """Nobody hears of anything: connections stay, and carry nothing."""
         self._is_silent = True
 
+    def stop_after(self, trips: int) -> None:
+        """Carry nothing any more once so many have begun: the last may be done, unheard."""
+        self.trips, self._trips_max = 0, trips
+
+    def count(self, message: bytes) -> None:
+        self.trips += message in TRIP_ENDS
+        if self.trips == self._trips_max:
+            self._trips_max = None
+            self._is_silent = True
+            self.is_stopped.set()
+
     def mend(self) -> None:
         self._is_cut = self._is_silent = False
+        self._trips_max = None
+        self.is_stopped.clear()
         # What was silent has lost bytes, and is of no more use.
         self._loop.call_soon_threadsafe(self._abort)
 
@@ -79,17 +103,26 @@ class Proxy:
             return
         self._writers.add(other_writer)
         try:
-            await asyncio.gather(self._pass(reader, other_writer), self._pass(other_reader, writer))
+            await asyncio.gather(
+                self._pass(reader, other_writer, Frontend(self)), self._pass(other_reader, writer)
+            )
         finally:
             for one in (writer, other_writer):
                 one.transport.abort()
                 self._writers.discard(one)
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        frontend: Frontend | None = None,
+    ) -> None:
         try:
             while content := await reader.read(CHUNK_BYTES):
                 if self._is_silent:
                     continue
+                if frontend is not None:
+                    frontend.read(content)
                 if self.delay_seconds:
                     self._loop.call_later(self.delay_seconds, _write, writer, content)
                 else:
@@ -97,6 +130,42 @@ class Proxy:
         except OSError:
             pass
         self._loop.call_later(self.delay_seconds, writer.close)
+
+
+class Frontend:
+    """What one client says, message by message (PostgreSQL's protocol, version 3)."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
+        self._content = bytearray()
+        self._has_started = False
+        self._prepared: dict[bytes, bytes] = {}
+
+    def read(self, content: bytes) -> None:
+        self._content += content
+        while True:
+            # The first messages have no type: the question for encryption, and the start.
+            at = 1 if self._has_started else 0
+            end = at + int.from_bytes(self._content[at : at + 4], "big")
+            if len(self._content) < max(end, at + 4):
+                return
+            kind, body = bytes(self._content[:at]), bytes(self._content[at + 4 : end])
+            del self._content[:end]
+            if not kind:
+                self._has_started = body.startswith(PROTOCOL)
+            else:
+                self._note(kind, body)
+
+    def _note(self, kind: bytes, body: bytes) -> None:
+        if kind == b"Q":
+            self._proxy.statements[body.rstrip(b"\0")] += 1
+        elif kind == b"P":
+            name, statement, _ = body.split(b"\0", 2)
+            self._prepared[name] = statement
+        elif kind == b"B":
+            _, name, _ = body.split(b"\0", 2)
+            self._proxy.statements[self._prepared.get(name, b"")] += 1
+        self._proxy.count(kind)
 
 
 def _write(writer: asyncio.StreamWriter, content: bytes) -> None:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
+import psycopg
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from .. import processes
 from ..migrate.servers import PostgreSQL
 from .replication import Pair, pause, resume
-from .tables import create, item, number
+from .tables import create, item, number, until
 from .test_faults import Writers
 
+CANCEL = """
+    SELECT pg_cancel_backend(pid) FROM pg_stat_activity
+    WHERE wait_event = 'SyncRep' AND application_name = 'partita'"""
+LOCAL_SECONDS = 2.0
 ACCOUNTS = [f"account{place}" for place in range(4)]
 
 
@@ -60,6 +67,61 @@ def _fail_over(pair: Pair, rounds: int) -> None:
         assert sum(number(clients[2], table, name, "euros") for name in ACCOUNTS) == 400
     checked = processes.run("storage", "check", url)
     assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+@pytest.mark.soak
+def test_a_commit_that_only_the_primary_has_is_not_acknowledged(pair: Pair) -> None:
+    """PostgreSQL ends its wait for a lost standby when it is told to, and warns of it."""
+    url = pair.url("failing")
+    assert processes.run("storage", "init", url).returncode == 0
+    with processes.starting() as start, ThreadPoolExecutor(1) as pool:
+        client = start("serve", "--port", "0", "--storage", url).client()
+        table = create(client)
+        client.put_item(TableName=table, Item=item("a", n=1))
+        standby = pair.standby
+        assert standby is not None
+        with pair.primary.connect("failing") as connection:
+            before = _versions(connection)
+            standby.kill()
+            putting = pool.submit(client.put_item, TableName=table, Item=item("a", n=2))
+
+            def is_local() -> bool:
+                connection.execute(CANCEL)
+                return bool(_versions(connection) != before)
+
+            until(is_local)
+            asked = 0
+            end = time.monotonic() + LOCAL_SECONDS
+            while time.monotonic() < end:
+                asked += len(connection.execute(CANCEL).fetchall())
+                assert not putting.done()
+                time.sleep(0.05)
+            assert asked
+        pair.primary.kill()
+        until(partial(_starts, standby))
+        pair.promote()
+        # The new primary has never heard of it, so it is decided again.
+        putting.result()
+        assert until(partial(_number_when_back, client, table)) == 2
+    assert processes.run("storage", "check", pair.url("failing")).returncode == 0
+
+
+def _number_when_back(client: Any, table: str) -> int | None:
+    """Connections to the old primary are still being replaced."""
+    try:
+        return number(client, table, "a", "n")
+    except ClientError as error:
+        assert error.response["Error"]["Code"] == "InternalServerError"
+        return None
+
+
+def _starts(server: PostgreSQL) -> bool:
+    """Not while processes of a killed one are still there."""
+    try:
+        server.start()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 class Transfers:
@@ -122,6 +184,7 @@ def test_nobody_reads_or_writes_a_primary_that_was_replaced_while_it_stood_still
             pair.promote()
             writers.wait_for(10)
             resume(former)
+            answered = 0
             for _ in range(40):
                 known = list(writers.acknowledged)
                 for place, acknowledged in enumerate(known):
@@ -130,7 +193,9 @@ def test_nobody_reads_or_writes_a_primary_that_was_replaced_while_it_stood_still
                             assert number(client, table, f"w{place}", "n") >= acknowledged
                         except (ClientError, BotoCoreError):
                             continue
+                        answered += 1
                 time.sleep(0.1)
+            assert answered > 40
         with former.connect("failing") as connection:
             connection.execute("SET statement_timeout = '5s'")
             before = _versions(connection)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from .. import processes
 from ..migrate.servers import PostgreSQL
 from .conftest import storage_url
@@ -20,6 +22,14 @@ def test_a_database_is_made_ready_once(postgresql: PostgreSQL) -> None:
     assert "was ready already" in second.stdout
     assert postgresql.password not in first.stdout
     assert processes.run("storage", "check", url).returncode == 0
+
+
+def test_a_database_is_made_ready_by_several_at_once(postgresql: PostgreSQL) -> None:
+    url = storage_url(postgresql, "fresh_for_all")
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: processes.run("storage", "init", url), range(4)))
+    assert [one.stderr for one in done] == [""] * 4
+    assert sum("ready for servers" in one.stdout for one in done) == 1
 
 
 def test_a_schema_of_another_version_is_refused(postgresql: PostgreSQL) -> None:

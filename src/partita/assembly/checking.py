@@ -19,6 +19,7 @@ from partita.database.tables.catalog import FORMAT_VERSION
 from partita.errors import PartitaError
 
 if TYPE_CHECKING:
+    from partita.database.shared.at_rest.copying import Target
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
 
@@ -86,9 +87,21 @@ def copy_storage(
         say(f"{copied.pairs} keys, {copied.written} written.")
         if copied.written:
             copying.verify(snapshot, copy)
-        copy.finish()
         say("Both are the same.")
-    return check_storage(target, say) if is_url(target) else check(Path(target), say)
+        if is_url(target):
+            return finish_copy(target, copy, say)
+        copy.finish()
+    return check(Path(target), say)
+
+
+def finish_copy(url: str, copy: Target, say: Callable[[str], None]) -> bool:
+    """Let servers use what was copied into PostgreSQL, if all is well with it."""
+    is_well = check_storage(url, say)
+    if is_well:
+        copy.finish()
+    else:
+        say("Because of these findings, it cannot be served.")
+    return is_well
 
 
 def _archive(place: str, opened: object, keyring: Keyring | None) -> Archive:

@@ -13,6 +13,7 @@ from partita.database.storage.postgresql.connections import place
 from partita.registry import ONLY_READS, READS, WRITES
 from partita.server.http.messages import Handle, HttpRequest, Reply
 from partita.server.large_requests.shared import SharedLargeRequests
+from partita.server.monitoring.pages import OF_TABLES
 from partita.server.peers import Leader
 
 FENCE = b"x-partita-fence"
@@ -20,7 +21,7 @@ FENCE = b"x-partita-fence"
 
 async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> Served:
     database = await SharedDatabase.open(url, reads_url, **told)
-    shared = SharedOperations(database, READS, WRITES, ONLY_READS)
+    shared = SharedOperations(database, READS, WRITES, ONLY_READS, OF_TABLES)
     large_requests = SharedLargeRequests(database)
     operations = {
         "database": shared,

@@ -50,4 +50,4 @@ def restore(
     checking.create_tables(url, is_copied_into=True)
     with postgresql_target(url) as target:
         restore_into(source, copy, target, progress)
-    return checking.check_storage(url, say)
+        return checking.finish_copy(url, target, say)

@@ -122,7 +122,7 @@ class Database:
             forget_lost_commit,
             clock,
         )
-        self._worker = Worker(jobs, self._commits, call_soon, call_later)
+        self._worker = Worker(jobs, self._commits, call_soon, call_later, recovery_jobs)
         self.service = Service(
             catalog,
             clock,
@@ -167,6 +167,17 @@ class Database:
         if cache is not None and partition is not None and not self.service.ledger.is_on:
             cache.put(cache_key, answer, partition)
         return answer
+
+    def show(
+        self, page: ReadHandler, query: Request, done: Callable[[bytes | BaseException], None]
+    ) -> None:
+        """What a page about the server has to show."""
+        try:
+            content = page(self.reads, query)
+        except Exception as error:
+            done(error)
+            return
+        done(content)
 
     def read_plainly(
         self, handler: PlainHandler, body: bytes, cache: ResponseCache | None

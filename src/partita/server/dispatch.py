@@ -66,6 +66,9 @@ class Database(Protocol):
     def write(self, handler: Handler, request: Request, done: Done) -> None:
         """Run a write and call `done` with its answer, or its error, when it is durable."""
 
+    def show(self, page: Handler, query: Request, done: Done) -> None:
+        """Run what a page shows, and call `done` with it or with its error."""
+
 
 class LargeRequests(Protocol):
     """Who decides what would keep all others waiting."""
@@ -459,24 +462,28 @@ class Dispatcher:
             return
         site = self._site(request)
         if site is None:
-            reply(self._page(path, request.target))
+            self._show(path, request.target, reply)
         else:
             site(request, reply)
 
-    def _page(self, path: bytes, target: bytes) -> HttpResponse:
+    def _show(self, path: bytes, target: bytes, reply: Reply) -> None:
         own, of_database = self._pages.get(path), self._database_pages.get(path)
         if of_database is None:
-            return own() if own else UNKNOWN_PATH
-        try:
-            content = self._database.read(of_database, _query(target))
-        except Exception as error:
-            return error_response(error, JSON)
-        if own is None:
-            return HttpResponse(200, content, JSON)
-        # What the database adds to a page of the server.
-        response = own()
-        response.body += content
-        return response
+            reply(own() if own else UNKNOWN_PATH)
+            return
+
+        def done(content: bytes | BaseException) -> None:
+            if not isinstance(content, bytes):
+                reply(error_response(content, JSON))
+            elif own is None:
+                reply(HttpResponse(200, content, JSON))
+            else:
+                # What the database adds to a page of the server.
+                response = own()
+                response.body += content
+                reply(response)
+
+        self._database.show(of_database, _query(target), done)
 
 
 @cache

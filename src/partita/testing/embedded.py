@@ -175,6 +175,9 @@ class Database:
         handler = self.faults.injected(_NAMES[handler], handler)
         self._operations.write(handler, request, done)
 
+    def show(self, page: Handler, query: Request, done: Done) -> None:
+        self._operations.show(self.faults.injected(_NAMES[page], page), query, done)
+
     def _run_background_work(self) -> None:
         """Run the loop until nothing is left to do: until a write need not wait for any commit."""
         while True:

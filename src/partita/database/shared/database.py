@@ -178,7 +178,7 @@ class SharedDatabase:
             await self.replica.connections.close()
 
     def read(self, handler: ReadHandler, request: Request) -> bytes:
-        """At once, from memory alone: for the pages about the server."""
+        """At once, from memory alone, so also while the storage is away."""
         self._view.known.begin_run()
         return handler(self.reads, request)
 
@@ -289,8 +289,11 @@ class SharedOperations:
         reads: Mapping[str, ReadHandler],
         writes: Mapping[str, WriteHandler],
         only_reads: Mapping[str, OnlyReads],
+        of_tables: Set[Handler],
     ) -> None:
+        """`of_tables` are the pages that show what is stored; others are about this server."""
         self._database = database
+        self._of_tables = of_tables
         self.handlers: dict[str, Handler] = {**reads, **writes}
         self._submit = {
             handler: self._submitter(name, reads.get(name), writes.get(name), only_reads.get(name))
@@ -299,6 +302,12 @@ class SharedOperations:
 
     def read(self, handler: Handler, request: Request, *_: Any) -> bytes:
         return self._database.read(handler, request)
+
+    def show(self, page: Handler, query: Request, done: Done) -> None:
+        if page in self._of_tables:
+            self._database.submit_read(page, query, done)
+        else:
+            done(self._database.read(page, query))
 
     def write(self, handler: Handler, request: Request, done: Done) -> None:
         self._submit[handler](request, done)

@@ -22,6 +22,8 @@ from partita.errors import ResourceNotFoundException, StorageError
 FORMAT_VERSION = 2
 UPGRADED_FORMATS = (b"1",)
 """Format 1 had no write-ahead log in front of the tree, and is the same in all else."""
+COPYING_FORMAT = b"copying"
+"""Of a folder that `partita storage copy` has not filled yet."""
 
 LAST_KEY = b"\xff" * 1024
 """Behind every key of the layout."""
@@ -149,6 +151,10 @@ def check_format(engine: Engine) -> None:
 def has_format(snapshot: Snapshot) -> bool:
     """Whether a folder has data of this format, or none yet; any other data is not touched."""
     found = snapshot.get(layout.FORMAT_KEY)
+    if found == COPYING_FORMAT:
+        raise StorageError(
+            "A copy into the data folder was not finished; run partita storage copy again."
+        )
     is_known = found == str(FORMAT_VERSION).encode() or found in UPGRADED_FORMATS
     if found is not None and not is_known:
         raise StorageError(

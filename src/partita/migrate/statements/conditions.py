@@ -70,7 +70,13 @@ def _formed(scope: Scope, node: exp.Expression) -> tuple[Ref, str]:
         raise NotExact(f"it tests {shown(node)}, and {ref} is no text")
     if scope.schema.dialect == "mysql" and scope.is_insensitive(ref):
         return ref, ""  # The collation of the column compares what the function gives too.
-    return ref, f"{form}_ascii" if scope.schema.dialect == "sqlite" else form
+    if scope.schema.dialect == "sqlite":
+        return ref, f"{form}_ascii"
+    if not scope.is_padded(ref):
+        return ref, form
+    if scope.schema.dialect == "postgres":
+        raise NotExact(f"it tests {shown(node)}, and {ref} is filled with blanks, unlike it")
+    return ref, f"{form}_pad"
 
 
 def _comparison(scope: Scope, node: exp.Expression) -> Test:
@@ -139,7 +145,11 @@ def _like(scope: Scope, node: exp.Like) -> Test:
         raise NotExact(f"the inside of {ref} is searched: a search service does that")
     if scope.schema.dialect == "sqlite" and not scope.is_insensitive(ref):
         raise NotExact(f"LIKE is blind to case there, and {ref} is not")
-    return Test(ref, "begins_with" if text.endswith("%") else "=", (Constant(middle),))
+    if text.endswith("%"):
+        return Test(ref, "begins_with", (Constant(middle),))
+    if scope.is_padded(ref):
+        raise NotExact(f"blanks at the end of {ref} count for LIKE, and not for its keys: write =")
+    return Test(ref, "=", (Constant(middle),))
 
 
 def either(scope: Scope, node: exp.Expression) -> list[Test]:

@@ -96,6 +96,14 @@ class Scope:
         column = self.inventoried(ref)
         return column is not None and column.is_case_insensitive
 
+    def is_padded(self, ref: Ref) -> bool:
+        """Whether blanks at the end of a text do not count."""
+        column = self.inventoried(ref)
+        if column is None:
+            return False
+        is_unknown = self.schema.dialect == "mysql" and column.is_case_insensitive
+        return column.pad == "PAD SPACE" or (is_unknown and not column.pad)
+
     def kind(self, ref: Ref) -> str:
         column = self.inventoried(ref)
         return column.kind if column is not None else ""

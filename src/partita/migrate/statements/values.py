@@ -57,11 +57,15 @@ def _day(text: str) -> Any:
         return text
 
 
+_INSENSITIVE_FOLDS = {"sqlite": "nocase", "postgresql": "ci"}
+
+
 def fold_of(column: Column, dialect: str) -> str:
     """How a collation compares the texts of a column; empty for letter by letter."""
     if not column.is_case_insensitive:
-        return ""
-    return {"sqlite": "nocase", "postgresql": "ci"}.get(dialect, "ai")
+        return "pad" if column.pad == "PAD SPACE" else ""
+    # Inventories of before do not know the pad: most of MySQL's collations have PAD SPACE.
+    return _INSENSITIVE_FOLDS.get(dialect, "ai_no_pad" if column.pad == "NO PAD" else "ai")
 
 
 def folded(value: AttributeValue, fold: str) -> AttributeValue:

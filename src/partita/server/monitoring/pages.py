@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from partita.database.capacity.accounts import Account
 from partita.database.capacity.contributors import Contributors
@@ -27,13 +27,16 @@ from partita.database.tables.schema import Index, Table
 from partita.database.tables.statistics import read_statistics
 from partita.database.tables.stored import unpack_sizes
 from partita.errors import ValidationException
+from partita.limits import MB
 from partita.server.protocol import codec
 from partita.server.protocol.validation import Validator, compile_validators
 
 CONTRIBUTORS_SHOWN = 10
 HOT_KEYS_SHOWN = 3
 MEASURED_ITEMS_MAX = 20_000
-"""Sizes of partitions are added up to so many items; of more, they are shares of the whole."""
+MEASURED_BYTES_MAX = 16 * MB
+"""Sizes of partitions are added up to so many items and bytes; of more, they are shares of the
+whole."""
 
 Page = dict[str, Any]
 
@@ -111,6 +114,8 @@ PAGES: dict[str, ReadHandler] = {
     "/moves/steer": moves,
     "/partitions": partitions,
 }
+OF_TABLES: Final = frozenset({insights, partitions, plan})
+"""Those that show what is stored; the others are about the server that shows them."""
 
 
 def _table(context: ReadContext, query: Request) -> Table:
@@ -179,7 +184,9 @@ def _partitions(context: ReadContext, table: Table, account: Account) -> list[Pa
         layout.entries_prefix(table.number, number) if index else layout.items_prefix(table.number)
     )
     statistics = read_statistics(context.snapshot, table.number, number)
-    is_measured = statistics.item_count <= MEASURED_ITEMS_MAX
+    is_measured = (
+        statistics.item_count <= MEASURED_ITEMS_MAX and statistics.size_bytes <= MEASURED_BYTES_MAX
+    )
     now = context.service.ledger.clock()
     shown = []
     for partition in account.partitions:

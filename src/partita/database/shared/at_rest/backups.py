@@ -123,10 +123,10 @@ def _followed(snapshot: Snapshot) -> Mapping[bytes, str]:
 
 
 def restore(source: Archive, copied: Copy, target: PostgresqlTarget, progress: Progress) -> None:
-    """Make a database of a copy; one that was interrupted goes on when it is run again."""
+    """Make a database of a copy, all but its end: it may not be served yet. What was interrupted
+    goes on when it is run again."""
     write_files(target.archive, source, copied, lambda archive: archive)
     snapshot = snapshot_of(source, copied)
     copy(snapshot, target, progress, LEFT)
     verify(snapshot, target, LEFT)
     target.promise_stamps(copied.manifest.stamp, _followed(snapshot))
-    target.finish()

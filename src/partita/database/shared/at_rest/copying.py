@@ -25,13 +25,13 @@ from partita.database.storage.archive import Archive
 from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Changes, Snapshot, prefix_end
 from partita.database.storage.postgresql.archive import PostgresqlArchive
-from partita.database.storage.postgresql.commit import PROMISE_STAMPS, stamp_row
+from partita.database.storage.postgresql.commit import PROMISE_STAMPS, Lease, stamp_row
 from partita.database.storage.postgresql.connections import SESSION, failure
 from partita.database.storage.postgresql.long_keys import stored_key, stored_value
 from partita.database.storage.postgresql.schema import COPYING, SCHEMA_VERSION
 from partita.database.storage.recovery_log import STAMP_KEY
 from partita.database.tables import layout
-from partita.database.tables.catalog import FORMAT_VERSION
+from partita.database.tables.catalog import COPYING_FORMAT, FORMAT_VERSION
 from partita.database.tables.statistics import collection_size_in, statistics_delta
 from partita.errors import StorageError
 from partita.limits import MB
@@ -39,7 +39,7 @@ from partita.limits import MB
 SPACES: Final = tuple(bytes([space]) for space in range(0x20))
 PIECE_PAIRS: Final = 2000
 PIECE_BYTES: Final = 8 * MB
-COPYING_FORMAT: Final = b"copying"
+LEASE: Final = "copy"
 LEFT: Final = (STAMP_KEY, record_key("base", ""))
 """The past of tables with recovery on stays behind: their new place takes a base of its own."""
 
@@ -57,6 +57,12 @@ _PUT_SEQUENCES: Final = """
     ON CONFLICT (key) DO UPDATE SET last = EXCLUDED.last"""
 _DELETE: Final = "DELETE FROM {} WHERE key = ANY(%b::bytea[])"
 _REGISTER: Final = "INSERT INTO partita_instances DEFAULT VALUES RETURNING number"
+_TAKE_OVER: Final = """
+    INSERT INTO partita_leases AS l (name, holder, token, expires_at)
+    VALUES (%s, 0, 1, 'infinity')
+    ON CONFLICT (name) DO UPDATE SET token = l.token + 1 RETURNING token"""
+_HOLD: Final = "SELECT 1 FROM partita_leases WHERE name = %s AND token = %s FOR SHARE"
+_RELEASE: Final = "DELETE FROM partita_leases WHERE name = %s"
 _SERVERS: Final = """
     SELECT count(*) FROM partita_instances
     WHERE seen_at > now() - interval '10 seconds' AND endpoint <> ''"""
@@ -184,17 +190,21 @@ class FolderTarget:
 
 
 class PostgresqlTarget:
+    """What writes later takes over: a copy that hangs must not go on in what others serve."""
+
     def __init__(self, connection: Connection[Any]) -> None:
         self._connection = connection
-        self.archive = PostgresqlArchive(lambda: connection)
-        found = self._value("SELECT max(version) FROM partita_format")
-        is_empty = self._value("SELECT count(*) FROM (SELECT 1 FROM partita_rows LIMIT 2) x") < 2
-        if found != COPYING and not is_empty:
-            raise StorageError("The database has data already: copy into a new one.")
-        if self._value(_SERVERS):
-            raise StorageError("Servers are running on the database: stop them first.")
-        connection.execute("UPDATE partita_format SET version = %s", [COPYING])
-        self._version = self._value(_REGISTER) << INSTANCE_BITS
+        with connection.transaction():
+            self._lease = Lease(LEASE, self._value(_TAKE_OVER, LEASE))
+            found = self._value("SELECT max(version) FROM partita_format")
+            rows = self._value("SELECT count(*) FROM (SELECT 1 FROM partita_rows LIMIT 2) x")
+            if found != COPYING and rows > 1:
+                raise StorageError("The database has data already: copy into a new one.")
+            if self._value(_SERVERS):
+                raise StorageError("Servers are running on the database: stop them first.")
+            self._run("UPDATE partita_format SET version = %s", COPYING)
+            self._version = self._value(_REGISTER) << INSTANCE_BITS
+        self.archive = PostgresqlArchive(lambda: connection, lambda: self._lease)
 
     def pairs(self, start: bytes, stop: bytes) -> list[Pair]:
         with self._connection.transaction():
@@ -206,6 +216,7 @@ class PostgresqlTarget:
         gone = [key for key, value in changes.items() if value is None]
         space = next(iter(changes))[:1]
         with self._connection.transaction():
+            self._hold()
             if space in COUNTED:
                 self._put_sums(puts, gone)
             elif space == change_layout.SEQUENCES:
@@ -239,14 +250,20 @@ class PostgresqlTarget:
 
     def finish(self) -> None:
         with self._connection.transaction():
+            self._hold()
+            self._run(_RELEASE, LEASE)
             self._run("UPDATE partita_catalog SET version = version + 1")
             self._run("UPDATE partita_format SET version = %s", SCHEMA_VERSION)
 
     def _run(self, statement: str, *parameters: Any) -> None:
         self._connection.execute(statement, parameters, binary=True)
 
-    def _value(self, statement: str) -> Any:
-        row = self._connection.execute(statement).fetchone()
+    def _hold(self) -> None:
+        if self._value(_HOLD, *self._lease) is None:
+            raise StorageError("Another copy into the database has begun: this one ends.")
+
+    def _value(self, statement: str, *parameters: Any) -> Any:
+        row = self._connection.execute(statement, parameters).fetchone()
         return None if row is None else row[0]
 
 

@@ -8,6 +8,7 @@ when the folder is no longer served: following only makes that walk short.
 from __future__ import annotations
 
 import fcntl
+import glob
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,12 +28,17 @@ from partita.errors import StorageError
 ATTEMPTS_MAX: Final = 20
 """To copy the file of a tree before it is another one."""
 FOLLOW_SECONDS: Final = 0.2
+COPY_LOCK_FILE: Final = "copying.lock"
 
 
 def is_served(folder: Path) -> bool:
     """Whether a server has the folder at this moment."""
+    return _is_locked(folder / LOCK_FILE)
+
+
+def _is_locked(path: Path) -> bool:
     try:
-        with (folder / LOCK_FILE).open() as file:
+        with path.open() as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -44,18 +50,32 @@ def is_served(folder: Path) -> bool:
 @contextmanager
 def tree_copy(folder: Path) -> Iterator[Snapshot]:
     """The tree of a folder that is being served, as of one of its last checkpoints."""
-    with TemporaryDirectory(prefix="partita-copy-", dir=folder.parent) as private:
+    with _private_folder(folder) as private:
         for _ in range(ATTEMPTS_MAX):
             before = last_commit(folder / DATA_FILE)
-            shutil.copyfile(folder / DATA_FILE, Path(private) / DATA_FILE)
+            shutil.copyfile(folder / DATA_FILE, private / DATA_FILE)
             if last_commit(folder / DATA_FILE) <= before + 1:
                 break
         else:
             raise StorageError(
                 f"The data folder {folder} changes faster than it can be copied: stop its server."
             )
-        with opened_tree(Path(private)) as tree:
+        with opened_tree(private) as tree:
             yield tree
+
+
+@contextmanager
+def _private_folder(folder: Path) -> Iterator[Path]:
+    """Beside a data folder, without those that copies have left which were killed."""
+    prefix = f"{folder.name}.copying-"
+    for left in folder.parent.glob(f"{glob.escape(prefix)}*"):
+        if not _is_locked(left / COPY_LOCK_FILE):
+            shutil.rmtree(left, ignore_errors=True)
+    with TemporaryDirectory(prefix=prefix, dir=folder.parent) as name:
+        private = Path(name)
+        with (private / COPY_LOCK_FILE).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield private
 
 
 class LogReader:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 
 from psycopg import AsyncConnection
+from psycopg.errors import DuplicateTable, UniqueViolation
 
 from partita.errors import StorageError
 
@@ -79,6 +80,16 @@ async def init(
     connection: AsyncConnection[Any], rows: Mapping[bytes, bytes], *, is_copied_into: bool = False
 ) -> bool:
     """Create the tables, with some first rows, or those that are missing; whether any was."""
+    try:
+        return await _init(connection, rows, is_copied_into=is_copied_into)
+    except (UniqueViolation, DuplicateTable):
+        # Somebody else has just created them.
+        return await _init(connection, rows, is_copied_into=is_copied_into)
+
+
+async def _init(
+    connection: AsyncConnection[Any], rows: Mapping[bytes, bytes], *, is_copied_into: bool
+) -> bool:
     async with connection.transaction():
         is_new = not await _value(connection, _EXISTS)
         if is_new:

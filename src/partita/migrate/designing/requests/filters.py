@@ -14,6 +14,7 @@ from partita.migrate.model.design import (
     columns_of,
     type_attribute,
 )
+from partita.migrate.model.key_texts import function_of
 from partita.migrate.statements.question import Test
 from partita.migrate.understanding.schema.column_refs import Ref, parse_join
 
@@ -150,7 +151,7 @@ class Filters(KeyConditions):
             where = f"{self.home.name} does not project" if attribute else "no item holds"
             raise NotServed(f"{where} {test.ref.column}, which is tested")
         if test.form:
-            raise NotServed(f"no key holds {test.form.removesuffix('_ascii')}({test.ref.column})")
+            raise NotServed(f"no key holds {function_of(test.form)}({test.ref.column})")
         if test.operator in _FILTERS:
             self._add_condition(attribute, _FILTERS[test.operator], "")
             return

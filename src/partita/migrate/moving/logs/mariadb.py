@@ -64,7 +64,7 @@ REFUSED = {
 """By kind of event, why it ends following."""
 HEARTBEAT_SECONDS = 0.5
 IDLE_SECONDS = 0.02
-WAITING_MAX = 5000
+WAITING_CHANGES_MAX = 10_000
 RETRY_SECONDS = 0.5
 AWAY_SECONDS_MAX = 300
 """A server that restarts is waited for."""
@@ -159,6 +159,30 @@ class MariaDBLog(ChangeLog):
                 reader.close()
 
 
+class Waiting(queue.Queue[Transaction | BaseException]):
+    """Transactions that were read and not yet taken, so many that they have that many changes."""
+
+    def _init(self, maxsize: int) -> None:
+        super()._init(maxsize)
+        self._changes = 0
+
+    def _qsize(self) -> int:
+        return self._changes
+
+    def _put(self, item: Transaction | BaseException) -> None:
+        super()._put(item)
+        self._changes += _weight(item)
+
+    def _get(self) -> Transaction | BaseException:
+        item = super()._get()
+        self._changes -= _weight(item)
+        return item
+
+
+def _weight(item: Transaction | BaseException) -> int:
+    return max(len(item.changes), 1) if isinstance(item, Transaction) else 1
+
+
 class _Reader:
     """One connection: events in a thread of their own, put together to transactions."""
 
@@ -170,7 +194,7 @@ class _Reader:
         self.file, _, place = resume.rpartition(":")
         self.place = int(place)
         self._readers: dict[int, tuple[Shape, RowReader, RowReader]] = {}
-        self._waiting: queue.Queue[Transaction | BaseException] = queue.Queue(WAITING_MAX)
+        self._waiting = Waiting(WAITING_CHANGES_MAX)
         self._is_closed = False
         self._stream: BinlogStream | None = None
         self._thread = threading.Thread(target=self._run, name="binlog", daemon=True)

@@ -38,7 +38,7 @@ from partita.migrate.statements.question import (
     Statement,
     Test,
 )
-from partita.migrate.statements.values import literal_value
+from partita.migrate.statements.values import fold_of, folded, literal_value
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.column_refs import Ref
@@ -378,8 +378,10 @@ class _Options:
                 yield RowCondition(column.name, test.operator)
             elif test.is_fixing and isinstance(test.values[0], Constant):
                 value = literal_value(column, test.values[0].value, inventory.dialect)
-                if value is not None and not column.is_case_insensitive:
-                    yield RowCondition(column.name, "=", plain_text(value))
+                if value is not None:
+                    fold = fold_of(column, inventory.dialect)
+                    text = plain_text(folded(value, fold))
+                    yield RowCondition(column.name, "=", text, fold)
 
     def _write_units(self) -> float:
         """A second, of all that writes rows of this type."""

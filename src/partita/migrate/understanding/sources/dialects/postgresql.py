@@ -306,6 +306,9 @@ def _place(catalog: Catalog, relation: Relation, relations: dict[int, Relation])
         )
 
 
+_BLANK_PADDED = r"character(\(\d+\))?|bpchar"
+
+
 def _read_columns(connection: Connection, catalog: Catalog, relations: dict[int, Relation]) -> None:
     schemas = sorted({relation.schema for relation in relations.values()})
     own_types = {row[0]: tuple(row[1:]) for row in _ask(connection, _OWN_TYPES)}
@@ -324,6 +327,7 @@ def _read_columns(connection: Connection, catalog: Catalog, relations: dict[int,
             is_auto_increment=is_auto,
             is_generated=is_generated,
             is_case_insensitive=is_insensitive or plain.endswith("citext"),
+            pad="PAD SPACE" if re.fullmatch(_BLANK_PADDED, plain) else "",
             collation="" if _is_by_bytes(collation) or kind != "string" else collation,
         )
 
