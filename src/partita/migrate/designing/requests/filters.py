@@ -161,7 +161,8 @@ class Filters(KeyConditions):
             raise NotServed(f"{test.ref} is no single value, and is compared with one")
         if is_ordered:
             self._refuse_collation(test.ref)
-        if is_ordered and column.kind in ("enum", "boolean", "time"):
+        is_unordered = column.kind in ("enum", "boolean", "time") or self._has_own_order(column)
+        if is_ordered and is_unordered:
             raise NotServed(f"{test.ref} is compared in an order that its values do not have")
         if test.operator == "contains":
             raise NotServed(f"the inside of {test.ref} is searched")
