@@ -120,7 +120,7 @@ def _columns(scope: Scope, tree: exp.Select, first: Table) -> list[Ref]:
     return list(dict.fromkeys(found)) or key or _all([first])
 
 
-def _several(node: exp.Expression) -> exp.Expression | None:
+def _several(node: exp.Expression) -> exp.Func | None:
     """A function that gives a set of rows."""
     for one in node.find_all(exp.Func):
         name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()

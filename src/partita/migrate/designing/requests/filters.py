@@ -139,8 +139,7 @@ class Filters(KeyConditions):
         for attribute in self.entity.attributes:
             ref = Ref.parse(attribute.column or "")
             column = self.planner.column(ref)
-            is_brought = attribute.through and self._is_followed(attribute)
-            if ref.table == other.table and is_brought and column is not None:
+            if ref.table == other.table and attribute.through and column is not None:
                 if not column.is_nullable:
                     return attribute
         return None
