@@ -18,13 +18,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from statistics import median
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import orjson
 
 from benchmarks import kept, machine, wrk
 from benchmarks.markdown import origin, table
 from benchmarks.run import say
+from partita.apps.pagehits.aws.costs import read_prices
+from partita.apps.pagehits.legacy import comparison
+from partita.apps.pagehits.legacy.comparison import sample_visits
 from partita.apps.pagehits.legacy.relational_counter import PageHit, RelationalCounter
 from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
 from partita.client import Client
@@ -107,6 +112,9 @@ class Taken(NamedTuple):
 
 def main() -> None:
     options = _parser().parse_args()
+    if options.lists:
+        _compare_lists(options.lists)
+        return
     results: dict[str, Any] = {"machine": machine.describe()}
     with tempfile.TemporaryDirectory(prefix="partita-pagehits-") as folder:
         results |= _measure_new(Path(folder), options.assets, options.seconds)
@@ -121,7 +129,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--assets", type=int, default=ASSETS, help="in the catalogue")
     parser.add_argument("--seconds", type=int, default=SECONDS, help="of each load")
     parser.add_argument("--without-old", action="store_true", help="leave PostgreSQL out")
+    parser.add_argument(
+        "--lists", type=int, default=0, metavar="RUNS", help="only runs of `pagehits compare`"
+    )
     return parser
+
+
+def _compare_lists(runs: int) -> None:
+    """Lists of a day that are not cached, of both counters on the same visits."""
+    say(f"load {machine.describe()['load_at_start']:.1f} when it began")
+    found = []
+    with DurablePostgreSQL() as server:
+        for number in range(runs):
+            server.create(f"{DATABASE}{number}")
+            password = quote(server.password, safe="")
+            url = f"postgresql://postgres:{password}@127.0.0.1:{server.port}/{DATABASE}{number}"
+            result = asyncio.run(comparison.run(sample_visits(50_000), url, read_prices("today")))
+            found.append((result.old.first_lists_second, result.new.first_lists_second))
+            say("lists/s, first read: {:.0f} on PostgreSQL, {:.0f} on Partita".format(*found[-1]))
+    old, new = map(median, zip(*found, strict=True))
+    say(f"medians of {runs} runs: {old:.0f} on PostgreSQL, {new:.0f} on Partita")
 
 
 def _measure_new(folder: Path, assets: int, seconds: int) -> dict[str, Any]:
