@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from tests.processes import Server
 
-from .person import Person
+from .person import Person, wait_for
 
 
 def test_the_list_shows_what_a_table_is(
@@ -39,8 +39,12 @@ def test_the_list_shows_what_a_table_is(
     for n in range(3):
         client.put_item(TableName=name, Item={"customer": {"S": "a"}, "date": {"S": str(n)}})
     person.open()
-    person.sees("New image", "#tables")
-    row = next(cells for cells in person.cells("#tables") if cells[0] == name)
+
+    def described() -> list[str] | None:
+        rows = [cells for cells in person.cells("#tables") if cells[0] == name]
+        return rows[0] if rows and rows[0][8] else None
+
+    row = wait_for(described, name)
     assert row[1].split() == ["customer", "(S)", "·", "date", "(S)"]
     assert row[2] == "3"
     assert row[4:9] == ["on demand", "1", "New image", "ends", "off"]

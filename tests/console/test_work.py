@@ -70,7 +70,7 @@ def recovering(client: Any, table: Callable[..., str]) -> str:
         if "LatestRestorableDateTime" not in recovery:
             return False
         earliest, latest = (recovery[f"{one}RestorableDateTime"] for one in ("Earliest", "Latest"))
-        return math.ceil(earliest.timestamp()) <= latest.timestamp()
+        return bool(math.ceil(earliest.timestamp()) <= latest.timestamp())
 
     wait_for(has_a_whole_second, "recovery")
     return name

@@ -78,7 +78,8 @@ function Restore({ backup, onClose }) {
   const [name, setName] = useState(`${backup.TableName}-restored`);
   const [step, setStep] = useState(null);
   const [error, setError] = useState(null);
-  const control = useRef(new AbortController());
+  const control = useRef(new AbortController()), isClosed = useRef(false);
+  useEffect(() => () => { isClosed.current = true; }, []);
   const request = { BackupArn: backup.BackupArn, TargetTableName: name };
   const act = async (event) => {
     event.preventDefault();
@@ -90,7 +91,7 @@ function Restore({ backup, onClose }) {
       await call("RestoreTableFromBackup", request);
       await untilActive(name, (table) => setStep({ of: { done: table.ItemCount }, total }), signal);
       say(`${name} is restored.`, { label: "Explore it", action: () => { location.hash = link("explore", [name]); } });
-      onClose();
+      if (!isClosed.current) onClose();
     } catch (failed) {
       if (isCancelled(failed)) deleteWhenRestored(name);
       else { setError(failed); setStep(null); }

@@ -1,6 +1,6 @@
 // Changes of a table: each is the call that makes it, and they are made one after the other.
 
-import { Call, Field, Input, Over, Problem, Select, html, say, useRef, useState } from "../parts.js";
+import { Call, Field, Input, Over, Problem, Select, html, say, useEffect, useRef, useState } from "../parts.js";
 import { call } from "../api.js";
 import { Billing, CapacityFields, IndexFields, SettingsFields, capacityOf, classOf, definitionsOf, indexOf, maximums, newIndex, provisioned, sseOf, streamOf, tagText, tagsOf, typesOf, warmth } from "./options.js";
 
@@ -116,6 +116,7 @@ function Changing({ title, calls, onClose, onDone, children }) {
   const [sent, setSent] = useState(null);
   const [busy, setBusy] = useState(false);
   const control = useRef(new AbortController());
+  useEffect(() => () => control.current.abort(), []);
   const apply = async (event) => {
     event.preventDefault();
     const { signal } = control.current;
@@ -133,13 +134,12 @@ function Changing({ title, calls, onClose, onDone, children }) {
       if (!signal.aborted) onClose();
     } catch (failed) { setError(failed); setBusy(false); onDone(); }
   };
-  const leave = () => { if (busy) control.current.abort(); onClose(); };
-  return html`<${Over} label="Change table" onClose=${leave}><h1>Change ${title[0].toLowerCase()}${title.slice(1)}</h1>
+  return html`<${Over} label="Change table" onClose=${onClose}><h1>Change ${title[0].toLowerCase()}${title.slice(1)}</h1>
     <form onSubmit=${apply} style=${{ marginTop: "14px" }}>${children}
       ${calls.map(([operation, request], at) => html`<${Call} key=${at} operation=${operation} request=${request} open />`)}
       ${!calls.length && html`<p class="quiet">Nothing is changed yet.</p>`}
       ${sent && html`<p role="status">${made} of ${sent.length} made</p>`}<${Problem} error=${error} />
-      <div class="bar"><button class="primary" disabled=${!calls.length || busy}>Apply</button><button type="button" onClick=${leave}>Cancel</button></div>
+      <div class="bar"><button class="primary" disabled=${!calls.length || busy}>Apply</button><button type="button" onClick=${onClose}>Cancel</button></div>
     </form><//>`;
 }
 

@@ -18,6 +18,7 @@ import pymysql
 
 from partita.errors import PartitaError
 from partita.migrate.moving.logs.binlog import (
+    BETWEEN,
     COMPRESSED,
     GTIDS,
     PARTIAL_UPDATE,
@@ -244,24 +245,29 @@ class _Reader:
         arguments |= {"read_timeout": 60, "connect_timeout": 10}
         self._stream = BinlogStream(arguments, self.file, self.place, HEARTBEAT_SECONDS)
         changes: list[Change] = []
+        is_within = False
         for event in self._stream.events():
             if self._is_closed:
                 return
             if event.kind in ROWS:
                 changes += self._changes(event)
             elif event.kind in GTIDS:
-                changes = []
+                changes, is_within = [], True
             elif event.kind == XID or (event.kind == QUERY and self._is_end(event, changes)):
                 self._commit(event, changes)
-                changes = []
+                changes, is_within = [], False
+            elif event.kind in BETWEEN and not is_within:
+                # The log may end here, in a file that has no transaction yet.
+                self._commit(event, [])
             elif event.kind in REFUSED:
                 raise PartitaError(f"{self.origin.address} {REFUSED[event.kind]}")
 
     def _commit(self, event: Event, changes: list[Change]) -> None:
         position = _position(event.file, event.place)
         if position > self.after:
+            self.after = position
             resume = f"{event.file}:{event.place}"
-            self._put(Transaction(position, resume, event.timestamp, changes))
+            self._put(Transaction(position, resume, event.timestamp or time.time(), changes))
 
     def _is_end(self, event: Event, changes: list[Change]) -> bool:
         """Whether a statement in the log ends a transaction, as one of its own or as COMMIT."""
