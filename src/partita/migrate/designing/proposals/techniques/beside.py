@@ -17,7 +17,7 @@ from partita.limits import (
     PARTITION_READ_UNITS,
 )
 from partita.migrate.amounts import amount
-from partita.migrate.costing.units import units
+from partita.migrate.costing.units import PatternUnits, units
 from partita.migrate.designing.proposals.design_inputs import DesignInputs
 from partita.migrate.designing.proposals.usage import DATES, WRITES
 from partita.migrate.model.design import Design, Technique, columns_of
@@ -77,16 +77,15 @@ def _searches(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
 
 
 def _hot_reads(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
-    counted = {one.pattern: one for one in units(design, inputs.patterns, inputs.volumes).patterns}
-    # What is sent for each row goes to as many keys.
-    asked_again = {one.pattern for one in design.access if one.keeps}
+    counted: dict[str, PatternUnits] = {}
+    for one in units(design, inputs.patterns, inputs.volumes).patterns:
+        # The first request goes to one key; what is sent for its rows, to as many.
+        counted.setdefault(one.pattern, one)
     for pattern in inputs.patterns:
         found = counted.get(pattern.name)
         columns = [Ref.parse(name).column for name in pattern.equality]
         skew = inputs.volumes.skew(pattern.table, columns)
         if found is None or pattern.operation in WRITES or pattern.is_consistent:
-            continue
-        if pattern.name in asked_again:
             continue
         hot = found.read_units * (skew.top_share if skew else 0.0 if columns else 1.0)
         if hot > PARTITION_READ_UNITS * HOT_SHARE:
