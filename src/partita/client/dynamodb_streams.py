@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from partita.client.client import Client
 from partita.client.failures import ClientError
-from partita.client.kinesis import EXPIRED, TRIM_HORIZON
+from partita.client.kinesis import EXPIRED, LATEST, TRIM_HORIZON
 from partita.client.shards import Page
 
 logger = logging.getLogger(__name__)
@@ -80,6 +80,14 @@ class DynamoDBStream:
             page.is_last = True
         return page
 
+    async def end(self, shard: StreamShard) -> str:
+        """An iterator behind all that a shard holds now, which expires after minutes."""
+        return await self._iterator(shard.shard_id, LATEST)
+
+    def begin(self, shard_id: str, iterator: str) -> None:
+        """Read a shard from there on, and once it has expired from the shard's beginning."""
+        self._iterators[shard_id] = (TRIM_HORIZON, iterator)
+
     async def _get_records(
         self, shard_id: str, position: str, iterator: str, limit: int
     ) -> dict[str, Any]:
@@ -94,8 +102,8 @@ class DynamoDBStream:
 
     async def _iterator(self, shard_id: str, position: str) -> str:
         asked = {"StreamArn": self.arn, "ShardId": shard_id}
-        if position == TRIM_HORIZON:
-            asked["ShardIteratorType"] = TRIM_HORIZON
+        if position in (TRIM_HORIZON, LATEST):
+            asked["ShardIteratorType"] = position
         else:
             asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": position}
         answer = await self._client.call("dynamodbstreams", "GetShardIterator", asked)

@@ -56,5 +56,5 @@ def test_a_log_ends_in_a_file_without_transactions(
     finally:
         endless.cancel()
     assert not stop.is_set()
-    assert (followed.changes, followed.lag_bytes) == (1, 0)
+    assert (followed.changes, followed.lag_bytes, followed.lag_seconds) == (1, 0, 0.0)
     assert_same(verify(folder, target))

@@ -95,6 +95,15 @@ def opened_stream(target: Target, table: TableDesign, places: Places) -> ChangeS
     return TableStream(target, table.name, places)
 
 
+def begun_stream(target: Target, table: TableDesign, arn: str) -> ChangeStream:
+    """From now on."""
+    if SERVICE in arn:
+        return KinesisTableStream(target, table, Places(arn))
+    stream = TableStream(target, table.name, Places(arn))
+    stream.skip()
+    return stream
+
+
 class KinesisTableStream:
     """The changes of one table, among those of others that the stream may have."""
 

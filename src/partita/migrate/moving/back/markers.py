@@ -52,7 +52,7 @@ def wait_for_marker(target: Target, table: TableDesign, stream: ChangeStream) ->
             if mark_of(one) == said:
                 return one.at
         if found:
-            # What an earlier cutover left unread may be long.
+            # Of a stream that others have written much to.
             end = time.monotonic() + SEEN_SECONDS_MAX
         else:
             time.sleep(POLL_SECONDS)

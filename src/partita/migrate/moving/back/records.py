@@ -32,6 +32,8 @@ class Places(Struct):
 
     arn: str
     shards: dict[str, str] = field(default_factory=dict)
+    iterators: dict[str, str] = field(default_factory=dict)
+    """Of shards of which nothing has been read yet: where the move began to look."""
     began: float = 0.0
     read_at: float = 0.0
     """From when on a Kinesis stream is read, and when it last was, by the clock of this machine."""
@@ -98,8 +100,21 @@ class TableStream:
         self.places = places
         self._target = target
         self._stream = DynamoDBStream(target.client, places.arn)
+        for shard_id, iterator in places.iterators.items():
+            self._stream.begin(shard_id, iterator)
         self._shards: list[Any] = []
         self._listed_at = 0.0
+
+    def skip(self) -> None:
+        """What is there already is the move's own, and not read again where that can be helped."""
+        self._list()
+        for shard in self._shards:
+            if shard.is_closed:
+                self.places.shards[shard.shard_id] = FINISHED
+                continue
+            iterator = patiently(self._target, partial(self._stream.end, shard))
+            self.places.iterators[shard.shard_id] = iterator
+            self._stream.begin(shard.shard_id, iterator)
 
     def read(self) -> list[Changed]:
         """The next changes of all shards that may be read; none when there are none yet."""
@@ -119,6 +134,8 @@ class TableStream:
                 self._listed_at = 0.0
             elif page.position != TRIM_HORIZON:
                 self.places.shards[shard.shard_id] = page.position
+            if shard.shard_id in self.places.shards:
+                self.places.iterators.pop(shard.shard_id, None)
         return found
 
     def _list(self) -> None:

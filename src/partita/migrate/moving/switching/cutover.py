@@ -24,7 +24,12 @@ from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import TableDesign
 from partita.migrate.moving.back.following import PLACES, SINCE, Since, note_of
-from partita.migrate.moving.back.kinesis import destination_of, opened_stream, stream_arn
+from partita.migrate.moving.back.kinesis import (
+    begun_stream,
+    destination_of,
+    opened_stream,
+    stream_arn,
+)
 from partita.migrate.moving.back.markers import wait_for_marker
 from partita.migrate.moving.back.records import ChangeStream, Places, stream_of
 from partita.migrate.moving.back.rows import CannotReturn, Rows
@@ -209,15 +214,18 @@ class _Cutover:
 
     def _begin_streams(self) -> list[ChangeStream]:
         """Read up to here, where the move alone has written, and seen to work."""
+        target = self.move.target
         known = self.move.state.fact(PLACES, dict[str, Places]) or {}
         streams = []
         for table in self.move.design.tables:
             arn = self._destination(table) if self.kinesis else self._stream(table)
             places = known.get(table.name)
-            if places is None or places.arn != arn:
-                places = Places(arn)
-            stream = opened_stream(self.move.target, table, places)
-            at = wait_for_marker(self.move.target, table, stream)
+            # After a rollback it goes on from there: what was written before it has gone back.
+            if places is not None and places.arn == arn:
+                stream = opened_stream(target, table, places)
+            else:
+                stream = begun_stream(target, table, arn)
+            at = wait_for_marker(target, table, stream)
             self.since.seconds[table.name] = at
             streams.append(stream)
         self._marked = time.monotonic()
