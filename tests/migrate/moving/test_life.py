@@ -197,3 +197,33 @@ def test_changes_come_back_through_kinesis_and_too_late_is_said(
     assert cutover(folder, target, kinesis=name).is_switched
     assert finish(folder, target).different == 0
     assert app.destinations()[0] in ("DISABLING", "DISABLED")
+
+
+TRIGGERS = {
+    "mysql": "CREATE TRIGGER priced AFTER UPDATE ON book FOR EACH ROW"
+    " UPDATE author SET name = CONCAT('Sold for ', NEW.price) WHERE id = NEW.author_id",
+    "postgresql": "CREATE FUNCTION price() RETURNS trigger AS $$ BEGIN UPDATE author"
+    " SET name = concat('Sold for ', NEW.price) WHERE id = NEW.author_id; RETURN NULL; END $$"
+    " LANGUAGE plpgsql; CREATE TRIGGER priced AFTER UPDATE ON book FOR EACH ROW"
+    " EXECUTE FUNCTION price()",
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", TRIGGERS)
+def test_what_a_trigger_did_on_the_way_back_is_found_and_repaired(
+    make_source: MakeSource, target: str, kind: str
+) -> None:
+    source = make_source(kind, f"{script()}\n{TRIGGERS[kind]}")
+    folder = moved(source, target)
+    assert_same(verify(folder, target))
+    assert cutover(folder, target).is_switched
+    app = Application(folder, target)
+    app.set(app.find("book", 3), "price", {"N": "77"})
+    assert rollback(folder, target).is_switched
+    found = verify(folder, target)
+    assert [(one.side, one.table, one.key) for one in found.differences] == [("row", "author", "3")]
+    assert verify(folder, target, is_repairing=True).is_right
+    assert_same(verify(folder, target))
+    assert app.find("author", 3)["name"] == {"S": "Sold for 77.00"}
+    assert cutover(folder, target).is_switched
