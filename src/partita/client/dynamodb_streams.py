@@ -1,7 +1,6 @@
 """A stream of a DynamoDB table as a source of shards and records, over the wire.
 
-A position is the sequence number of the last record that was read, TRIM_HORIZON, or LATEST: where
-the shard ended when it was first asked for.
+A position is the sequence number of the last record that was read, or TRIM_HORIZON.
 """
 
 from __future__ import annotations
@@ -80,6 +79,14 @@ class DynamoDBStream:
         else:
             page.is_last = True
         return page
+
+    async def end(self, shard: StreamShard) -> str:
+        """An iterator behind all that a shard holds now, which expires after minutes."""
+        return await self._iterator(shard.shard_id, LATEST)
+
+    def begin(self, shard_id: str, iterator: str) -> None:
+        """Read a shard from there on, and once it has expired from the shard's beginning."""
+        self._iterators[shard_id] = (TRIM_HORIZON, iterator)
 
     async def _get_records(
         self, shard_id: str, position: str, iterator: str, limit: int

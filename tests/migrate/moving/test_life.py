@@ -108,6 +108,14 @@ def slots_of(source: Sql) -> list[tuple[Any, ...]]:
     return rows_of(source, mine)
 
 
+def forget_shards(folder: Folder, target: str) -> None:
+    """As if a day had gone by: the streams no longer have what was read of them."""
+    with open_move(folder, target) as move, move.state.transaction():
+        known = move.state.fact(PLACES, dict[str, Places]) or {}
+        old = {name: Places(one.arn, {"shardId-1": "1"}) for name, one in known.items()}
+        move.state.set_fact(PLACES, old)
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -146,6 +154,7 @@ def test_forth_and_back_and_forth_again(make_source: MakeSource, target: str, ki
     source.run("UPDATE book SET title = 'In the source again' WHERE id = 300")
     source.run("DELETE FROM book WHERE id = 3")
     assert_same(verify(folder, target))
+    forget_shards(folder, target)
     assert cutover(folder, target).is_switched
     assert app.find("book", 300)["title"] == {"S": "In the source again"}
     app.set(app.find("book", 300), "price", {"N": "7.5"})
@@ -197,3 +206,33 @@ def test_changes_come_back_through_kinesis_and_too_late_is_said(
     assert cutover(folder, target, kinesis=name).is_switched
     assert finish(folder, target).different == 0
     assert app.destinations()[0] in ("DISABLING", "DISABLED")
+
+
+TRIGGERS = {
+    "mysql": "CREATE TRIGGER priced AFTER UPDATE ON book FOR EACH ROW"
+    " UPDATE author SET name = CONCAT('Sold for ', NEW.price) WHERE id = NEW.author_id",
+    "postgresql": "CREATE FUNCTION price() RETURNS trigger AS $$ BEGIN UPDATE author"
+    " SET name = concat('Sold for ', NEW.price) WHERE id = NEW.author_id; RETURN NULL; END $$"
+    " LANGUAGE plpgsql; CREATE TRIGGER priced AFTER UPDATE ON book FOR EACH ROW"
+    " EXECUTE FUNCTION price()",
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", TRIGGERS)
+def test_what_a_trigger_did_on_the_way_back_is_found_and_repaired(
+    make_source: MakeSource, target: str, kind: str
+) -> None:
+    source = make_source(kind, f"{script()}\n{TRIGGERS[kind]}")
+    folder = moved(source, target)
+    assert_same(verify(folder, target))
+    assert cutover(folder, target).is_switched
+    app = Application(folder, target)
+    app.set(app.find("book", 3), "price", {"N": "77"})
+    assert rollback(folder, target).is_switched
+    found = verify(folder, target)
+    assert [(one.side, one.table, one.key) for one in found.differences] == [("row", "author", "3")]
+    assert verify(folder, target, is_repairing=True).is_right
+    assert_same(verify(folder, target))
+    assert app.find("author", 3)["name"] == {"S": "Sold for 77.00"}
+    assert cutover(folder, target).is_switched

@@ -315,8 +315,8 @@ class Follower:
                 self.move.origin.check_schema(source)
 
     def report(self) -> Followed:
-        end = self.log_end()
         position = self.move.position
+        behind = self.move.log.bytes_behind(position, self.log_end())
         return Followed(
             source=str(self.move.origin.address),
             endpoint=self.move.target.endpoint,
@@ -325,8 +325,9 @@ class Follower:
             transactions=self.transactions,
             seconds=round(time.monotonic() - self._began, 3),
             position=position,
-            lag_seconds=round(self._lag_seconds, 3),
-            lag_bytes=self.move.log.bytes_behind(position, end),
+            # The last commit may be old, and nothing has come since.
+            lag_seconds=0.0 if behind == 0 else round(self._lag_seconds, 3),
+            lag_bytes=behind,
             rejects=len(self.move.state.rejects()),
             verified_rows=self.continuous.rows if self.continuous else 0,
             verified_items=self.continuous.items if self.continuous else 0,

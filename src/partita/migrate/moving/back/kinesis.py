@@ -95,6 +95,15 @@ def opened_stream(target: Target, table: TableDesign, places: Places) -> ChangeS
     return TableStream(target, table.name, places)
 
 
+def begun_stream(target: Target, table: TableDesign, arn: str) -> ChangeStream:
+    """From now on."""
+    if SERVICE in arn:
+        return KinesisTableStream(target, table, Places(arn))
+    stream = TableStream(target, table.name, Places(arn))
+    stream.skip()
+    return stream
+
+
 class KinesisTableStream:
     """The changes of one table, among those of others that the stream may have."""
 
@@ -109,9 +118,6 @@ class KinesisTableStream:
         if not places.began:
             places.began = time.time() - MARGIN_SECONDS
         self._check_age()
-
-    def skip(self) -> None:
-        """Places begin with the present."""
 
     def _check_age(self) -> None:
         """A place that was trimmed cannot be told from another by the service's answers."""

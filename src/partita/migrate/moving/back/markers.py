@@ -44,7 +44,6 @@ def mark_of(one: Changed) -> str | None:
 
 def wait_for_marker(target: Target, table: TableDesign, stream: ChangeStream) -> float:
     """When a marker was written, by the target's clock; the stream is read up to it."""
-    stream.skip()
     said = place_marker(target, table)
     end = time.monotonic() + SEEN_SECONDS_MAX
     while time.monotonic() < end:
@@ -53,7 +52,7 @@ def wait_for_marker(target: Target, table: TableDesign, stream: ChangeStream) ->
             if mark_of(one) == said:
                 return one.at
         if found:
-            # What others write to the table meanwhile may be much.
+            # Of a stream that others have written much to.
             end = time.monotonic() + SEEN_SECONDS_MAX
         else:
             time.sleep(POLL_SECONDS)

@@ -24,7 +24,12 @@ from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import TableDesign
 from partita.migrate.moving.back.following import PLACES, SINCE, Since, note_of
-from partita.migrate.moving.back.kinesis import destination_of, opened_stream, stream_arn
+from partita.migrate.moving.back.kinesis import (
+    begun_stream,
+    destination_of,
+    opened_stream,
+    stream_arn,
+)
 from partita.migrate.moving.back.markers import wait_for_marker
 from partita.migrate.moving.back.records import ChangeStream, Places, StreamTooOld, stream_of
 from partita.migrate.moving.back.rows import CannotReturn, Rows
@@ -213,19 +218,23 @@ class _Cutover:
         streams = []
         for table in self.move.design.tables:
             arn = self._destination(table) if self.kinesis else self._stream(table)
-            places = known.get(table.name)
-            if places is None or places.arn != arn:
-                places = Places(arn)
-            try:
-                stream = opened_stream(self.move.target, table, places)
-            except StreamTooOld:
-                # Only the move has written since then.
-                stream = opened_stream(self.move.target, table, Places(arn))
-            at = wait_for_marker(self.move.target, table, stream)
-            self.since.seconds[table.name] = at
+            stream = self._begin_stream(table, arn, known.get(table.name))
             streams.append(stream)
         self._marked = time.monotonic()
         return streams
+
+    def _begin_stream(self, table: TableDesign, arn: str, known: Places | None) -> ChangeStream:
+        """After a rollback it goes on from where it was read: what was written before that has gone
+        back. Where that is too long ago, only the move has written what is left."""
+        target = self.move.target
+        if known is not None and known.arn == arn:
+            with suppress(StreamTooOld):
+                stream = opened_stream(target, table, known)
+                self.since.seconds[table.name] = wait_for_marker(target, table, stream)
+                return stream
+        stream = begun_stream(target, table, arn)
+        self.since.seconds[table.name] = wait_for_marker(target, table, stream)
+        return stream
 
     def _stream(self, table: TableDesign) -> str:
         state = self.move.state

@@ -1,0 +1,60 @@
+"""The way back begins behind what a table's stream already holds."""
+
+from __future__ import annotations
+
+import time
+
+import boto3
+import msgspec
+
+from partita.migrate.moving.back.records import Changed, Places, TableStream, stream_of
+from partita.migrate.moving.target import Target
+
+READ_SECONDS_MAX = 30.0
+
+
+def read_until(stream: TableStream, count: int) -> list[Changed]:
+    found: list[Changed] = []
+    end = time.monotonic() + READ_SECONDS_MAX
+    while len(found) < count and time.monotonic() < end:
+        found += stream.read()
+    return found
+
+
+def names(found: list[Changed]) -> list[str]:
+    """Of different items, which may be in different shards."""
+    return sorted(one.key["id"]["S"] for one in found)
+
+
+def test_what_a_stream_holds_already_is_not_read(target: str) -> None:
+    client = boto3.client("dynamodb", endpoint_url=target, region_name="us-east-1",
+                          aws_access_key_id="x", aws_secret_access_key="x")  # fmt: skip
+    client.create_table(
+        TableName="begun", BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
+    )  # fmt: skip
+    client.get_waiter("table_exists").wait(TableName="begun", WaiterConfig={"Delay": 1})
+
+    def put(name: str) -> None:
+        client.put_item(TableName="begun", Item={"id": {"S": name}})
+
+    ours = Target(target, "us-east-1")
+    try:
+        put("before")
+        stream = TableStream(ours, "begun", Places(stream_of(ours, "begun", is_made=False)))
+        stream.skip()
+        kept = msgspec.json.encode(stream.places)
+        put("after")
+        assert names(read_until(stream, 1)) == ["after"]
+        put("later")
+        # Another process goes on from what was noted, at once or after it has read some.
+        again = TableStream(ours, "begun", msgspec.json.decode(kept, type=Places))
+        assert names(read_until(again, 2)) == ["after", "later"]
+        noted = msgspec.json.encode(stream.places)
+        again = TableStream(ours, "begun", msgspec.json.decode(noted, type=Places))
+        assert names(read_until(again, 1)) == ["later"]
+    finally:
+        ours.close()
+        client.close()
