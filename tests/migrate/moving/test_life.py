@@ -110,7 +110,7 @@ def slots_of(source: Sql) -> list[tuple[Any, ...]]:
 
 def forget_shards(folder: Folder, target: str) -> None:
     """As if a day had gone by: the streams no longer have what was read of them."""
-    with open_move(folder, target) as move, move.state.transaction():
+    with open_move(folder, target, region="us-east-1") as move, move.state.transaction():
         known = move.state.fact(PLACES, dict[str, Places]) or {}
         old = {name: Places(one.arn, {"shardId-1": "1"}) for name, one in known.items()}
         move.state.set_fact(PLACES, old)
