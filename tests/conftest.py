@@ -1,4 +1,4 @@
-"""For all tests: property tests may take their time, processes start fast, slow files start first."""
+"""For all tests: property tests take their time, processes start fast, slow files go first."""
 
 from __future__ import annotations
 

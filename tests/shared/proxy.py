@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from typing import Any
+from typing import Any, Self
 
 CHUNK_BYTES = 1 << 16
 PROTOCOL = (196608).to_bytes(4, "big")
@@ -33,9 +33,11 @@ class Proxy:
         self.statements: Counter[bytes] = Counter()
         """How often each was run."""
         self._trips_max: int | None = None
+        self._last_statement: bytes | None = None
+        self._is_last_passed = True
         self.is_stopped = threading.Event()
 
-    def __enter__(self) -> Proxy:
+    def __enter__(self) -> Self:
         self._thread.start()
         self._server = self._run(asyncio.start_server(self._serve, "127.0.0.1", 0))
         self.port = self._server.sockets[0].getsockname()[1]
@@ -60,16 +62,29 @@ class Proxy:
         """Carry nothing any more once so many have begun: the last may be done, unheard."""
         self.trips, self._trips_max = 0, trips
 
+    def stop_at(self, statement: bytes, *, is_passed: bool) -> None:
+        """Carry nothing any more behind a statement, which is the last to pass or does not."""
+        self._last_statement, self._is_last_passed = statement, is_passed
+
+    def note(self, statement: bytes) -> None:
+        self.statements[statement] += 1
+        if statement == self._last_statement:
+            self._stop()
+
     def count(self, message: bytes) -> None:
         self.trips += message in TRIP_ENDS
         if self.trips == self._trips_max:
-            self._trips_max = None
-            self._is_silent = True
-            self.is_stopped.set()
+            self._stop()
+
+    def _stop(self) -> None:
+        self._trips_max = self._last_statement = None
+        self._is_silent = True
+        self.is_stopped.set()
 
     def mend(self) -> None:
         self._is_cut = self._is_silent = False
-        self._trips_max = None
+        self._trips_max = self._last_statement = None
+        self._is_last_passed = True
         self.is_stopped.clear()
         # What was silent has lost bytes, and is of no more use.
         self._loop.call_soon_threadsafe(self._abort)
@@ -123,6 +138,8 @@ class Proxy:
                     continue
                 if frontend is not None:
                     frontend.read(content)
+                    if self._is_silent and not self._is_last_passed:
+                        continue
                 if self.delay_seconds:
                     self._loop.call_later(self.delay_seconds, _write, writer, content)
                 else:
@@ -158,13 +175,13 @@ class Frontend:
 
     def _note(self, kind: bytes, body: bytes) -> None:
         if kind == b"Q":
-            self._proxy.statements[body.rstrip(b"\0")] += 1
+            self._proxy.note(body.rstrip(b"\0"))
         elif kind == b"P":
             name, statement, _ = body.split(b"\0", 2)
             self._prepared[name] = statement
         elif kind == b"B":
             _, name, _ = body.split(b"\0", 2)
-            self._proxy.statements[self._prepared.get(name, b"")] += 1
+            self._proxy.note(self._prepared.get(name, b""))
         self._proxy.count(kind)
 
 

@@ -7,7 +7,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..migrate.servers import PostgreSQL
+
 SECONDS_MAX = 30
+
+_COMMITS_THAT_WAIT = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = %s AND wait_event_type = 'Lock' AND query !~ '^DELETE FROM partita_commits'"""
 
 _numbers = itertools.count(1)
 
@@ -43,6 +49,12 @@ def until(holds: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return found
+
+
+def wait_for_commits(postgresql: PostgreSQL, database: str, count: int) -> None:
+    """Until so many are under way, and wait for a lock."""
+    with postgresql.connect(database) as connection:
+        until(lambda: connection.execute(_COMMITS_THAT_WAIT, [database]).fetchone()[0] >= count)
 
 
 def active(client: Any, table: str) -> None:

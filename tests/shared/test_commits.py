@@ -147,6 +147,36 @@ def test_the_catalog_stands_still_while_a_commit_is_under_way(url: str) -> None:
     run(url, test)
 
 
+def test_the_catalog_stands_still_while_a_commit_in_one_round_trip_is_under_way(url: str) -> None:
+    async def test(first: Connection, second: Connection) -> None:
+        made = await plan(first, changes={KEY: b"value"})
+        async with connected(url) as blocker:
+            await blocker.execute("BEGIN")
+            # Where the commit waits, in the middle of its trip.
+            await blocker.execute("LOCK TABLE partita_commits IN EXCLUSIVE MODE")
+            committing = asyncio.create_task(commit(first, made, bucket_of))
+            try:
+                while not await _waits(second, first):
+                    assert not committing.done()
+                with pytest.raises(psycopg.errors.LockNotAvailable):
+                    await second.execute("SELECT 1 FROM partita_catalog FOR UPDATE NOWAIT")
+            finally:
+                await blocker.execute("ROLLBACK")
+                await committing
+        assert (await stored(second)).keys() == {KEY}
+
+    run(url, test)
+
+
+async def _waits(connection: Connection, other: Connection) -> bool:
+    """Whether the other connection waits for a lock."""
+    cursor = await connection.execute(
+        "SELECT wait_event_type = 'Lock' FROM pg_stat_activity WHERE pid = %s",
+        [other.info.backend_pid],
+    )
+    return await cursor.fetchone() == (True,)
+
+
 def test_what_a_former_leader_commits_does_not_count(url: str) -> None:
     async def test(first: Connection, second: Connection) -> None:
         lease = "INSERT INTO partita_leases VALUES ('upkeep', 1, 7, now() + interval '1 minute')"

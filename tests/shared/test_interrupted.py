@@ -132,7 +132,7 @@ def test_a_restore_that_was_killed_goes_on(postgresql: PostgreSQL, tmp_path: Pat
         assert numbers(client, "was") == {**before[0], "k0": 0}
 
 
-def archived(postgresql: PostgreSQL, database: str) -> list[Any]:
+def archived(postgresql: PostgreSQL, database: str) -> Any:
     """How many files of each kind, and how many bytes."""
     with postgresql.connect(database) as connection:
         return connection.execute(

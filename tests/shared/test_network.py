@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import pytest
@@ -13,7 +14,7 @@ from .. import processes
 from ..migrate.servers import PostgreSQL
 from .conftest import storage_url
 from .proxy import Proxy
-from .tables import create, item, number
+from .tables import create, item, number, until
 from .test_faults import Writers
 
 
@@ -49,6 +50,30 @@ def test_a_cut_network_loses_nothing_acknowledged(site: Site) -> None:
         writers.wait_for(10)
     for place, acknowledged in enumerate(writers.acknowledged):
         assert number(site.clients[1], site.table, f"w{place}", "n") >= acknowledged
+
+
+@pytest.mark.parametrize("has_come", [True, False], ids=["committed", "never came"])
+def test_a_commit_without_an_answer_is_found_out_and_counts_once(
+    site: Site, *, has_come: bool
+) -> None:
+    """Its outcome is unknown to the server, which must neither lose it nor do it twice."""
+    key = f"counted {has_come}"
+    count_up = {
+        "TableName": site.table,
+        "Key": item(key),
+        "UpdateExpression": "ADD n :one",
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+    site.clients[0].update_item(**count_up)
+    site.proxy.stop_at(b"COMMIT", is_passed=has_come)
+    with ThreadPoolExecutor(1) as pool:
+        counting = pool.submit(site.clients[0].update_item, **count_up)
+        assert site.proxy.is_stopped.wait(10)
+        if has_come:
+            until(lambda: number(site.clients[1], site.table, key, "n") == 2)
+        site.proxy.mend()
+        counting.result()
+    assert number(site.clients[1], site.table, key, "n") == 2
 
 
 def test_a_slow_network_only_takes_longer(site: Site) -> None:

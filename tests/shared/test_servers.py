@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 
 from .. import processes
 from ..migrate.servers import PostgreSQL
-from .tables import create, item, number
+from .tables import create, item, number, wait_for_commits
 
 ABSENT = "attribute_not_exists(pk)"
 
@@ -242,7 +242,7 @@ def test_a_token_in_use_on_another_server_is_a_transaction_in_progress(
         # Nobody's commit gets past it: all of them are under way at once.
         blocker.execute("LOCK TABLE partita_commits IN EXCLUSIVE MODE")
         under_way = [pool.submit(transact, client) for client in clients]
-        time.sleep(1)
+        wait_for_commits(postgresql, "shared", len(clients))
         blocker.rollback()
         answers = sorted(one.result() for one in under_way)
     assert answers == ["TransactionInProgressException"] * 2 + ["done"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
+from itertools import cycle
 from typing import Any
 
 from .. import processes
@@ -18,16 +19,19 @@ def test_a_reader_misses_nothing_and_sees_each_item_in_order(
 ) -> None:
     table = create(clients[0], StreamSpecification=SPEC)
     writers = [threading.Thread(target=_write, args=[client, table]) for client in clients]
-    streams = servers[1].client("dynamodbstreams")
+    all_streams = [server.client("dynamodbstreams") for server in servers]
+    streams = all_streams[1]
     arn = clients[1].describe_table(TableName=table)["Table"]["LatestStreamArn"]
     iterators = [_iterator(streams, arn, shard) for shard in _shards(streams, arn)]
     for writer in writers:
         writer.start()
     seen: dict[str, list[int]] = defaultdict(list)
     deadline = time.monotonic() + 30
+    turns = cycle(all_streams)
     while sum(map(len, seen.values())) < 3 * 80 and time.monotonic() < deadline:
         for place, iterator in enumerate(iterators):
-            page = streams.get_records(ShardIterator=iterator)
+            # Each page of another server.
+            page = next(turns).get_records(ShardIterator=iterator)
             iterators[place] = page["NextShardIterator"]
             for record in page["Records"]:
                 image = record["dynamodb"]["NewImage"]

@@ -67,6 +67,9 @@ class Scope:
         """A literal, or what the caller passes: also what it computes without the row."""
         literal = literal_of(node)
         if literal is not None:
+            is_number = literal.value is not None and not isinstance(literal.value, str)
+            if is_number and ref and self.schema.dialect == "mysql" and self.kind(ref) == "string":
+                raise NotExact(f"{ref} is read as a number to be compared with {literal.value}")
             return literal
         if node.find(exp.Select) is not None:
             raise NotExact(

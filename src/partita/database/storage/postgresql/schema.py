@@ -142,7 +142,10 @@ async def check(
 def version_problem(version: int) -> str:
     """What is wrong with tables that another Partita, or an unfinished copy, has left."""
     if version == COPYING:
-        return "A copy into the database was not finished; run partita storage copy again."
+        return (
+            "A copy into the database was not finished; run partita storage copy, or partita "
+            "restore, again."
+        )
     if not OLDEST_VERSION <= version <= SCHEMA_VERSION:
         return (
             f"The database has schema {version}, this Partita works with {OLDEST_VERSION} to "

@@ -234,6 +234,7 @@ class KeyConditions(Conditions):
         if (
             column is None
             or column.collation
+            or self._has_own_order(column)
             or column.kind in ("enum", "set", "json", "array", "boolean", "time")
         ):
             return False

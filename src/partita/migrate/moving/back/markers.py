@@ -44,6 +44,7 @@ def mark_of(one: Changed) -> str | None:
 
 def wait_for_marker(target: Target, table: TableDesign, stream: ChangeStream) -> float:
     """When a marker was written, by the target's clock; the stream is read up to it."""
+    stream.skip()
     said = place_marker(target, table)
     end = time.monotonic() + SEEN_SECONDS_MAX
     while time.monotonic() < end:
@@ -52,7 +53,7 @@ def wait_for_marker(target: Target, table: TableDesign, stream: ChangeStream) ->
             if mark_of(one) == said:
                 return one.at
         if found:
-            # What an earlier cutover left unread may be long.
+            # What others write to the table meanwhile may be much.
             end = time.monotonic() + SEEN_SECONDS_MAX
         else:
             time.sleep(POLL_SECONDS)

@@ -285,8 +285,14 @@ class _Options:
             "folded key" if is_folded else "index by value",
             why,
             f"{PARTITION_WRITE_UNITS:,} write units a second for one value of {names}",
-            max(self.pattern.items, 1.0),
+            self._rows_found([ref.column for ref, _ in values]),
         )
+
+    def _rows_found(self, columns: list[str]) -> float:
+        """By one value of some columns; of an OR, all alternatives together find more."""
+        skew = self.inputs.volumes.skew(self.entity.source, columns)
+        found = skew.rows_per_call or skew.rows_per_value if skew is not None else 0.0
+        return max(found or self.pattern.items, 1.0)
 
     def _bucket(self, first: str, last: str) -> str:
         wanted = max(self.pattern.limit or 1, 10) * ROWS_PER_BUCKET
