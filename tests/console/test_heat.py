@@ -6,6 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.browser import Browser
+from tests.processes import Server
+
 from .person import Person, wait_for
 from .test_shell import audit
 
@@ -49,9 +52,20 @@ def test_contributors_are_switched_on_and_ranked(
 
 
 def test_single_requests_are_ranked_by_what_they_take_and_cost(
-    person: Person, client: Any, table: Callable[..., str], pictures: Path
+    chromium: Browser, start: Callable[..., Server], pictures: Path
 ) -> None:
-    name = table("pk", "sk")
+    # Requests of other tests may have been more expensive.
+    server = start("serve", "--in-memory", "--port", "0", "--capacity", "observe")
+    client, name, person = server.client(), "ranked", Person(chromium, server.url)
+    client.create_table(
+        TableName=name,
+        KeySchema=[
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+        AttributeDefinitions=[{"AttributeName": one, "AttributeType": "S"} for one in ("pk", "sk")],
+        BillingMode="PAY_PER_REQUEST",
+    )
     for n in range(30):
         item = {"pk": {"S": "a"}, "sk": {"S": f"{n:02}"}, "secret": {"S": "x" * 30_000}}
         client.put_item(TableName=name, Item=item)
@@ -77,6 +91,7 @@ def test_single_requests_are_ranked_by_what_they_take_and_cost(
     assert "xxx" not in person.text()
     person.photographs(pictures / "requests.png")
     audit(person, "[aria-label='Slow and expensive']")
+    chromium.open("about:blank")
 
 
 def test_a_partition_splits_before_your_eyes(

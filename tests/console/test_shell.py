@@ -214,11 +214,20 @@ def walks(person: Person) -> None:
 
 
 def test_a_live_list_stands_still_under_the_keyboard(
-    person: Person, client: Any, table: Callable[..., str]
+    chromium: Browser, start: Callable[..., Server]
 ) -> None:
-    busy, idle = table(), table()
+    # Of many tables, the page shows the busiest.
+    server = start("serve", "--in-memory", "--port", "0", "--capacity", "observe")
+    client, busy, idle = server.client(), "busy", "idle"
     for name in (busy, idle):
+        client.create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+            BillingMode="PAY_PER_REQUEST",
+        )
         client.put_item(TableName=name, Item={"pk": {"S": "a"}})
+    person = Person(chromium, server.url)
     person.open("#/heat")
     person.sees(idle, "#capacity")
     link = f"#capacity a[href$={idle}]"
@@ -240,6 +249,7 @@ def test_a_live_list_stands_still_under_the_keyboard(
         return person.cells("#capacity")[0][0] == busy
 
     wait_for(is_first, "the busiest table at the top")
+    chromium.open("about:blank")
 
 
 def serious_findings(browser: Browser, *rules: str, place: str = "html") -> list[Any]:

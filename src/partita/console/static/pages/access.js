@@ -46,9 +46,9 @@ function Users({ found, again }) {
           <button class="small" onClick=${() => act("UpdateUser", { UserName: user.UserName, IsActive: user.IsDisabled }, `${user.UserName} is ${user.IsDisabled ? "enabled" : "disabled"}.`)}>${user.IsDisabled ? "Enable" : "Disable"}<span class="hidden-label"> ${user.UserName}</span></button>
           <button class="small danger" aria-label=${`Delete ${user.UserName}`} onClick=${() => setOver({ remove: user.UserName })}>Delete</button></div>`}</td>`}</tr>`)}
     </tbody></table></div>
-    ${found.Groups.length + found.Roles.length > 0 && html`<section class="card" style=${{ marginTop: "16px" }} aria-label="Groups and roles"><h2>Groups and roles</h2><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">Policies</th></tr></thead><tbody>
+    ${found.Groups.length + found.Roles.length > 0 && html`<section class="card" style=${{ marginTop: "16px" }} aria-label="Groups and roles"><h2>Groups and roles</h2><div class="scroll" tabindex="0" role="region" aria-label="Groups and roles"><table><thead><tr><th scope="col">Name</th><th scope="col">Kind</th><th scope="col">Policies</th></tr></thead><tbody>
       ${found.Groups.map((one) => html`<tr key=${one.GroupName}><td>${one.GroupName}</td><td>group</td><td>${one.Policies.join(", ")}</td></tr>`)}
-      ${found.Roles.map((one) => html`<tr key=${one.RoleName}><td>${one.RoleName}</td><td>role</td><td>${one.Policies.join(", ")}</td></tr>`)}</tbody></table></section>`}
+      ${found.Roles.map((one) => html`<tr key=${one.RoleName}><td>${one.RoleName}</td><td>role</td><td>${one.Policies.join(", ")}</td></tr>`)}</tbody></table></div></section>`}
     ${over?.add && html`<${AddUser} found=${found} onClose=${() => setOver(null)} again=${again} />`}
     ${over?.key && html`<${NewKey} name=${over.key} onClose=${() => setOver(null)} again=${again} />`}
     ${over?.remove && html`<${Confirm} title="Delete user" name=${over.remove} verb="Delete user" operation="DeleteUser" request=${{ UserName: over.remove }} onClose=${() => setOver(null)}

@@ -83,7 +83,7 @@ function Operations({ operations, points }) {
 }
 
 function Capacity({ owners, mode }) {
-  const [rows, box] = useSteadyOrder(owners.slice(0, ROWS_MAX), (one) => one.name);
+  const [ordered, box] = useSteadyOrder(owners, (one) => one.name), rows = ordered.slice(0, ROWS_MAX);
   return html`<section class="card" aria-label="Capacity"><h2>Consumed and provisioned</h2>
     ${rows.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Capacity" ref=${box}><table id="capacity"><thead><tr><th scope="col">Table or index</th>${["read", "write"].map((kind) => html`<th scope="col" class="number">${kind} units/s</th><th scope="col" class="number">of</th><th scope="col"><span class="hidden-label">Share</span></th><th scope="col" class="number">throttled/s</th>`)}</tr></thead><tbody>
       ${rows.map((one) => html`<tr key=${one.name}><td><a href=${link("heat", [], { table: one.table })}>${one.name}</a></td>${["read", "write"].map((kind) => html`<${Share} kind=${kind} of=${one[kind]} />`)}</tr>`)}

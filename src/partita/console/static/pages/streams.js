@@ -39,8 +39,8 @@ function All() {
     ${streams && (streams.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Streams"><table id="streams"><thead><tr><th scope="col">Table</th><th scope="col">Since</th></tr></thead><tbody>
       ${streams.map((one) => html`<tr key=${one.StreamArn}><td><a href=${link("streams", [one.TableName])}>${one.TableName}</a></td><td class="mono">${one.StreamLabel}</td></tr>`)}</tbody></table></div>`
     : html`<div class="card empty"><h2>No streams</h2><p>Switch one on in the settings of a table.</p></div>`)}
-    ${others.length > 0 && html`<section class="card" style=${{ marginTop: "16px" }} aria-label="Kinesis"><h2>Kinesis streams</h2><table id="kinesis"><thead><tr><th scope="col">Stream</th><th scope="col">Status</th><th scope="col">Mode</th></tr></thead><tbody>
-      ${others.map((one) => html`<tr key=${one.StreamName}><td><a href=${link("streams", ["kinesis", one.StreamName])}>${one.StreamName}</a></td><td>${one.StreamStatus}</td><td>${one.StreamModeDetails?.StreamMode || ""}</td></tr>`)}</tbody></table></section>`}`;
+    ${others.length > 0 && html`<section class="card" style=${{ marginTop: "16px" }} aria-label="Kinesis"><h2>Kinesis streams</h2><div class="scroll" tabindex="0" role="region" aria-label="Kinesis streams"><table id="kinesis"><thead><tr><th scope="col">Stream</th><th scope="col">Status</th><th scope="col">Mode</th></tr></thead><tbody>
+      ${others.map((one) => html`<tr key=${one.StreamName}><td><a href=${link("streams", ["kinesis", one.StreamName])}>${one.StreamName}</a></td><td>${one.StreamStatus}</td><td>${one.StreamModeDetails?.StreamMode || ""}</td></tr>`)}</tbody></table></div></section>`}`;
 }
 
 async function allKinesis() {
