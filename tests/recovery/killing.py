@@ -25,5 +25,5 @@ def reached(stage: Stage) -> None:
 if __name__ == "__main__":
     stages.reached = reached
     # So that a little data takes several.
-    restoring.COMMIT_BYTES = loading.COMMIT_BYTES = 64 << 10
+    restoring.COMMIT_BYTES = vars(loading)["COMMIT_BYTES"] = 64 << 10
     main()

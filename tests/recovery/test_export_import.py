@@ -18,6 +18,7 @@ from amazon.ion import simpleion
 from botocore.exceptions import ClientError
 
 from .. import processes
+from .test_kill import restorable, until
 
 SECONDS_MAX = 30
 ON = {"PointInTimeRecoveryEnabled": True}
@@ -50,6 +51,7 @@ def client(bucket: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         client.update_continuous_backups(TableName="source", PointInTimeRecoverySpecification=ON)
         for item in ITEMS:
             client.put_item(TableName="source", Item=item)
+        until(lambda: restorable(client, "source"))
         yield client
 
 
