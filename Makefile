@@ -11,8 +11,9 @@ DOCUMENTED := $(VENV)/.documented
 COMPILE ?=
 # Set in many containers; each of hundreds of processes would translate its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests of one file share their servers, and stay together. Many wait: three keep two cores busy.
-WORKERS ?= -n 3 --dist loadfile
+# Tests of one file share their servers, and stay together, in the order of tests/conftest.py. Many
+# wait: three keep two cores busy.
+WORKERS ?= -n 3 --dist loadfile --no-loadscope-reorder
 
 .PHONY: run install compile check unit lint test checked provision coverage compat soak bench wheel docs clean
 .DELETE_ON_ERROR:

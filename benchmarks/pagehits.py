@@ -44,7 +44,6 @@ LISTS_PER_SECOND = 2_000
 LIST_CONNECTIONS = 16
 LIST = "/?brand=abc&period=justnow"
 DATABASE = "pagehits"
-OLD_CONNECTIONS = 4
 OLD_SECONDS = 10
 VISITS_PER_SECOND_MIN = 20_000
 TIMES_MIN = 10
@@ -310,15 +309,16 @@ def _measure_old() -> dict[str, Any]:
         with closing(RelationalCounter(server.connect(DATABASE))) as counter:
             counter.create()
         return {
-            "old_events_per_second": _at_a_time(server, _count_old),
-            "old_lists_per_second": _at_a_time(server, _ask_old),
+            "old_connections": CONNECTIONS,
+            "old_events_per_second": _at_a_time(server, _count_old, CONNECTIONS),
+            "old_lists_per_second": _at_a_time(server, _ask_old, LIST_CONNECTIONS),
         }
 
 
 def _at_a_time(
-    server: PostgreSQL, work: Callable[[RelationalCounter, random.Random], int]
+    server: PostgreSQL, work: Callable[[RelationalCounter, random.Random], int], connections: int
 ) -> float:
-    """On several connections, each in a thread."""
+    """On as many connections as the new counter has, each in a thread."""
     done: list[int] = []
     ends = time.monotonic() + OLD_SECONDS
 
@@ -328,7 +328,7 @@ def _at_a_time(
             while time.monotonic() < ends:
                 done.append(work(counter, chance))
 
-    threads = [threading.Thread(target=work_on, args=(n,)) for n in range(OLD_CONNECTIONS)]
+    threads = [threading.Thread(target=work_on, args=(n,)) for n in range(connections)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -383,7 +383,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
     text = (
         f"`python -m benchmarks.pagehits`: batches of {BATCH} visits over HTTP for {SECONDS} s, "
         "from the first that is posted to the last that is counted and on disk; the old counter "
-        f"gets the same batches on {OLD_CONNECTIONS} connections to a durable PostgreSQL. "
+        f"gets the same batches on {results.get('old_connections', 4)} connections to a durable "
+        "PostgreSQL, and is asked for lists that it does not cache. "
         f"{origin(results['machine'])}"
     )
     head = ["", "measured", "at least / at most", "old counter", f"times (goal: {TIMES_MIN})"]

@@ -2,11 +2,13 @@
 
     python -m benchmarks.recovery [--items 200000] [--value-bytes 200] [--restore-mb 1024]
 
-One server with a data folder, durable. Rates are items a second; the p99 is that of GetItem from
-one other connection meanwhile; MB are the most memory that the server and its processes had of
-their own. The whole backup has six tables of so many items; its rate counts those of one. While a
-base is taken, items are overwritten, and the growth is that of the tree's file. Afterwards so many
-MB are restored side by side (`benchmarks/restores.py`).
+Each figure is printed when it is known, with the minutes since the beginning, and kept in
+`results/recovery.json` even if a later part fails. One server with a data folder, durable. Rates
+are items a second; the p99 is that of GetItem from one other connection meanwhile; MB are the most
+memory that the server and its processes had of their own. The whole backup has six tables of so
+many items; its rate counts those of one. While a base is taken, items are overwritten, and the
+growth is that of the tree's file. Afterwards so many MB are restored side by side
+(`benchmarks/restores.py`).
 """
 
 from __future__ import annotations
@@ -29,9 +31,27 @@ ROUNDS = 8
 MEMORY_EVERY = 50
 """GetItems between two looks at the memory."""
 WRITES_MAX = 80_000
+COMPARED = ("restore", "import", "bulk")
+"""With BatchWriteItem."""
 ON = {"PointInTimeRecoveryEnabled": True}
 VALUE_BYTES = 200
 TREE = "data.mdb"
+
+
+class Told(dict[str, Any]):
+    """Figures, printed and kept as they come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started = time.perf_counter()
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        minutes = (time.perf_counter() - self._started) / 60
+        shown = f"{value:>14,}" if isinstance(value, int | float) else f"  {value}"
+        sys.stdout.write(f"{minutes:5.1f} min  {name:30} {shown}\n")
+        sys.stdout.flush()
+        keep(self, RESULTS / "recovery.json")
 
 
 def item(number: int, value: str | None = None) -> dict[str, Any]:
@@ -75,9 +95,7 @@ async def beside(port: int, pid: int, work: Awaitable[Any]) -> tuple[float, floa
     return sorted(times)[int(len(times) * 0.99)] * 1000, memory
 
 
-async def compare_writes(
-    port: int, connection: Connection, count: int, results: dict[str, Any]
-) -> None:
+async def compare_writes(port: int, connection: Connection, count: int, results: Told) -> None:
     """Plain writes and those with recovery, in turns: what else the machine does is shared."""
     setting = {"TableName": "recovered", "PointInTimeRecoverySpecification": ON}
     await connection.ask("UpdateContinuousBackups", setting)
@@ -105,10 +123,10 @@ def memory_mb(pid: int) -> float:
     return (int(own[0]) / 1024 if own else 0.0) + sum(memory_mb(int(child)) for child in children)
 
 
-async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, Any]:
+async def measure(port: int, pid: int, folder: Path, count: int, results: Told) -> None:
     connection = await Connection.to(port)
     ask = connection.ask
-    results: dict[str, Any] = {"items": count}
+    results["items"] = count
 
     async def active(name: str) -> None:
         path = ("Table", "TableStatus")
@@ -120,6 +138,8 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
         results[name] = round(count / (time.perf_counter() - started))
         results[f"{name} p99 ms"] = round(p99, 2)
         results[f"{name} MB"] = round(memory)
+        if name in COMPARED:
+            results[f"{name} x"] = round(results[name] / results["BatchWriteItem"], 2)
 
     for name in ("source", "plain", "recovered"):
         await ask("CreateTable", schema(name))
@@ -128,10 +148,12 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
     )
     await compare_writes(port, connection, min(count // 2, WRITES_MAX), results)
 
+    backups: list[str] = []
+
     async def backup() -> None:
         answer = await ask("CreateBackup", {"TableName": "source", "BackupName": "bench"})
         arn = answer["BackupDetails"]["BackupArn"]
-        results["arn"] = arn
+        backups.append(arn)
         path = ("BackupDescription", "BackupDetails", "BackupStatus")
         await until(connection, "DescribeBackup", {"BackupArn": arn}, path, "AVAILABLE")
 
@@ -142,7 +164,7 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
     results["backup bytes"] = sum(path.stat().st_size for path in chunks if path.is_file())
 
     async def restore() -> None:
-        request = {"TargetTableName": "restored", "BackupArn": results.pop("arn")}
+        request = {"TargetTableName": "restored", "BackupArn": backups[0]}
         await ask("RestoreTableFromBackup", request)
         await active("restored")
 
@@ -218,7 +240,6 @@ async def measure(port: int, pid: int, folder: Path, count: int) -> dict[str, An
             raise RuntimeError("backup")
 
     await timed("whole backup", whole())
-    return results
 
 
 def _data_folder(folder: Path) -> str:
@@ -234,6 +255,7 @@ def main() -> None:
     parser.add_argument("--restore-mb", type=int, default=1024, help="0 leaves it out")
     asked = parser.parse_args()
     VALUE_BYTES = asked.value_bytes
+    results = Told()
     with tempfile.TemporaryDirectory(prefix="partita-recovery-") as name:
         folder = Path(name)
         (folder / "bucket").mkdir()
@@ -242,15 +264,10 @@ def main() -> None:
         with processes.starting() as start:
             options = ("--port", "0", "--data", str(folder / "data"), "--config", str(settings))
             server = start("serve", *options)
-            results = asyncio.run(measure(server.port, server.process.pid, folder, asked.items))
-        for name in ("restore", "import", "bulk"):
-            results[f"{name} x"] = round(results[name] / results["BatchWriteItem"], 2)
+            asyncio.run(measure(server.port, server.process.pid, folder, asked.items, results))
         if asked.restore_mb:
-            results |= side_by_side(folder, asked.restore_mb)
-    keep(results, RESULTS / "recovery.json")
-    for key, value in results.items():
-        shown = f"{value:>14,}" if isinstance(value, int | float) else f"  {value}"
-        sys.stdout.write(f"{key:30} {shown}\n")
+            for name, value in side_by_side(folder, asked.restore_mb):
+                results[name] = value
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -23,6 +24,9 @@ FLAGS = (
     "--hide-scrollbars",
     "--remote-debugging-pipe",
 )
+
+ANSWER_SECONDS_MAX = 120.0
+"""A browser that says nothing for so long will not say anything any more."""
 
 
 def program() -> str | None:
@@ -52,6 +56,7 @@ class Browser:
         self._session: str | None = None
         self.complaints: list[str] = []
         self.requested: list[str] = []
+        self.held: list[str] = []
         self._loaded = False
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
@@ -88,6 +93,8 @@ class Browser:
                 message = json.loads(text)
                 self._note(message)
                 yield message
+            readable, _, _ = select.select([self._in], [], [], ANSWER_SECONDS_MAX)
+            assert readable, f"the browser is silent; it has complained of {self.complaints}"
             chunk = os.read(self._in, 1 << 16)
             if not chunk:
                 return
@@ -105,9 +112,13 @@ class Browser:
             # Whoever goes to another page here does not mind what was typed.
             self._send("Page.handleJavaScriptDialog", {"accept": True})
         elif method == "Page.javascriptDialogOpening":
+            # While a question is open, the page answers nothing else.
             self.complaints.append(f"dialog: {parameters['message']}")
+            self._send("Page.handleJavaScriptDialog", {"accept": False})
         elif method == "Network.requestWillBeSent":
             self.requested.append(parameters["request"]["url"])
+        elif method == "Fetch.requestPaused":
+            self.held.append(parameters["requestId"])
         elif method == "Page.loadEventFired":
             self._loaded = True
 
@@ -139,6 +150,20 @@ class Browser:
         )
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    @contextmanager
+    def holding(self, pattern: str) -> Iterator[None]:
+        """Requests to such addresses wait until they are let go; afterwards, none does."""
+        self.held.clear()
+        self.call("Fetch.enable", patterns=[{"urlPattern": pattern}])
+        try:
+            yield
+        finally:
+            self.call("Fetch.disable")
+
+    def let_go(self) -> None:
+        """The request that waits longest; a page that gave it up does not mind."""
+        self._send("Fetch.continueRequest", {"requestId": self.held.pop(0)})
 
     def click(self, selector: str) -> None:
         self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")

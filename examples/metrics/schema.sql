@@ -1,6 +1,6 @@
 CREATE TABLE dimensions (
     id INT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-    name VARCHAR(100) COLLATE utf8mb4_bin NOT NULL UNIQUE
+    name VARCHAR(100) COLLATE utf8mb4_nopad_bin NOT NULL UNIQUE
 );
 
 CREATE TABLE metric_groups (
@@ -18,7 +18,7 @@ CREATE TABLE dimensions_metric_groups (
 
 CREATE TABLE metrics (
     id INT NOT NULL AUTO_INCREMENT PRIMARY KEY,
-    name VARCHAR(150) COLLATE utf8mb4_bin NOT NULL UNIQUE,
+    name VARCHAR(150) COLLATE utf8mb4_nopad_bin NOT NULL UNIQUE,
     metric_group_id INT NOT NULL,
     created_at DATETIME NOT NULL,
     created_by VARCHAR(50) NOT NULL,

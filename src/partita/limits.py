@@ -70,8 +70,8 @@ BULK_OPERATIONS_MAX: Final = 50
 BULK_TABLE_OPERATIONS_MAX: Final = 1
 """At a time. (The guide has such quotas; their values are not known here.)"""
 LIST_BULK_PAGE: Final = 10
-BULK_LIST_SECONDS: Final = 90 * 24 * 3600
-"""How long an operation is listed (model)."""
+LISTED_SECONDS: Final = 90 * 24 * 3600
+"""How long exports, imports and bulk operations are listed (model)."""
 LIST_INSIGHTS_PAGE_MAX: Final = 100
 ON_DEMAND_READ_UNITS: Final = 12_000
 ON_DEMAND_WRITE_UNITS: Final = 4_000

@@ -102,7 +102,7 @@ def table(client: Any) -> Callable[..., str]:
             ],
             "BillingMode": "PAY_PER_REQUEST",
         }
-        client.create_table(TableName=name, **{**schema, **more})
+        client.create_table(**{"TableName": name, **schema, **more})
         return name
 
     return create

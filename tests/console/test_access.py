@@ -17,6 +17,8 @@ import pytest
 
 from tests.browser import Browser
 from tests.processes import ENVIRONMENT, Server
+from tests.security.people import ADMINISTRATOR, People
+from tests.security.test_tls import SecureServer
 
 from .person import Person
 
@@ -177,6 +179,56 @@ def test_partita_console_shows_another_endpoint_and_says_when_it_is_gone(
     database.kill()
     person.clicks("Scan")
     person.sees("The server does not answer.")
+    chromium.complaints.clear()
+
+
+READABLE = """Promise.all(performance.getEntriesByType("resource").map((one) =>
+  fetch(one.name).then((found) => found.text()))).then((texts) => texts.concat([
+  document.documentElement.outerHTML, document.cookie, JSON.stringify({...localStorage}),
+  JSON.stringify({...sessionStorage})]).join())"""
+"""All that a page has loaded and keeps."""
+SHOWN_OF_OTHERS = {
+    "tables": "No tables yet",
+    "explore": "No tables yet",
+    "partiql": "Statement",
+    "build": "Run PutItem",
+    "model": "Nothing is modeled yet",
+    "heat": "ListTables",
+    "streams": "No streams",
+    "workflows": "No state machines",
+    "time": "None yet.",
+    "move": "No migration is shown here",
+}
+
+
+def test_a_server_with_auth_and_tls_is_shown_and_the_page_never_has_the_key(
+    chromium: Browser, start: Callable[..., Server], tmp_path: Path
+) -> None:
+    folder = tmp_path / "data"
+    key = People(folder).add(policies=[ADMINISTRATOR])
+    database = SecureServer(
+        *("serve", "--auth", "--tls-self-signed", "--port", "0", "--data", folder),
+        *("--console", "off"),
+    )
+    try:
+        trusted = str(folder / "tls" / "certificate.pem")
+        keys = {"AWS_ACCESS_KEY_ID": key.id, "AWS_SECRET_ACCESS_KEY": key.secret}
+        trusts = {"AWS_CA_BUNDLE": trusted, "SSL_CERT_FILE": trusted}
+        told = ("console", "--endpoint", f"https://127.0.0.1:{database.port}", "--port", "0")
+        shown = start(*told, env={**ENVIRONMENT, **keys, **trusts})
+        person = Person(chromium, shown.url)
+        for page, text in SHOWN_OF_OTHERS.items():
+            person.open(f"#/{page}")
+            person.sees(text, "main")
+            seen = person.browser.evaluate(READABLE)
+            assert "Partita" in seen
+            assert key.secret not in seen and key.id not in seen, page
+        stranger = start(*told, env={**ENVIRONMENT, **keys})
+        Person(chromium, stranger.url).open()
+        person.sees("certificate", ".banner")
+    finally:
+        chromium.open("about:blank")
+        database.terminate()
     chromium.complaints.clear()
 
 

@@ -317,11 +317,11 @@ def test_the_cli_does_what_the_request_does(
     at_builder: Person, client: Any, store: Callable[[], str], environment: None
 ) -> None:
     clidriver = pytest.importorskip("awscli.clidriver")
+    driver = clidriver.create_clidriver()
     for name, table, text, after in written(at_builder, client, store, "AWS CLI"):
         # The shell joins lines; shlex does not.
         words = shlex.split(text.replace(" \\\n", " "))
         assert words[0] == "aws"
-        driver = clidriver.create_clidriver()
         with contextlib.redirect_stdout(io.StringIO()):
             assert driver.main(words[1:]) == 0, text
         assert contents(client, table) == after, name

@@ -76,7 +76,7 @@ def test_single_requests_are_ranked_by_what_they_take_and_cost(
     assert slowest == sorted(slowest, reverse=True) and slowest[0] > 0
     assert "xxx" not in person.text()
     person.photographs(pictures / "requests.png")
-    audit(person)
+    audit(person, "[aria-label='Slow and expensive']")
 
 
 def test_a_partition_splits_before_your_eyes(

@@ -26,10 +26,62 @@ def test_changes_appear_with_what_they_changed(
     person.sees("INSERT", "#records")
     client.put_item(TableName=name, Item={"pk": {"S": "a"}, "n": {"N": "2"}, "same": {"S": "x"}})
     person.sees("MODIFY", "#records")
-    assert person.cells("#records article:first-child") == [["n", "1", "2"]]
+    assert person.cells("#records article:first-child") == [["n", "N 1", "N 2"]]
     client.delete_item(TableName=name, Key={"pk": {"S": "a"}})
     person.sees("REMOVE", "#records")
     person.photographs(pictures / "streams.png")
+
+
+LONG = "x" * 500
+BEFORE = {
+    "type": {"S": "1"},
+    "map": {"M": {"deep": {"L": [{"N": "1"}, {"S": "same"}]}, "a.b": {"BOOL": True}}},
+    "blank": {"S": "a"},
+    "long": {"S": f"{LONG}old"},
+    "set": {"SS": ["a", "b"]},
+    "bytes": {"B": b"\x00" * 100 + b"\x01"},
+    "script": {"S": "<b>old</b>"},
+    "gone": {"S": ""},
+}
+AFTER = {
+    "type": {"N": "1"},
+    "map": {"M": {"deep": {"L": [{"S": "1"}, {"S": "same"}, {"NULL": True}]}, "a.b": {"N": "1"}}},
+    "blank": {"S": "a "},
+    "long": {"S": f"{LONG}new"},
+    "set": {"NS": ["1", "2"]},
+    "bytes": {"B": b"\x00" * 100 + b"\x02"},
+    "script": {"S": "<b>new</b>"},
+}
+SHOWN = [
+    ["type", "S 1 string", "N 1 number"],
+    ["map.deep[0]", "N 1 number", "S 1 string"],
+    ["map.deep[2]", "\u2013", "NULL null"],
+    ['map."a.b"', "BOOL true boolean", "N 1 number"],
+    ["blank", 'S "a"', 'S "a "'],
+    ["long", "S \u2026xxxxxxxxxxxxxxxxxxxxold", "S \u2026xxxxxxxxxxxxxxxxxxxxnew"],
+    ["set", "SS {a, b} string set", "NS {1, 2} number set"],
+    [
+        "bytes",
+        "B \u2026 at byte 96: 00 00 00 00 01 \u00b7\u00b7\u00b7\u00b7\u00b7",
+        "B \u2026 at byte 96: 00 00 00 00 02 \u00b7\u00b7\u00b7\u00b7\u00b7",
+    ],
+    ["script", "S <b>old</b>", "S <b>new</b>"],
+    ["gone", "S (empty)", "\u2013"],
+]
+
+
+def test_a_change_shows_where_values_and_types_differ(
+    person: Person, client: Any, table: Callable[..., str], pictures: Path
+) -> None:
+    view = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
+    name = table(StreamSpecification=view)
+    for attributes in (BEFORE, AFTER):
+        client.put_item(TableName=name, Item={"pk": {"S": "a"}, **attributes})
+    person.open(f"#/streams/{name}")
+    person.sees("MODIFY", "#records")
+    assert sorted(person.cells("#records article:first-child")) == sorted(SHOWN)
+    audit(person)
+    person.photographs(pictures / "typed.png")
 
 
 def test_a_table_without_a_stream_says_so(person: Person, table: Callable[..., str]) -> None:

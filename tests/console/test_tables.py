@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from .person import Person
+from tests.processes import Server
+
+from .person import Person, wait_for
 
 
 def test_the_list_shows_what_a_table_is(
@@ -37,8 +39,12 @@ def test_the_list_shows_what_a_table_is(
     for n in range(3):
         client.put_item(TableName=name, Item={"customer": {"S": "a"}, "date": {"S": str(n)}})
     person.open()
-    person.sees("New image", "#tables")
-    row = next(cells for cells in person.cells("#tables") if cells[0] == name)
+
+    def described() -> list[str] | None:
+        rows = [cells for cells in person.cells("#tables") if cells[0] == name]
+        return rows[0] if rows and rows[0][8] else None
+
+    row = wait_for(described, name)
     assert row[1].split() == ["customer", "(S)", "·", "date", "(S)"]
     assert row[2] == "3"
     assert row[4:9] == ["on demand", "1", "New image", "ends", "off"]
@@ -162,6 +168,7 @@ def test_a_table_is_created_and_changed_with_every_option(
     person.chooses("Capacity", "PROVISIONED")
     person.fills("Read units", "7")
     person.chooses("Recovery to a moment", "on")
+    person.fills("Days to go back", "7")
     person.clicks("Deletion protection", "input")
     person.clicks("Tags and policy")
     person.fills("Tags, a name=value a line", "team=red")
@@ -172,8 +179,11 @@ def test_a_table_is_created_and_changed_with_every_option(
     found = client.describe_table(TableName=name)["Table"]
     assert found["ProvisionedThroughput"]["ReadCapacityUnits"] == 7
     assert found["DeletionProtectionEnabled"]
-    recovery = client.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
-    assert recovery["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
+    told = client.describe_continuous_backups(TableName=name)["ContinuousBackupsDescription"]
+    recovery = told["PointInTimeRecoveryDescription"]
+    assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
+    assert recovery["RecoveryPeriodInDays"] == 7
+    person.sees("on, 7 days")
     assert client.list_tags_of_resource(ResourceArn=arn)["Tags"] == [
         {"Key": "team", "Value": "red"}
     ]
@@ -202,3 +212,38 @@ def test_capacity_of_an_index_is_changed_by_itself(
     (changed,) = found["GlobalSecondaryIndexes"]
     assert changed["ProvisionedThroughput"]["WriteCapacityUnits"] == 11
     assert found["ProvisionedThroughput"]["WriteCapacityUnits"] == 5
+
+
+def test_changes_of_a_table_go_to_a_kinesis_stream_and_stop(
+    person: Person, server: Server, client: Any, table: Callable[..., str]
+) -> None:
+    name = table()
+    kinesis = server.client("kinesis")
+    kinesis.create_stream(StreamName="copies", ShardCount=1)
+    kinesis.get_waiter("stream_exists").wait(
+        StreamName="copies", WaiterConfig={"Delay": 0.02, "MaxAttempts": 3000}
+    )
+    arn = kinesis.describe_stream_summary(StreamName="copies")["StreamDescriptionSummary"][
+        "StreamARN"
+    ]
+
+    def destination() -> dict[str, str]:
+        told = client.describe_kinesis_streaming_destination(TableName=name)
+        return dict((told["KinesisDataStreamDestinations"] or [{}])[0])
+
+    person.open(f"#/tables/{name}")
+    person.clicks("Send changes to a Kinesis stream")
+    person.fills("ARN of the stream", arn)
+    person.clicks("Send changes")
+    person.sees("ACTIVE", "#destinations")
+    assert destination()["StreamArn"] == arn
+    person.clicks("Change times of copies")
+    person.clicks("Change times")
+    person.sees("microseconds", "#destinations")
+    assert destination()["ApproximateCreationDateTimePrecision"] == "MICROSECOND"
+    person.sees("ACTIVE", "#destinations")
+    person.clicks("Stop sending to copies")
+    person.fills("Type copies to confirm", "copies")
+    person.clicks("Stop sending")
+    person.sees("DISABLED", "#destinations")
+    assert destination()["DestinationStatus"] == "DISABLED"

@@ -46,7 +46,7 @@ def test_a_table_is_backed_up_compared_with_what_it_was_and_put_back(
     for key in ("kept", "changed", "deleted"):
         client.put_item(TableName=name, Item={"pk": {"S": key}, "n": {"N": "1"}})
     time.sleep(2.1)
-    client.put_item(TableName=name, Item={"pk": {"S": "changed"}, "n": {"N": "2"}})
+    client.put_item(TableName=name, Item={"pk": {"S": "changed"}, "n": {"S": "1"}})
     client.delete_item(TableName=name, Key={"pk": {"S": "deleted"}})
     moment = person.browser.evaluate(
         "(() => { const d = new Date(Date.now() - 1000);"
@@ -59,6 +59,7 @@ def test_a_table_is_backed_up_compared_with_what_it_was_and_put_back(
     )
     person.clicks("Restore and compare with now")
     person.sees("2 items differ", "#differences")
+    assert sorted(person.cells("#differences")) == [["n", "N 1"], ["n", "N 1 number", "S 1 string"]]
     assert serious_findings(person.browser) == []
     person.photographs(pictures / "time.png")
     person.clicks("Put back")

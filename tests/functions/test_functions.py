@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import sys
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,22 @@ def test_errors_of_a_function_are_its_answer(
     assert payload(answer)["errorType"] == error
 
 
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("os._exit(3)", "Runtime exited with error: exit status 3"),
+        ("os.kill(os.getpid(), 9)", "Runtime exited with error: signal: killed"),
+        ("os._exit(0)", "Runtime exited without providing a reason"),
+    ],
+)
+def test_the_end_of_a_process_is_told_in_lambdas_words(
+    functions: Any, name: str, end: str, words: str
+) -> None:
+    create(functions, name, f"import os\ndef handler(event, context): {end}")
+    message = payload(functions.invoke(FunctionName=name))["errorMessage"]
+    assert message.partition("Error: ")[2] == words
+
+
 def test_a_dry_run_runs_nothing(functions: Any, name: str, tmp_path: Path) -> None:
     create(functions, name, f"def handler(event, context): open('{tmp_path}/ran', 'w')")
     assert functions.invoke(FunctionName=name, InvocationType="DryRun")["StatusCode"] == 204
@@ -133,21 +150,25 @@ def test_versions_stay_as_they_were_and_aliases_lead_to_them(functions: Any, nam
     first = functions.publish_version(FunctionName=name)
     assert (first["Version"], first["FunctionArn"].rpartition(":")[2]) == ("1", "1")
     assert functions.publish_version(FunctionName=name)["Version"] == "1", "nothing has changed"
+    letters = {"TargetArn": "arn:aws:sqs:us-east-1:123456789012:dead-letters"}
+    functions.update_function_configuration(FunctionName=name, DeadLetterConfig=letters)
+    second = functions.publish_version(FunctionName=name)
+    assert (second["Version"], second["DeadLetterConfig"]) == ("2", letters)
     functions.create_alias(FunctionName=name, Name="live", FunctionVersion="1")
     code = zipped(app="def handler(event, context): return 'new'")
     published = functions.update_function_code(FunctionName=name, ZipFile=code, Publish=True)
-    assert published["Version"] == "2"
+    assert published["Version"] == "3"
     answers = {}
-    for qualifier in ("1", "2", "live", "$LATEST"):
+    for qualifier in ("1", "3", "live", "$LATEST"):
         answer = functions.invoke(FunctionName=name, Qualifier=qualifier)
         answers[qualifier] = (payload(answer), answer["ExecutedVersion"])
     assert answers == {
         "1": ("old", "1"),
-        "2": ("new", "2"),
+        "3": ("new", "3"),
         "live": ("old", "1"),
         "$LATEST": ("new", "$LATEST"),
     }
-    functions.update_alias(FunctionName=name, Name="live", FunctionVersion="2")
+    functions.update_alias(FunctionName=name, Name="live", FunctionVersion="3")
     assert payload(functions.invoke(FunctionName=f"{name}:live")) == "new"
     functions.update_alias(
         FunctionName=name, Name="live", RoutingConfig={"AdditionalVersionWeights": {"1": 0.5}}
@@ -155,7 +176,7 @@ def test_versions_stay_as_they_were_and_aliases_lead_to_them(functions: Any, nam
     both = {payload(functions.invoke(FunctionName=name, Qualifier="live")) for _ in range(40)}
     assert both == {"old", "new"}
     listed = functions.list_versions_by_function(FunctionName=name)["Versions"]
-    assert [one["Version"] for one in listed] == ["$LATEST", "1", "2"]
+    assert [one["Version"] for one in listed] == ["$LATEST", "1", "2", "3"]
     (alias,) = functions.list_aliases(FunctionName=name)["Aliases"]
     assert alias["RoutingConfig"] == {"AdditionalVersionWeights": {"1": 0.5}}
     refused(
@@ -174,6 +195,17 @@ def test_reserved_concurrency_refuses_one_call_more(functions: Any, name: str) -
     create(functions, name, ECHO)
     functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)
     refused(functions.invoke, "TooManyRequestsException", 429, FunctionName=name)
+    before = functions.get_account_settings()["AccountLimit"]["UnreservedConcurrentExecutions"]
+    refused(
+        functions.put_function_concurrency,
+        "InvalidParameterValueException",
+        400,
+        FunctionName=name,
+        ReservedConcurrentExecutions=before - 99,
+    )
+    functions.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=50)
+    after = functions.get_account_settings()["AccountLimit"]["UnreservedConcurrentExecutions"]
+    assert after == before - 50
     functions.delete_function_concurrency(FunctionName=name)
     assert functions.invoke(FunctionName=name)["StatusCode"] == 200
 
@@ -255,6 +287,17 @@ def test_uploaded_code_does_not_see_the_environment_of_the_server(
     assert seen["AWS_LAMBDA_FUNCTION_NAME"] == name
     assert "PYTHONPATH" not in seen
     assert "PYTEST_CURRENT_TEST" not in seen
+
+
+def test_modules_of_the_servers_folder_are_not_taken_for_its_own(
+    serve: Any, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('another msgspec')")
+    program = (sys.executable, "-P", "-m", "partita.cli")
+    server = serve("serve", "--port", "0", "--in-memory", cwd=tmp_path, command=program)
+    functions = server.client("lambda")
+    create(functions, name, ECHO)
+    assert functions.invoke(FunctionName=name)["StatusCode"] == 200
 
 
 def test_a_function_reaches_the_server_with_boto3(functions: Any, name: str) -> None:

@@ -250,6 +250,9 @@ def test_what_fails_is_found_by_bisecting_and_goes_to_its_destination(
     assert report["requestContext"]["condition"] == "RetryAttemptsExhausted"
     assert report["KinesisBatchInfo"]["batchSize"] == 1
     assert report["KinesisBatchInfo"]["shardId"] == "shardId-000000000000"
+    context = {"statusCode": 200, "executedVersion": "$LATEST", "functionError": "Unhandled"}
+    assert report["responseContext"] == context
+    assert "AssertionError" in report["reason"]
     wait_for(events.all, lambda seen: seen[-1]["Records"][-1]["kinesis"]["partitionKey"] == "d")
 
 
@@ -312,6 +315,8 @@ def test_tumbling_windows_sum_up(server: Server, stream: Any, function: Any, map
         ({"ParallelizationFactor": 11}, "ValidationException", "parallelizationFactor"),
         ({"ParallelizationFactor": 2, "TumblingWindowInSeconds": 10},
          "InvalidParameterValueException", "ParallelizationFactor"),
+        ({"LoggingConfig": {"SystemLogLevel": "INFO"}},
+         "InvalidParameterValueException", "LoggingConfig"),
         ({"MaximumRecordAgeInSeconds": 59}, "InvalidParameterValueException", "MaximumRecordAge"),
         ({"DestinationConfig": {"OnFailure": {"Destination": f"{QUEUES}:none"}}},
          "InvalidParameterValueException", f"{QUEUES}:none"),
@@ -330,6 +335,14 @@ def test_what_cannot_be_mapped_is_refused(
         functions.create_event_source_mapping(**asked)
     assert caught.value.response["Error"]["Code"] == code
     assert words in caught.value.response["Error"]["Message"]
+
+
+def test_mappings_have_tags(functions: Any, stream: Any, function: Any, mapped: Any) -> None:
+    function()
+    arn = mapped(stream[1], Tags={"team": "a"})["EventSourceMappingArn"]
+    functions.tag_resource(Resource=arn, Tags={"stage": "b"})
+    functions.untag_resource(Resource=arn, TagKeys=["team"])
+    assert functions.list_tags(Resource=arn)["Tags"] == {"stage": "b"}
 
 
 def test_a_stream_and_a_function_are_mapped_once(

@@ -149,6 +149,32 @@ def test_a_schedule_calls_an_operation(scheduler: Any, server: Server, name: str
     assert wait_for(lambda: client.scan(TableName=name)["Items"]) == [{"pk": {"S": "scheduled"}}]
 
 
+def test_a_schedule_puts_an_event_on_a_bus(scheduler: Any, name: str, folder: Path) -> None:
+    scheduler.create_schedule(
+        Name=name,
+        ScheduleExpression=at(1),
+        FlexibleTimeWindow=OFF,
+        Target={
+            "Arn": "arn:aws:events:us-east-1:123456789012:event-bus/default",
+            "RoleArn": ROLE,
+            "Input": json.dumps({"for": name}),
+            "EventBridgeParameters": {"DetailType": "reminder", "Source": "clock"},
+        },
+    )
+    bus = folder / "bus"
+    found = wait_for(lambda: [one for one in events(bus) if one["detail"] == {"for": name}])
+    assert [(one["source"], one["detail-type"]) for one in found] == [("clock", "reminder")]
+
+
+def test_groups_have_tags(scheduler: Any, name: str) -> None:
+    arn = scheduler.create_schedule_group(Name=name, Tags=[{"Key": "team", "Value": "a"}])
+    group = arn["ScheduleGroupArn"]
+    scheduler.tag_resource(ResourceArn=group, Tags=[{"Key": "stage", "Value": "b"}])
+    scheduler.untag_resource(ResourceArn=group, TagKeys=["team"])
+    tags = scheduler.list_tags_for_resource(ResourceArn=group)["Tags"]
+    assert tags == [{"Key": "stage", "Value": "b"}]
+
+
 def test_groups_take_their_schedules_along(scheduler: Any, name: str) -> None:
     scheduler.create_schedule_group(Name=name)
     scheduler.create_schedule(
@@ -174,6 +200,11 @@ def test_groups_take_their_schedules_along(scheduler: Any, name: str) -> None:
         ("whenever", "lambda:us-east-1:123456789012:function:f"),
         ("rate(1 day)", "sqs:us-east-1:123456789012:no-sink"),
         ("rate(1 day)", "ecs:us-east-1:123456789012:cluster/c"),
+        ("rate(1 day)", "events:us-east-1:123456789012:event-bus/default"),
+        ("rate(1 day)", "scheduler:::aws-sdk:dynamodb:noSuchOperation"),
+        ("rate(1 day)", "scheduler:::aws-sdk:dynamodb:createGlobalTable"),
+        ("rate(1 day)", "scheduler:::aws-sdk:dynamodb:getItem"),
+        ("rate(1 day)", "scheduler:::aws-sdk:ec2:startInstances"),
     ],
 )
 def test_what_cannot_be_scheduled_is_refused(

@@ -352,7 +352,7 @@ def test_failures_can_go_to_an_endpoint(serve: Any, settings: Any, endpoint: End
     create_table(client)
     put(client, "a")
     wait_until(lambda: len(endpoint.events) == 1)
-    assert endpoint.events[0]["responseContext"]["functionError"] == "RuntimeError: no"
+    assert endpoint.events[0]["reason"] == "RuntimeError: no"
 
 
 # The settings of `serve`.

@@ -11,7 +11,7 @@ import sys
 
 from partita.cli import main
 from partita.database.copies import restoring
-from partita.database.recovery import stages
+from partita.database.recovery import loading, stages
 from partita.database.recovery.stages import Stage
 
 LAST = Stage(sys.argv.pop(1))
@@ -25,5 +25,5 @@ def reached(stage: Stage) -> None:
 if __name__ == "__main__":
     stages.reached = reached
     # So that a little data takes several.
-    restoring.COMMIT_BYTES = 64 << 10
+    restoring.COMMIT_BYTES = loading.COMMIT_BYTES = 64 << 10
     main()

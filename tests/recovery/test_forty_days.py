@@ -120,6 +120,31 @@ def test_commits_keep_their_order_when_the_clock_jumps() -> None:
         assert restored(database, client, latest(client)) == {"k1": "much later"}
 
 
+def test_exports_and_imports_are_listed_for_ninety_days() -> None:
+    with testing.database() as database:
+        database.clock.set(1_800_000_000.0)
+        client = database.client()
+        create(client, "busy")
+        database.settle()
+        table = client.describe_table(TableName="busy")["Table"]
+        client.export_table_to_point_in_time(TableArn=table["TableArn"], S3Bucket="nowhere")
+        client.import_table(
+            S3BucketSource={"S3Bucket": "nowhere"},
+            InputFormat="DYNAMODB_JSON",
+            TableCreationParameters={
+                "TableName": "imported",
+                "KeySchema": table["KeySchema"],
+                "AttributeDefinitions": table["AttributeDefinitions"],
+                "BillingMode": "PAY_PER_REQUEST",
+            },
+        )
+        database.settle()
+        for days, listed in ((90, 1), (1, 0)):
+            database.clock.advance(seconds=days * DAY)
+            assert len(client.list_exports()["ExportSummaries"]) == listed
+            assert len(client.list_imports()["ImportSummaryList"]) == listed
+
+
 def latest(client: Any) -> float:
     answer = client.describe_continuous_backups(TableName="busy")["ContinuousBackupsDescription"]
     found = answer["PointInTimeRecoveryDescription"]["LatestRestorableDateTime"]

@@ -301,6 +301,10 @@ def billing_and_indexes_are_overridden(world: World) -> None:
         assert "LocalSecondaryIndexes" not in found
         for throughput in (found["ProvisionedThroughput"], index["ProvisionedThroughput"]):
             assert {name: throughput[name] for name in UNITS} == units
+        with refused("Must specify provisioned throughput for index by_g"):
+            world.restored(
+                operation, BillingModeOverride="PROVISIONED", ProvisionedThroughputOverride=units
+            )
         renamed = {**LOCAL, "IndexName": "renamed"}
         found = world.restored(operation, LocalSecondaryIndexOverride=[renamed])
         assert [one["IndexName"] for one in found["LocalSecondaryIndexes"]] == ["renamed"]

@@ -17,6 +17,7 @@ from partita.errors import StorageError
 
 from .test_bulk import asked, client, create, ended, item, scanned, settings, write
 from .test_export_import import imported
+from .test_kill import until
 
 __all__ = ["client", "settings"]
 
@@ -51,7 +52,7 @@ PIECES = [
 @pytest.fixture(scope="module")
 def preparing() -> Iterator[Preparing]:
     process = Preparing()
-    assert process.joined(1 << 30) is process
+    assert process.joined(1 << 30, "NONE") is process
     yield process
     process.leave()
 
@@ -88,7 +89,16 @@ def test_what_is_nested_too_deeply_is_one_error() -> None:
 
 def test_small_inputs_need_no_process() -> None:
     process = Preparing()
-    assert process.joined(1000) is None
+    assert process.joined(1000, "GZIP") is None
+    process.leave()
+
+
+def test_nobody_waits_until_the_process_has_started() -> None:
+    process = Preparing()
+    assert process.joined(1 << 18, "GZIP") is process
+    assert not process.is_ready()
+    until(process.is_ready)
+    assert process.receive(process.send(PIECES[0], TABLE)) == list(prepare(PIECES[0], TABLE))
     process.leave()
 
 

@@ -203,6 +203,42 @@ def test_what_is_killed_at_a_stage_is_done_after_the_restart(
     assert checked.returncode == 0, checked.stdout
 
 
+@pytest.mark.soak
+def test_an_import_that_is_killed_again_and_again_counts_each_record_once(tmp_path: Path) -> None:
+    """Keys come twice, so an attempt finds other items than it will leave, and their entries."""
+    lines = [
+        {
+            "Item": {
+                "pk": {"S": f"r{number % 2000}"},
+                "g": {"S": f"g{number}"},
+                "v": {"S": "x" * 100},
+            }
+        }
+        for number in range(RECORDS)
+    ]
+    (tmp_path / "bucket" / "in").mkdir(parents=True)
+    put = Stage.IMPORT_ITEMS_PUT
+    text = "\n".join([*map(json.dumps, lines), "nothing"])
+    (tmp_path / "bucket" / "in" / "a.json").write_text(text)
+    with processes.starting() as start:
+        for number, stage in enumerate((put, Stage.IMPORT_LOADED, put, Stage.IMPORT_INDEXED, put)):
+            server = start(stage.value, "serve", *options(tmp_path), command=KILLING)
+            if number == 0:
+                with suppress(BotoCoreError):
+                    ask_for_import(server.client())
+            assert server.ended()[0] == -signal.SIGKILL, "the stage was not reached"
+        again = start("serve", *options(tmp_path))
+        client = again.client()
+        (summary,) = client.list_imports()["ImportSummaryList"]
+        done = import_of(client, summary["ImportArn"])
+        assert (done["ErrorCount"], done["ImportedItemCount"]) == (1, RECORDS)
+        assert done["ProcessedItemCount"] == RECORDS + 1
+        see_copy(client, "again", {one["Item"]["pk"]["S"]: one["Item"] for one in lines})
+        assert again.terminate()[0] == 0
+    checked = processes.run("check", tmp_path / "data")
+    assert checked.returncode == 0, checked.stdout
+
+
 def test_every_stage_is_named_where_it_is_reached() -> None:
     """So that the tests have all of them, and none that never comes."""
     source = [

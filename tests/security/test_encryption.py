@@ -476,6 +476,9 @@ def test_what_is_described_is_true(
     plain = start("serve", "--port", "0", "--data", tmp_path / "plain").client()
     described = plain.create_table(TableName="Asked", **definition)["TableDescription"]
     assert described["SSEDescription"] == {"Status": "DISABLED"}
+    arn = plain.create_backup(TableName="Asked", BackupName="one")["BackupDetails"]["BackupArn"]
+    backup = plain.describe_backup(BackupArn=arn)["BackupDescription"]
+    assert backup["SourceTableFeatureDetails"]["SSEDescription"] == {"Status": "DISABLED"}
 
 
 def test_secrets_of_users_are_sealed(tmp_path: Path, start: Callable[..., Server]) -> None:

@@ -98,6 +98,17 @@ def test_events_go_to_the_sink_of_their_bus(output: Run, folder: Path) -> None:
     assert details == [{"id": 1}, {"id": 2}]
 
 
+def test_an_answer_says_which_entries_were_not_taken(output: Run) -> None:
+    whole = {"Source": "shop", "DetailType": "order", "Detail": "{}"}
+    entries = [whole, {**whole, "Detail": "{"}, {**whole, "Source": ""}]
+    answer = output(
+        one_task(f"{STATES}aws-sdk:eventbridge:putEvents", Parameters={"Entries": entries})
+    )
+    assert answer["FailedEntryCount"] == 2
+    codes = [entry.get("ErrorCode") for entry in answer["Entries"]]
+    assert codes == [None, "MalformedDetail", "InvalidArgument"]
+
+
 @pytest.mark.parametrize(
     ("resource", "parameters", "error"),
     [
@@ -108,6 +119,7 @@ def test_events_go_to_the_sink_of_their_bus(output: Run, folder: Path) -> None:
             {"Entries": [{"EventBusName": "none"}]},
             "EventBridge.ResourceNotFoundException",
         ),
+        ("events:putEvents", {"Entries": [{"Detail": {"a": 1}}]}, "EventBridge.FailedEntry"),
         ("aws-sdk:s3:getObject", {"Bucket": "none", "Key": "k"}, "S3.NoSuchBucketException"),
         ("aws-sdk:s3:getObject", {"Bucket": "reports", "Key": "no"}, "S3.NoSuchKeyException"),
         ("aws-sdk:s3:getObject", {"Bucket": "reports", "Key": "../partita.toml"}, "S3.S3Exception"),

@@ -1,6 +1,7 @@
 """A stream of a DynamoDB table as a source of shards and records, over the wire.
 
-A position is the sequence number of the last record that was read, or TRIM_HORIZON.
+A position is the sequence number of the last record that was read, TRIM_HORIZON, or LATEST: where
+the shard ended when it was first asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from partita.client.client import Client
 from partita.client.failures import ClientError
-from partita.client.kinesis import EXPIRED, TRIM_HORIZON
+from partita.client.kinesis import EXPIRED, LATEST, TRIM_HORIZON
 from partita.client.shards import Page
 
 logger = logging.getLogger(__name__)
@@ -94,8 +95,8 @@ class DynamoDBStream:
 
     async def _iterator(self, shard_id: str, position: str) -> str:
         asked = {"StreamArn": self.arn, "ShardId": shard_id}
-        if position == TRIM_HORIZON:
-            asked["ShardIteratorType"] = TRIM_HORIZON
+        if position in (TRIM_HORIZON, LATEST):
+            asked["ShardIteratorType"] = position
         else:
             asked |= {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": position}
         answer = await self._client.call("dynamodbstreams", "GetShardIterator", asked)

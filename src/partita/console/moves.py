@@ -172,7 +172,7 @@ class Move:
         self, arguments: Sequence[str], credentials: Credentials | None = None
     ) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "partita.cli", "migrate", *arguments, str(self.folder)),
+            *(sys.executable, "-P", "-m", "partita.cli", "migrate", *arguments, str(self.folder)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -122,7 +122,7 @@ class Database:
             forget_lost_commit,
             clock,
         )
-        self._worker = Worker(jobs, self._commits, call_soon, call_later)
+        self._worker = Worker(jobs, self._commits, call_soon, call_later, recovery_jobs)
         self.service = Service(
             catalog,
             clock,

@@ -21,6 +21,9 @@ _FUNCTION = re.compile(
     r"(?:arn:aws[\w-]*:lambda:[\w-]*:)?(?:\d{12}:)?(?:function:)?([\w-]+)(?::([$\w-]+))?"
 )
 
+_MAPPING = re.compile(r"arn:aws[\w-]*:lambda:[\w-]*:\d{12}:event-source-mapping:([\w-]+)")
+_GROUP = re.compile(r"arn:aws[\w-]*:scheduler:[\w-]*:\d{12}:schedule-group/([\w.-]+)")
+
 
 def role_arn(name: str) -> str:
     return f"arn:aws:iam::{ACCOUNT}:role/{name}"
@@ -59,9 +62,21 @@ def mapping_arn(uuid: str) -> str:
     return f"arn:aws:lambda:{REGION}:{ACCOUNT}:event-source-mapping:{uuid}"
 
 
+def mapping_of(arn: str) -> str | None:
+    """The UUID in the ARN of an event source mapping; None for other ARNs."""
+    match = _MAPPING.fullmatch(arn)
+    return None if match is None else match[1]
+
+
 def schedule_arn(group: str, name: str) -> str:
     return f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/{group}/{name}"
 
 
 def group_arn(name: str) -> str:
     return f"arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule-group/{name}"
+
+
+def group_of(arn: str) -> str | None:
+    """The name in the ARN of a schedule group; None for other ARNs."""
+    match = _GROUP.fullmatch(arn)
+    return None if match is None else match[1]

@@ -54,7 +54,7 @@ class Functions:
             system_clock,
         )
         sent_by_schedules = Destinations(Sinks(settings.sinks, folder, scheduling), folder)
-        targets = Targets(scheduling, catalog, queue, sent_by_schedules)
+        targets = Targets(scheduling, catalog, queue, sent_by_schedules, start.operations)
         scheduler = Scheduler(
             store, targets, sent_by_schedules, settings.schedules, system_clock, start.time_scale
         )

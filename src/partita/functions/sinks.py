@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
+import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from copy import copy
+from datetime import UTC, datetime
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -22,6 +24,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from partita.client import Client, ClientError
 from partita.client.functions import invoke
+from partita.functions import arns
 from partita.functions.running.worker import RESULT_BYTES_MAX
 from partita.settings import Sink
 
@@ -99,6 +102,27 @@ class Sinks:
             await self._client.call("kinesis", "PutRecord", asked)
         except ClientError as error:
             raise SendFailed(f"The stream {stream} does not take it: {error}") from error
+
+
+def event_of_bus(
+    source: str,
+    detail_type: str,
+    detail: Any,
+    resources: Iterable[str] = (),
+    time: str | None = None,
+) -> dict[str, Any]:
+    """An event as EventBridge hands it on."""
+    return {
+        "version": "0",
+        "id": str(uuid.uuid4()),
+        "detail-type": detail_type,
+        "source": source,
+        "account": arns.ACCOUNT,
+        "time": time or datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": arns.REGION,
+        "resources": list(resources),
+        "detail": detail,
+    }
 
 
 def _same(known: str, arn: str) -> bool:

@@ -5,6 +5,11 @@ from __future__ import annotations
 import math
 
 
+def percent(share: float) -> str:
+    """What is there is never 0%."""
+    return "less than 1%" if 0 < share < 0.005 else f"{share:.0%}"
+
+
 def amount(number: float, digits: int = 4) -> str:
     """A figure with as many digits as matter."""
     if number == 0 or abs(number) >= 10**digits:

@@ -108,6 +108,8 @@ class PriceSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     figures: list[str]
     source: str
     as_of: str
+    is_assumed: bool = False
+    """Whether nobody has printed them."""
 
 
 class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -95,7 +95,7 @@ class Companion:
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", self._module, str(os.getpid())),
+                *(sys.executable, "-P", "-m", self._module, str(os.getpid())),
                 stdin=theirs.fileno(),
                 env=without_secrets(os.environ, self._withheld),
             )

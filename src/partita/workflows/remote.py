@@ -90,7 +90,7 @@ def private_server(config: Path | None, time_scale: float | None) -> Iterator[st
     if time_scale is not None:
         options += ["--time-scale", str(time_scale)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "partita.cli", "serve", *options],
+        [sys.executable, "-P", "-m", "partita.cli", "serve", *options],
         stdout=subprocess.PIPE,
         text=True,
     )

@@ -88,7 +88,11 @@ def test_an_alarm_is_sent_once_when_its_state_changes(
         '[[alarms]]\nname = "unmigrated"\nmeasure = "not_migrated"\nabove = 0\n'
         f'endpoint = "{url}"\n'
         '[[alarms]]\nname = "busy"\nmeasure = "requests_per_second"\nabove = 1e9\n'
-        'function = "math:sqrt"\n'
+        'function = "beside:tell"\n'
+    )
+    told = tmp_path / "told"
+    (tmp_path / "beside.py").write_text(
+        f"def tell(change): open({str(told)!r}, 'w').write(change['state'])"
     )
     with processes.starting() as start:
         arguments = catalogue.arguments("serve", "--port", "0", "--alarms", str(settings))
@@ -105,6 +109,7 @@ def test_an_alarm_is_sent_once_when_its_state_changes(
         states = {one["alarm"]: one["state"] for one in api("GET", "/alarms").body["alarms"]}
         assert states == {"unmigrated": "ALARM", "busy": "OK"}
         assert received.empty()
+        assert told.read_text() == "OK"
         api.close()
 
 

@@ -158,3 +158,12 @@ def test_the_command_shows_both_and_speaks_json() -> None:
     ]
     for figure in ("54.50", "85.26", "24.70", "40%"):
         assert figure in shown.stdout
+
+
+def test_what_is_printed_and_what_is_assumed_can_be_told_apart() -> None:
+    shown = processes.run("pagehits", "cost", "--prices", "document").stdout.splitlines()
+    assert "  lambda.*, fargate.*: printed in the thesis, chapter 5.4.1" in shown
+    assert any(line.startswith("  aurora.reserved_three_years_hour: assumed") for line in shown)
+    storage = {line[2:52].strip(): line[52:].split() for line in shown if "  Aurora" in line}
+    assert storage["Aurora's instance alone, for three years*"] == ["24.70", "25"]
+    assert storage["Aurora, db.t3.medium, 50 I/O a second, 3 GB"] == ["85.26", "85"]

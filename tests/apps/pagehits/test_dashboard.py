@@ -104,6 +104,9 @@ def test_what_visitors_call_themselves_is_shown_and_does_nothing(
     browser.open(f"{short.url('api')}/dashboard#brand=abc", width=390)
     wait_for(lambda: "onerror" in text(browser, "#cases"))
     assert browser.evaluate("document.querySelectorAll('#cases img').length") == 0
+    browser.evaluate("document.querySelector('[data-decision=release]').focus()")
+    browser.evaluate("refresh()")
+    assert browser.evaluate("document.activeElement.dataset.decision") == "release"
     assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert browser.complaints == []
 

@@ -119,7 +119,8 @@ def test_an_alarm_calls_a_url_and_a_function_and_says_when_it_is_over(watched: P
     assert shown["behind"] == shown["late"] == "ALARM"
     watched.start(COUNTING)
     wait_for(lambda: told_of("behind")[-1] == noted_of(watched, "late")[-1] == "OK", 30)
-    change = next(one for one in told if (one["alarm"], one["state"]) == ("behind", "ALARM"))
+    # The last one: a slow start can be an alarm, too.
+    *_, change = (one for one in told if (one["alarm"], one["state"]) == ("behind", "ALARM"))
     assert (change["before"], change["measure"]) == ("OK", "lag_seconds")
     assert change["value"] > 3
 
@@ -130,7 +131,10 @@ def test_alarms_tell_of_failures_and_of_spam(watched: Pipeline) -> None:
     visit = {"sectionId": 1, "paidType": "free", "agent": "curl/8.5"}
     watched.post_until_taken([{**visit, "assetId": asset_id(n)} for n in range(40)])
     wait_for(lambda: "ALARM" in noted_of(watched, "spam"), 30)
-    (change,) = (one for one in noted(watched) if (one["alarm"], one["state"]) == ("spam", "ALARM"))
+    # A function may be called twice with a change, if the answer to the first call is lost.
+    change, *_ = (
+        one for one in noted(watched) if (one["alarm"], one["state"]) == ("spam", "ALARM")
+    )
     assert change["measure"] == "spam_share" and change["value"] > 0.5
     # Rows cannot be stored any more.
     wait_for(lambda: told_of("failing") == ["OK", "ALARM"], 30)

@@ -139,3 +139,31 @@ def test_the_time_of_a_clocked_server_passes_only_when_it_is_moved() -> None:
             assert later - first == pytest.approx(3600)
         finally:
             server.close()
+
+
+EVENTS = """
+CREATE TABLE events (id INTEGER PRIMARY KEY, owner TEXT NOT NULL, note TEXT NOT NULL);
+CREATE TABLE unasked (id INTEGER PRIMARY KEY, owner TEXT NOT NULL);
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
+INSERT INTO events SELECT i, CASE i % 5 WHEN 0 THEN 'Bert' ELSE 'Ann' END, 'note ' || i FROM n;
+INSERT INTO unasked SELECT id, owner FROM events WHERE id <= 50;
+"""
+
+
+def test_a_rehearsal_reads_whole_collections(tmp_path: Path, endpoint: str) -> None:
+    url = sqlite_database(tmp_path / "events.db", EVENTS)
+    settings = f'[source]\nurl = "{url}"\n\n[test]\nload_calls = 20\nrecovery = false\n'
+    (tmp_path / "migration.toml").write_text(settings)
+    (tmp_path / "patterns.toml").write_text(
+        '[[pattern]]\nname = "of an owner"\nrate = "2/s"\n'
+        'sql = "SELECT id, note FROM events WHERE owner = ? ORDER BY id LIMIT 9"\n'
+    )
+    folder = Folder.open(tmp_path)
+    plan(folder)
+    analyze(folder)
+    model(folder)
+    whole = check(prove(folder, name=WIDE, endpoint=endpoint), "stated rates")
+    assert "5,000 items, all of 5,050 that are under keys that are asked for" in whole.detail
+    assert whole.outcome == "passed"
+    part = check(prove(folder, name=WIDE, endpoint=endpoint, sample=100), "stated rates")
+    assert "items of a sample (collections are smaller" in part.detail

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
+from partita.migrate.costing.units import units
 from partita.migrate.designing.model import model
 from partita.migrate.folder import Folder
 from partita.migrate.handover.create import create
@@ -23,6 +24,7 @@ from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.snapshot import Snapshot
 from partita.migrate.proving.staging import Staging, lookups
+from partita.migrate.understanding.patterns.file import read_patterns
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 from partita.migrate.understanding.sources.connection import connect
 from tests import processes
@@ -40,7 +42,7 @@ UNSERVED = {
     "questions": {
         "search",
     },
-    "human resources": {"departments of a country", "name begins"},
+    "human resources": {"name begins"},
     "airline": set(),
 }
 
@@ -416,6 +418,40 @@ def test_a_small_source_without_locks_gets_none_of_them(folders: dict[str, Folde
               "item collections cut before a limit"}  # fmt: skip
     for folder in folders.values():
         assert not beside & {one.name for one in read_design(folder, SINGLE).techniques}
+
+
+MEMBERS = """
+CREATE TABLE members (
+    id INTEGER PRIMARY KEY, club INTEGER NOT NULL, handle VARCHAR(40) NOT NULL,
+    mail VARCHAR(40) NOT NULL
+);
+CREATE TABLE fees (id INTEGER PRIMARY KEY, member_id INTEGER NOT NULL REFERENCES members (id));
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+INSERT INTO members
+SELECT i, i % 2, 'handle' || i, 'm' || i || '@x.org' FROM n;
+"""
+
+
+def test_each_alternative_has_its_own_price_and_rows_one_by_one_no_cache(
+    tmp_path: Path, endpoint: str
+) -> None:
+    patterns = {
+        "handle or mail": "SELECT id FROM members WHERE handle = ? OR mail = ? ORDER BY id",
+        "one by one": "SELECT id FROM members m WHERE m.club = ? AND NOT EXISTS"
+        " (SELECT 1 FROM fees f WHERE f.member_id = m.id) ORDER BY id",
+    }
+    folder = designed(tmp_path / "folder", sqlite_database(tmp_path / "m.db", MEMBERS), patterns)
+    design = read_design(folder, WIDE)
+    said = {pattern: one for one in design.techniques for pattern in one.patterns}
+    assert said["handle or mail"].name == "index by value"
+    assert "cache for hot reads" not in {one.name for one in design.techniques}
+    volumes = read_volumes(folder)
+    stated = read_patterns(folder, volumes.inventory).patterns
+    counted = units(design, stated, volumes).patterns
+    read = [one.read_units for one in counted if one.pattern == "handle or mail"]
+    assert read == [stated[0].calls_per_second / 2] * 2
+    run = prove(folder, name=WIDE, endpoint=endpoint)
+    assert set(verdicts(run).values()) == {"proven"}
 
 
 # Collations.

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import urllib.request
 from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
@@ -99,10 +100,18 @@ def check(
                 f"The alarm {alarm.name} in {path} names a function: write module:callable."
             )
         if not alarm.invoked:
+            _look_beside(path)
             receiver_of(alarm)
     names = [alarm.name for alarm in alarms]
     if len(set(names)) < len(names):
         raise PartitaError(f"Two alarms in {path} have the same name.")
+
+
+def _look_beside(path: Path) -> None:
+    """Let callables of the folder of the settings be found, after all that is installed."""
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
 
 
 def receiver_of(alarm: Alarm) -> Receiver:

@@ -5,7 +5,7 @@ const RETRY_MS = 1000;
 
 let token = "";
 const listeners = new Set();
-export const session = { state: "starting", Mode: "on", Endpoint: "", Region: "", Version: "", SignsIn: false, User: "" };
+export const session = { state: "starting", reason: "", Mode: "on", Endpoint: "", Region: "", Version: "", SignsIn: false, User: "" };
 
 export class Refusal extends Error {
   constructor(code, message, body) {
@@ -47,11 +47,14 @@ export async function signOut() {
   await connect();
 }
 
+// An endpoint that its console cannot reach is said with the reason; of a console that is gone, there is none.
+const reasonOf = (error) => (error.code === "EndpointUnreachable" ? error.message : "");
+
 let waiting = false;
-async function reconnect() {
+async function reconnect(reason = "") {
   if (waiting) return;
   waiting = true;
-  change({ state: "gone" });
+  change({ state: "gone", reason });
   for (;;) {
     await new Promise((done) => setTimeout(done, RETRY_MS));
     try {
@@ -60,6 +63,7 @@ async function reconnect() {
       break;
     } catch (error) {
       if (error.code !== "EndpointUnreachable" && !(error instanceof TypeError)) break;
+      if (reasonOf(error) !== session.reason) change({ reason: reasonOf(error) });
     }
   }
   waiting = false;
@@ -91,7 +95,7 @@ async function ask(method, path, request, signal) {
     if (error.code === "SignedOut") change({ isSignedOut: true, User: "" });
     if (error.name === "AbortError") throw error;
     if (error instanceof TypeError || error.code === "EndpointUnreachable") {
-      reconnect();
+      reconnect(reasonOf(error));
       throw new Refusal("EndpointUnreachable", "The server does not answer. Nothing that you typed is lost: try again when it is back.");
     }
     throw error;
@@ -116,7 +120,7 @@ export async function start() {
 // The server may go while nobody asks it for anything.
 setInterval(() => {
   if (document.hidden || session.state !== "connected") return;
-  fetch("/console/api/session").catch(reconnect);
+  fetch("/console/api/session").catch(() => reconnect());
 }, 5000);
 
 export async function allTables(each, signal) {

@@ -91,7 +91,7 @@ function SignIn({ isFirst }) {
 }
 
 function Banner({ state }) {
-  if (state === "gone") return html`<div class="banner gone" role="alert">The server does not answer. Trying again every second; what you have typed stays here.</div>`;
+  if (state === "gone") return html`<div class="banner gone" role="alert">The server does not answer. Trying again every second; what you have typed stays here.${session.reason && html`<div class="reason">${session.reason}</div>`}</div>`;
   if (state === "back") return html`<div class="banner back" role="status">Connected again.</div>`;
   return null;
 }

@@ -2,7 +2,9 @@
 // has and the other has not shown yet is kept meanwhile.
 
 import { call } from "./api.js";
-import { attributeOf, keyOf, same, valueOf } from "./values.js";
+import { changedNames } from "./differences.js";
+import { keyOf, valueOf } from "./values.js";
+import { isCancelled } from "./work.js";
 
 const WAITING_MAX = 200000;
 const KEPT_MAX = 10000;
@@ -14,23 +16,25 @@ function requestOf(TableName, { KeySchema, AttributeDefinitions }, only) {
   return ["Query", { TableName, ConsistentRead: true, KeyConditionExpression: "#k = :k", ExpressionAttributeNames: { "#k": name }, ExpressionAttributeValues: { ":k": valueOf(type, only) } }];
 }
 
-const changedNames = (was, is) => [...new Set([...Object.keys(was || {}), ...Object.keys(is || {})])].filter((one) => !same(attributeOf(was, one), attributeOf(is, one)));
-
 // `then` and `now` are names of tables, `described` is either; `told` hears how many were compared.
+// Who cancels has what was found so far.
 export async function compare(then, now, described, only, told, signal) {
   const sides = [then, now].map((name) => ({ request: requestOf(name, described, only), waiting: new Map(), start: undefined, isDone: false }));
-  const found = { differences: [], count: 0, compared: 0, isPart: false };
+  const found = { differences: [], count: 0, compared: 0, part: null };
   const note = (key, was, is) => {
-    const names = changedNames(was, is);
-    if (!names.length) return;
+    if (!changedNames(was, is).length) return;
     found.count += 1;
-    if (found.differences.length < KEPT_MAX) found.differences.push({ key, was, is, names });
+    if (found.differences.length < KEPT_MAX) found.differences.push({ key, was, is });
   };
   while (sides.some((side) => !side.isDone)) {
     for (const [at, side] of sides.entries()) {
       if (side.isDone) continue;
       const [operation, request] = side.request, other = sides[1 - at].waiting;
-      const page = await call(operation, side.start ? { ...request, ExclusiveStartKey: side.start } : request, signal);
+      let page;
+      try { page = await call(operation, side.start ? { ...request, ExclusiveStartKey: side.start } : request, signal); } catch (failed) {
+        if (isCancelled(failed)) return { ...found, part: "cancelled" };
+        throw failed;
+      }
       for (const item of page.Items) {
         const key = JSON.stringify(Object.values(keyOf(item, described.KeySchema))), match = other.get(key);
         if (!match) { side.waiting.set(key, item); continue; }
@@ -42,7 +46,7 @@ export async function compare(then, now, described, only, told, signal) {
       side.isDone = !side.start;
     }
     told(found.compared);
-    if (sides.some((side) => side.waiting.size > WAITING_MAX)) return { ...found, isPart: true };
+    if (sides.some((side) => side.waiting.size > WAITING_MAX)) return { ...found, part: "too different" };
   }
   for (const [key, item] of sides[0].waiting) note(key, item, undefined);
   for (const [key, item] of sides[1].waiting) note(key, undefined, item);

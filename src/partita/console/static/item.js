@@ -2,7 +2,8 @@
 
 import { Call, Confirm, Over, Problem, Select, html, mayLeave, say, units, useState, useUnsaved } from "./parts.js";
 import { call, session } from "./api.js";
-import { TYPES, additionOf, attributeOf, checkedItem, deletionOf, editable, pretty, same, shown, side, typeOf, updateOf, valueOf } from "./values.js";
+import { Differences } from "./differences.js";
+import { TYPES, additionOf, attributeOf, checkedItem, deletionOf, editable, pretty, same, shown, typeOf, updateOf, valueOf } from "./values.js";
 
 const FORM_ATTRIBUTES_MAX = 150;
 let number = 0;
@@ -144,11 +145,8 @@ function mergedOver(seen, mine, theirs) {
 
 function Conflict({ seen, mine, theirs, onTake, onKeep }) {
   if (theirs === null) return html`<div class="note" role="alert"><p>Somebody has deleted this item since you read it. Nothing was saved.</p><button type="button" class="small" onClick=${onKeep}>Add it again with my values</button></div>`;
-  const names = [...new Set([...Object.keys(mine), ...Object.keys(theirs)])].filter((name) => !same(attributeOf(mine, name), attributeOf(theirs, name)));
   return html`<div class="note" role="alert"><p>${seen ? "Somebody has changed this item since you read it. Nothing was saved." : "There is an item with this key already. Nothing was saved."}</p>
-    <div class="scroll"><table><thead><tr><th scope="col">Attribute</th><th scope="col">Yours</th><th scope="col">Theirs</th></tr></thead><tbody>
-      ${names.map((name) => html`<tr key=${name}><td>${name}</td><td class="mono">${side(mine, name, 60)}</td><td class="mono">${side(theirs, name, 60)}</td></tr>`)}
-    </tbody></table></div>
+    <${Differences} was=${mine} is=${theirs} titles=${["Yours", "Theirs"]} />
     <div class="bar" style=${{ marginTop: "10px" }}><button type="button" class="small" onClick=${onTake}>Take theirs</button><button type="button" class="small" onClick=${onKeep}>Keep my changes on top of theirs</button></div>
   </div>`;
 }

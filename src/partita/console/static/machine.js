@@ -3,6 +3,8 @@
 
 import { html } from "./parts.js";
 
+// A drawing that is wider than its place becomes smaller, as long as it can be read.
+const SMALLEST = 0.7;
 const WIDTH = 150, HEIGHT = 42, GAP_X = 28, GAP_Y = 34, PAD = 14, TITLE = 22;
 const MARKS = { done: "✓", failed: "✕", running: "…", caught: "!" };
 
@@ -93,7 +95,7 @@ export function pathOf(events, status) {
 export function Drawing({ machine, path = { states: {}, ways: new Set(), counts: {} }, label }) {
   const drawn = laidOut(machine);
   const words = drawn.nodes.map((node) => `${node.name}${path.states[node.name] ? ` ${path.states[node.name]}` : ""}`).join(", ");
-  return html`<div class="scroll drawing" tabindex="0" role="region" aria-label=${label}><svg role="img" aria-label=${`${label}: ${words}`} width=${drawn.width + 2 * PAD} height=${drawn.height + 2 * PAD} viewBox=${`0 0 ${drawn.width + 2 * PAD} ${drawn.height + 2 * PAD}`}>
+  return html`<div class="scroll drawing" tabindex="0" role="region" aria-label=${label}><svg role="img" aria-label=${`${label}: ${words}`} width=${drawn.width + 2 * PAD} height=${drawn.height + 2 * PAD} viewBox=${`0 0 ${drawn.width + 2 * PAD} ${drawn.height + 2 * PAD}`} style=${{ minWidth: `${Math.round((drawn.width + 2 * PAD) * SMALLEST)}px` }}>
     <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse" orient="auto"><path d="M0,0 L8,4 L0,8 z" fill="context-stroke" /></marker></defs>
     <${Graph} drawn=${drawn} x=${PAD} y=${PAD} path=${path} /></svg></div>`;
 }

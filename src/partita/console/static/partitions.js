@@ -1,9 +1,11 @@
 // Partitions as they are now. Where one was at the last look and two are now, it has split.
 
 import { count, html, size, useEffect, useRef, useState } from "./parts.js";
+import { shown } from "./values.js";
 
 const SPLITS_KEPT = 10;
 const FRESH_MS = 20000;
+const KEY_MAX = 40;
 
 function splitsBetween(before, now) {
   return before.flatMap(([first, last]) => {
@@ -30,6 +32,6 @@ export function Partitions({ resource }) {
   return html`<div class="resource"><p><strong>${resource.IndexName ? `Index ${resource.IndexName}` : resource.TableName}</strong> <span class="quiet">${count(all.length)} ${all.length === 1 ? "partition" : "partitions"}</span></p>
     <div class="heatmap">${all.map((each) => html`<div class=${`partition ${isFresh(each) ? "fresh" : ""}`} key=${each.FirstHash} style=${heat(each.Load)} title=${`${each.FirstHash} to ${each.LastHash}`}>
       <strong>${percent(each.Load)}</strong> <span class="quiet">${size(each.SizeBytes)}</span>${isFresh(each) && html` <span class="badge warn">split</span>`}
-      ${each.HottestKeys.map((key) => html`<div class="mono">${String(key.Key)} ${Math.round(key.Share * 100)} %</div>`)}</div>`)}</div>
+      ${each.HottestKeys.map((key) => html`<div class="mono" title=${key.Key}>${shown({ S: String(key.Key) }, KEY_MAX)} ${Math.round(key.Share * 100)} %</div>`)}</div>`)}</div>
     ${splits.length > 0 && html`<ul class="splits" aria-label="Splits" aria-live="polite">${splits.map((one) => html`<li key=${one.first + one.at}>${new Date(one.at).toLocaleTimeString()}: the partition from <span class="mono">${one.first}</span> split into ${one.parts.length}.</li>`)}</ul>`}</div>`;
 }

@@ -19,6 +19,14 @@ export function link(page, parts = [], query = {}) {
   return `#/${[page, ...parts].map(encodeURIComponent).join("/")}${search ? `?${search}` : ""}`;
 }
 
+// At once, and not when the browser comes to it: what is typed meanwhile would be asked for.
+export function visit(address) {
+  if (address === location.hash) return;
+  const oldURL = location.href;
+  history.pushState(null, "", address);
+  dispatchEvent(new HashChangeEvent("hashchange", { oldURL, newURL: location.href }));
+}
+
 // What narrows a view belongs to its address, without a step back for each letter.
 export const keepAddress = (...place) => history.replaceState(null, "", link(...place));
 
@@ -139,10 +147,12 @@ export function Confirm({ title, name, operation, request, verb, onClose, onDone
   const [typed, setTyped] = useState("");
   const [error, setError] = useState(null);
   const [busy, setBusy] = useState(false);
+  const isClosed = useRef(false);
+  useEffect(() => () => { isClosed.current = true; }, []);
   const act = async (event) => {
     event.preventDefault();
     setBusy(true);
-    try { await onDone(); onClose(); } catch (failed) { setError(failed); setBusy(false); }
+    try { await onDone(); if (!isClosed.current) onClose(); } catch (failed) { setError(failed); setBusy(false); }
   };
   return html`<${Over} label=${title} onClose=${onClose}>
     <h1>${title}</h1>
@@ -165,6 +175,10 @@ export function Confirm({ title, name, operation, request, verb, onClose, onDone
 
 export const PLACES = [["explore", "Items"], ["tables", "Settings"], ["heat", "Heat"], ["streams", "Stream"], ["time", "Time"]];
 export const placed = (page, name) => (page === "heat" ? link(page, [], { table: name }) : link(page, [name]));
+
+export function NoTable({ name, error }) {
+  return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />${error?.code === "ResourceNotFoundException" && html`<p>It may have been deleted, or is called something else. <a href=${link("tables")}>All tables</a></p>`}`;
+}
 
 export function TableHead({ name, at, children, actions }) {
   return html`<div class="head"><h1>${name}</h1>${children}${actions && html`<div class="actions">${actions}</div>`}</div>
@@ -222,8 +236,8 @@ export function size(bytes) {
   return `${at && bytes < 100 ? bytes.toFixed(1) : Math.round(bytes)} ${units[at]}`;
 }
 
-export function save(name, text, type = "application/json") {
-  const url = URL.createObjectURL(new Blob([text], { type }));
+export function save(name, texts, type = "application/json") {
+  const url = URL.createObjectURL(new Blob(texts, { type }));
   const anchor = document.createElement("a");
   anchor.href = url;
   anchor.download = name;

@@ -63,9 +63,6 @@ export function shown(value, most = 120) {
   }
 }
 
-// One side of a comparison, where it may have nothing.
-export const side = (item, name, most) => { const value = attributeOf(item, name); return value ? shown(value, most) : "–"; };
-
 function clipped(text, most) {
   if (text.length <= most) return text;
   // Not between the two halves of one character.

@@ -125,7 +125,8 @@ def _put_all(work: Workplace, progress: _Progress) -> Generator[Future[Any] | No
             "S3NoSuchKey", f"The bucket {source['S3Bucket']} has no object with that prefix."
         )
     progress.record = replace(progress.record, total_bytes=sum(sizes.values()))
-    preparing = work.preparing.joined(progress.record.total_bytes or 0)
+    compression = source.get("InputCompressionType", "NONE")
+    preparing = work.preparing.joined(sum(sizes.values()), compression)
     try:
         for key, size in islice(sizes.items(), progress.record.done_objects, None):
             yield from _put_object(work, progress, bucket, key, size, preparing)
@@ -162,6 +163,7 @@ def _put_object(
         yield from _put_batch(work, progress, key, batch[before:], pace)
         stages.reached(Stage.BULK_ITEMS_PUT)
     write_batch = yield None
+    _table(work, progress.record)
     record = progress.record
     progress.record = replace(
         record,
@@ -349,6 +351,7 @@ def _report(work: Workplace, progress: _Progress) -> Generator[Future[Any] | Non
     digest = b64encode(md5(content, usedforsecurity=False).digest()).decode()
     files = [*progress.record.report_files, (key, len(lines), digest)]
     write_batch = yield None
+    _table(work, progress.record)
     progress.forget_reports()
     progress.record = replace(progress.record, reports=[], report_files=files)
     work.records.save(write_batch, progress.record)

@@ -28,6 +28,7 @@ from partita.database.recovery.records import COMPLETED, FAILED, Import
 from partita.database.recovery.stages import Stage
 from partita.database.recovery.tasks import Task, Workplace, finish_loading
 from partita.database.storage.engine import prefix_end
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.bulk_load import Loading
 from partita.database.tables.schema import Table
@@ -44,8 +45,7 @@ OBJECTS_MAX: Final = 50_000
 def import_table(work: Workplace, record: Import, table: Table) -> Task:
     yield None
     try:
-        done = yield from _imported(work, record, table)
-        write_batch = yield None
+        done, write_batch = yield from _imported(work, record, table)
         finish_loading(work, write_batch, table)
     except BucketError as error:
         done = replace(record, status=FAILED, failure_code=error.code, failure_message=str(error))
@@ -57,38 +57,43 @@ def import_table(work: Workplace, record: Import, table: Table) -> Task:
 
 def _imported(
     work: Workplace, record: Import, table: Table
-) -> Generator[Future[Any] | None, Any, Import]:
+) -> Generator[Future[Any] | None, Any, tuple[Import, WriteBatch]]:
     stages.reached(Stage.IMPORT_BEGUN)
     source = record.request["S3BucketSource"]
     bucket = work.buckets.find(source["S3Bucket"])
     keys = yield from keys_of(work, bucket, source)
     record = replace(record, processed_items=0, processed_bytes=0, imported_items=0, errors=0)
     loader = Loader(work, table)
-    preparing = work.preparing.joined(sum(keys.values()))
+    compression = record.request.get("InputCompressionType", "NONE")
+    preparing = work.preparing.joined(sum(keys.values()), compression)
     try:
         for key in keys:
             record = yield from _import_object(work, record, table, bucket, key, loader, preparing)
         yield from loader.finish()
         stages.reached(Stage.IMPORT_LOADED)
-        yield from _index(work, table, loader)
+        write_batch = yield from _index(work, table, loader)
         stages.reached(Stage.IMPORT_INDEXED)
     finally:
         work.preparing.leave()
         loader.stop()
-    if record.errors:
-        return replace(
-            record,
-            status=FAILED,
-            failure_code="ItemValidationError",
-            failure_message="Some of the items failed validation checks and were not imported. "
-            "Please check the log of the server for more details.",
-        )
-    return replace(record, status=COMPLETED)
+    return _ended(record), write_batch
+
+
+def _ended(record: Import) -> Import:
+    if not record.errors:
+        return replace(record, status=COMPLETED)
+    return replace(
+        record,
+        status=FAILED,
+        failure_code="ItemValidationError",
+        failure_message="Some of the items failed validation checks and were not imported. "
+        "Please check the log of the server for more details.",
+    )
 
 
 def _index(
     work: Workplace, table: Table, loader: Loader
-) -> Generator[Future[Any] | None, Any, None]:
+) -> Generator[Future[Any] | None, Any, WriteBatch]:
     """Index entries and figures, out of the items: each of them once, however often it came."""
     loading = Loading(work.snapshot, table, is_resumed=False)
     prefix = layout.items_prefix(table.number)
@@ -100,7 +105,7 @@ def _index(
             yield from loader.put(entries)
         else:
             yield None
-    yield from loader.finish(loading.figures())
+    return (yield from loader.finish(loading.figures()))
 
 
 def keys_of(

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future
-from functools import partial
-from time import sleep
 from typing import Any, Final
 
 from partita.database.recovery.tasks import Workplace
 from partita.database.storage.engine import Load, Loads, prefix_end
+from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.bulk_load import Pair
 from partita.database.tables.schema import Table
 
 COMMIT_BYTES: Final = 8 << 20
-WAIT_SECONDS: Final = 0.002
 
 Steps = Generator["Future[Any] | None", Any, None]
 
@@ -63,16 +61,18 @@ class Loader:
             else:
                 self._load = self._loads.begin_load()
                 if self._load is None:
-                    yield self._work.run(partial(sleep, WAIT_SECONDS))
+                    yield self._work.run(self._loads.wait_for_load)
         return None
 
-    def finish(self, last: Sequence[Pair] = ()) -> Steps:
-        """Until all that was put is safe, and seen."""
+    def finish(self, last: Sequence[Pair] = ()) -> Generator[Future[Any] | None, Any, WriteBatch]:
+        """Until all that was put is safe, and seen; then the write batch that has `last`."""
         if self._loads is not None:
             yield from self._finish_load(self._loads, last)
-        if self._loads is None or last:
+        if last:
             self._loads = None
-            yield from self._put_logged(last)
+        write_batch: WriteBatch = yield None
+        _put(write_batch, last)
+        return write_batch
 
     def _finish_load(self, loads: Loads, last: Sequence[Pair]) -> Steps:
         if self._load is None:
@@ -83,9 +83,7 @@ class Loader:
         loads.end_load(load)
 
     def _put_logged(self, pairs: Sequence[Pair]) -> Steps:
-        write_batch = yield None
-        for key, value in pairs:
-            write_batch.put(key, value)
+        _put((yield None), pairs)
 
     def stop(self) -> None:
         """Give up what is not finished."""
@@ -93,3 +91,8 @@ class Loader:
             self._load.stop()
             self._loads.end_load(self._load)
             self._load = None
+
+
+def _put(write_batch: WriteBatch, pairs: Sequence[Pair]) -> None:
+    for key, value in pairs:
+        write_batch.put(key, value)

@@ -2,7 +2,8 @@
 
 That is most of the work of an import or a bulk put, and needs nothing of the database but the
 table's schema. So for large inputs it is done in a process of its own: this module as a program,
-which reads a piece and a table and answers with records until its input ends.
+which reads a piece and a table and answers with records until its input ends. Nobody waits for it
+to start: until then the server prepares pieces itself.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from socket import MSG_WAITALL, socket, socketpair
+from socket import MSG_DONTWAIT, MSG_WAITALL, socket, socketpair
 from struct import Struct
 from threading import Thread
 from typing import Any, Final, NamedTuple
@@ -39,7 +40,8 @@ from partita.errors import DynamoDBError, StorageError, ValidationException
 BATCH_RECORDS: Final = 500
 PIECES_AHEAD: Final = 2
 PROCESS_BYTES_MIN: Final = 1 << 20
-"""What is smaller is prepared before a process has started."""
+COMPRESSION_RATIO: Final = 4
+"""What is smaller, as far as can be told, is prepared before a process has started."""
 CONDITION_MEMBERS: Final = frozenset(
     ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
 )
@@ -101,6 +103,7 @@ def _condition(record: dict[str, Any]) -> dict[str, Any]:
 
 # In a process of its own
 
+READY: Final = b"\x01"
 _LENGTH: Final = Struct(">I")
 _encode = msgspec.msgpack.encode
 _decode_job = msgspec.msgpack.Decoder(tuple[Piece, Table]).decode
@@ -118,10 +121,11 @@ class Preparing:
         self._process: _Process | None = None
         self._users = 0
 
-    def joined(self, input_bytes: int) -> Preparing | None:
+    def joined(self, input_bytes: int, compression: str) -> Preparing | None:
         """For somebody with an input of that size, who will `leave`; None for a small one."""
         self._users += 1
-        return self if input_bytes >= PROCESS_BYTES_MIN else None
+        ratio = 1 if compression == "NONE" else COMPRESSION_RATIO
+        return self if input_bytes * ratio >= PROCESS_BYTES_MIN else None
 
     def leave(self) -> None:
         self._users -= 1
@@ -129,11 +133,19 @@ class Preparing:
             process, self._process = self._process, None
             process.end()
 
+    def is_ready(self) -> bool:
+        """Whether `send` would not wait; if not, the process is starting."""
+        with self._using(self._started()) as process:
+            return process.is_ready()
+
     def send(self, piece: Piece, table: Table) -> Sent:
+        with self._using(self._started()) as process:
+            return process.send(piece, table)
+
+    def _started(self) -> _Process:
         if self._process is None:
             self._process = _Process()
-        with self._using(self._process) as process:
-            return process.send(piece, table)
+        return self._process
 
     def receive(self, sent: Sent) -> list[Prepared]:
         with self._using(sent.process) as process:
@@ -161,12 +173,26 @@ class _Process:
             raise StorageError(f"The process that prepares items cannot start: {error}.") from error
         finally:
             theirs.close()
+        self._is_ready = False
         self._sent = 0
         self._received = 0
         self._answers: dict[int, bytes] = {}
         """Of others, who have not asked for them yet."""
 
+    def is_ready(self, flags: int = MSG_DONTWAIT) -> bool:
+        """Its first word is that it takes pieces."""
+        if not self._is_ready:
+            try:
+                word = self._connection.recv(len(READY), flags)
+            except BlockingIOError:
+                return False
+            if not word:
+                raise ConnectionResetError
+            self._is_ready = True
+        return True
+
     def send(self, piece: Piece, table: Table) -> Sent:
+        self.is_ready(MSG_WAITALL)
         _send(self._connection, _encode((piece, table)))
         self._sent += 1
         return Sent(self, self._sent)
@@ -263,7 +289,7 @@ class Batches:
             return
         if piece is None:
             self._is_at_end = True
-        elif self._preparing is None or piece.kind == ION:
+        elif self._preparing is None or piece.kind == ION or not self._preparing.is_ready():
             # All of an object in Ion would come back at once.
             self._pieces.append(piece)
         else:
@@ -279,6 +305,7 @@ def main() -> None:
     # Of the terminal, both get it; the server decides when the process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = socket(fileno=os.dup(sys.stdin.fileno()))
+    connection.sendall(READY)
     jobs: SimpleQueue[bytes | None] = SimpleQueue()
     Thread(target=_gather, args=(connection, jobs), daemon=True).start()
     try:

@@ -41,11 +41,10 @@ def restore(work: Workplace, table: Table, origin: Origin) -> Task:
                 stages.reached(Stage.RESTORE_ITEMS_PUT)
             if not items:
                 yield None
-        yield from loader.finish(loading.figures())
+        write_batch = yield from loader.finish(loading.figures())
     finally:
         loader.stop()
     stages.reached(Stage.RESTORE_LOADED)
-    write_batch = yield None
     finish_loading(work, write_batch, table, origin=replace(origin, is_in_progress=False))
 
 

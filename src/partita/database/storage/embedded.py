@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock, Thread
+from time import sleep
 from typing import Final
 
 from partita.clock import Stopwatch, system_stopwatch
@@ -40,8 +41,10 @@ CHECKPOINTS_BEHIND_MAX: Final = 8
 """How many times as much is kept in memory while a checkpoint does not come to its end."""
 PUTS_MIN, PUTS_PER_CHANGE = 64, 4
 """How many pairs of a checkpoint follow a commit: it ends long before the next one is due."""
-CHANGES_BEFORE_A_LOAD: Final = 128
+CHANGES_BEFORE_A_LOAD: Final = 256
 """As if so many had been committed: who waits for a checkpoint to end helps it along."""
+LOAD_WAIT_SECONDS: Final = 0.002
+"""Between two looks whether another load has ended."""
 QUICK_SECONDS: Final = 0.001
 COMMITS_AFTER_A_SLOW_ONE: Final = 16
 """So many are taken to wait for the disk too. Handing a commit to another thread and back costs
@@ -267,6 +270,13 @@ class EmbeddedEngine:
             return None
         self._load = TreeLoad(self._tree)
         return self._load
+
+    def wait_for_load(self) -> None:
+        checkpoint = self._checkpoint
+        if self._load is not None:
+            sleep(LOAD_WAIT_SECONDS)
+        elif checkpoint is not None:
+            checkpoint.wait()
 
     def end_load(self, load: Load) -> None:
         if load is self._load:

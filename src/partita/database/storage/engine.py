@@ -67,7 +67,11 @@ class Loads(Protocol):
     def is_loading(self) -> bool: ...
 
     def begin_load(self) -> Load | None:
-        """None while the tree is busy: ask again a little later."""
+        """None while the tree is busy: ask again after `wait_for_load`."""
+        ...
+
+    def wait_for_load(self) -> None:
+        """Until asking again may help; on a thread that may wait."""
         ...
 
     def end_load(self, load: Load) -> None:

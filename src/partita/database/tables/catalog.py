@@ -21,9 +21,9 @@ from partita.errors import ResourceNotFoundException, StorageError
 
 FORMAT_VERSION = 2
 UPGRADED_FORMATS = (b"1",)
+"""Format 1 had no write-ahead log in front of the tree, and is the same in all else."""
 COPYING_FORMAT = b"copying"
 """Of a folder that `partita storage copy` has not filled yet."""
-"""Format 1 had no write-ahead log in front of the tree, and is the same in all else."""
 
 LAST_KEY = b"\xff" * 1024
 """Behind every key of the layout."""

@@ -7,7 +7,7 @@ that failed is tried again after a while.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import pairwise
@@ -46,6 +46,9 @@ RETENTION_SECONDS: Final = 60.0
 PENDING_COMMITS_MAX: Final = 256
 """How many commits an engine without a write-ahead log keeps in memory before a flush."""
 
+RUN_AHEAD: Final = frozenset(("bulk", "restore"))
+"""Tasks that read what is decided, not what is committed, once they have begun."""
+
 Key = tuple[str, str]
 Starts = Iterator[tuple[Key, Callable[[], Task]]]
 
@@ -81,13 +84,7 @@ class RecoveryJobs:
     def work(self, write_batch: WriteBatch) -> bool:
         """One piece of a task, or something that is due."""
         self._start_tasks()
-        for key in list(self._tasks):
-            waiting = self._waiting.get(key)
-            if waiting is not None and not waiting.done():
-                continue
-            # To the end of the line: the others are next.
-            self._tasks[key] = self._tasks.pop(key)
-            self._advance(key, write_batch)
+        if self._advance_first(list(self._ready()), write_batch):
             return True
         if self._fix_latest(write_batch) or self._retain(write_batch):
             return True
@@ -95,7 +92,30 @@ class RecoveryJobs:
         self._flush_in_memory()
         return self._is_early
 
+    @property
+    def can_work_ahead(self) -> bool:
+        return any(key[0] in RUN_AHEAD for key in self._ready())
+
+    def work_ahead(self, write_batch: WriteBatch) -> bool:
+        ahead = [key for key in self._ready() if key[0] in RUN_AHEAD]
+        return self._advance_first(ahead, write_batch)
+
     # Tasks
+
+    def _ready(self) -> Iterator[Key]:
+        """Tasks that wait for nothing; the one that waited longest is the first."""
+        for key in self._tasks:
+            waiting = self._waiting.get(key)
+            if waiting is None or waiting.done():
+                yield key
+
+    def _advance_first(self, ready: Sequence[Key], write_batch: WriteBatch) -> bool:
+        if not ready:
+            return False
+        # To the end of the line: the others are next.
+        self._tasks[ready[0]] = self._tasks.pop(ready[0])
+        self._advance(ready[0], write_batch)
+        return True
 
     def _start_tasks(self) -> None:
         if self._collecting is not None:

@@ -15,6 +15,8 @@ logger = logging.getLogger(__name__)
 CallLater = Callable[[float, Callable[[], None]], object]
 
 IDLE_SECONDS = 1.0
+PIECES_AHEAD_MAX = 3
+"""How many pieces may be decided before the commit of the first."""
 
 
 class Commits(Protocol):
@@ -22,8 +24,21 @@ class Commits(Protocol):
         """Run `decide`; call `done` with its result after the commit, or with its error."""
 
 
+class Ahead(Protocol):
+    """Jobs whose next piece need not wait for the commit of the last one."""
+
+    @property
+    def can_work_ahead(self) -> bool: ...
+
+    def work_ahead(self, write_batch: WriteBatch) -> bool: ...
+
+
 class Worker:
-    """Runs the jobs between requests, a piece at a time; they share the commits of requests."""
+    """Runs the jobs between requests, a piece at a time; they share the commits of requests.
+
+    Most wait for the commit of a piece before the next one. Those that need not go on meanwhile,
+    for a few pieces; then all others are asked again.
+    """
 
     def __init__(
         self,
@@ -31,12 +46,15 @@ class Worker:
         commits: Commits,
         call_soon: CallSoon,
         call_later: CallLater,
+        ahead: Ahead | None = None,
     ) -> None:
         self._jobs = jobs
         self._commits = commits
         self._call_soon = call_soon
         self._call_later = call_later
-        self._is_working = False
+        self._ahead = ahead
+        self._pieces_under_way = 0
+        self._pieces_ahead = 0
         self._is_woken = False
         self._is_stopped = False
 
@@ -59,17 +77,33 @@ class Worker:
 
     def _step(self) -> None:
         self._is_woken = False
-        if not self._is_working and not self._is_stopped:
-            self._is_working = True
-            try:
-                self._commits.write(self._jobs.work, self._done)
-            except Exception:
-                # The next tick tries again; requests are served meanwhile.
-                logger.exception("Background work failed.")
-                self._jobs.restart()
-                self._is_working = False
+        if self._is_stopped:
+            return
+        if not self._pieces_under_way:
+            self._pieces_ahead = 0
+            self._work(self._jobs.work)
+        elif self._ahead is not None and self._can_work_ahead:
+            self._pieces_ahead += 1
+            self._work(self._ahead.work_ahead)
+        if self._pieces_under_way and self._can_work_ahead:
+            self.wake()
+
+    @property
+    def _can_work_ahead(self) -> bool:
+        ahead = self._ahead
+        return ahead is not None and self._pieces_ahead < PIECES_AHEAD_MAX and ahead.can_work_ahead
+
+    def _work(self, decide: Callable[[WriteBatch], bool]) -> None:
+        self._pieces_under_way += 1
+        try:
+            self._commits.write(decide, self._done)
+        except Exception:
+            # The next tick tries again; requests are served meanwhile.
+            logger.exception("Background work failed.")
+            self._jobs.restart()
+            self._pieces_under_way -= 1
 
     def _done(self, found_work: Any) -> None:
-        self._is_working = False
+        self._pieces_under_way -= 1
         if found_work is True:
             self.wake()

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from partita.client.records import aliases_of, version_sort, versions_of
 from partita.errors import (
-    FunctionNotFound,
     InvalidParameterValueException,
     PreconditionFailedException,
     ResourceConflictException,
@@ -35,7 +34,8 @@ from partita.limits import KB
 
 TIMEOUT_SECONDS, MEMORY_MB, STORAGE_MB = 3, 128, 512
 TIMEOUT_SECONDS_MAX = 900
-CONCURRENCY_MAX = 1000
+CONCURRENCY_MAX, UNRESERVED_MIN = 1000, 100
+"""Of an account, and what of it no function may reserve. (Lambda guide, "Reserved concurrency")"""
 VERSION_ID = "versionId"
 """What names a package in its location, as in a bucket of S3."""
 LOCATION_SECONDS = 600
@@ -229,7 +229,7 @@ def _touch(service: Service, function: FunctionRecord) -> None:
     }
 
 
-async def _changeable(service: Service, request: Request) -> FunctionRecord:
+async def changeable(service: Service, request: Request) -> FunctionRecord:
     name = arns.qualified(request["FunctionName"]).name
     if service.catalog.is_of_settings(name):
         raise ResourceConflictException(
@@ -247,7 +247,7 @@ async def _changeable(service: Service, request: Request) -> FunctionRecord:
 async def update_function_code(service: Service, request: Request) -> Answer:
     content = _code(service, request)
     async with service.changes:
-        function = await _changeable(service, request)
+        function = await changeable(service, request)
         before = function.package
         if "Architectures" in request:
             function.configuration["Architectures"] = request["Architectures"]
@@ -271,7 +271,7 @@ async def update_function_configuration(service: Service, request: Request) -> A
     _check_members(service, request)
     await _check_role(service, request)
     async with service.changes:
-        function = await _changeable(service, request)
+        function = await changeable(service, request)
         configuration = function.configuration
         configuration |= {name: request[name] for name in COPIED if name in request}
         if "Environment" in request:
@@ -354,7 +354,7 @@ async def _all(service: Service, function: FunctionRecord) -> list[dict[str, Any
 async def delete_function(service: Service, request: Request) -> Answer:
     target = arns.qualified(request["FunctionName"], request.get("Qualifier"))
     async with service.changes:
-        function = await _changeable(service, {"FunctionName": target.name})
+        function = await changeable(service, {"FunctionName": target.name})
         name = function.name
         if "Qualifier" in request or target.qualifier != LATEST:
             await _delete_version(service, function, target.qualifier)
@@ -396,16 +396,21 @@ async def _delete_version(service: Service, function: FunctionRecord, qualifier:
 
 async def put_function_concurrency(service: Service, request: Request) -> Answer:
     limit = request["ReservedConcurrentExecutions"]
-    if limit > CONCURRENCY_MAX:
-        raise InvalidParameterValueException(
-            "Specified ReservedConcurrentExecutions for function decreases account's "
-            "UnreservedConcurrentExecution below its minimum value of [0]."
-        )
     async with service.changes:
-        function = await _changeable(service, request)
+        function = await changeable(service, request)
+        before = function.concurrency or 0
+        if await _unreserved(service) + before - limit < UNRESERVED_MIN:
+            raise InvalidParameterValueException(
+                "Specified ReservedConcurrentExecutions for function decreases account's "
+                f"UnreservedConcurrentExecution below its minimum value of [{UNRESERVED_MIN}]."
+            )
         function.concurrency = limit
         await service.store.save(FUNCTIONS, function.name, function)
     return {"ReservedConcurrentExecutions": limit}
+
+
+async def _unreserved(service: Service) -> int:
+    return CONCURRENCY_MAX - sum(one.concurrency or 0 for one in await service.catalog.all())
 
 
 async def get_function_concurrency(service: Service, request: Request) -> Answer:
@@ -417,42 +422,10 @@ async def get_function_concurrency(service: Service, request: Request) -> Answer
 
 async def delete_function_concurrency(service: Service, request: Request) -> Answer:
     async with service.changes:
-        function = await _changeable(service, request)
+        function = await changeable(service, request)
         function.concurrency = None
         await service.store.save(FUNCTIONS, function.name, function)
     return {}
-
-
-# Tags
-
-
-async def tag_resource(service: Service, request: Request) -> Answer:
-    async with service.changes:
-        function = await _changeable(service, {"FunctionName": _tagged(request)})
-        function.tags |= request["Tags"]
-        await service.store.save(FUNCTIONS, function.name, function)
-    return {}
-
-
-async def untag_resource(service: Service, request: Request) -> Answer:
-    async with service.changes:
-        function = await _changeable(service, {"FunctionName": _tagged(request)})
-        for key in request["TagKeys"]:
-            function.tags.pop(key, None)
-        await service.store.save(FUNCTIONS, function.name, function)
-    return {}
-
-
-async def list_tags(service: Service, request: Request) -> Answer:
-    function = await service.catalog.function(_tagged(request))
-    return {"Tags": function.tags}
-
-
-def _tagged(request: Request) -> str:
-    arn = request["Resource"]
-    if not arns.is_function(arn):
-        raise FunctionNotFound(f"The resource you requested does not exist: {arn}")
-    return arns.qualified(arn).name
 
 
 # The account
@@ -466,7 +439,7 @@ async def get_account_settings(service: Service, request: Request) -> Answer:
             "CodeSizeUnzipped": packages.UNPACKED_BYTES_MAX,
             "CodeSizeZipped": packages.ZIPPED_BYTES_MAX,
             "ConcurrentExecutions": CONCURRENCY_MAX,
-            "UnreservedConcurrentExecutions": CONCURRENCY_MAX,
+            "UnreservedConcurrentExecutions": await _unreserved(service),
         },
         "AccountUsage": {
             "TotalCodeSize": sum(one.configuration["CodeSize"] for one in functions),

@@ -42,6 +42,7 @@ NOT_BUILT = (
     "AmazonManagedKafkaEventSourceConfig",
     "DocumentDBEventSourceConfig",
     "KMSKeyArn",
+    "LoggingConfig",
     "MetricsConfig",
     "ProvisionedPollerConfig",
     "Queues",
@@ -87,10 +88,12 @@ async def create_event_source_mapping(service: Service, request: Request) -> Ans
     async with service.changes:
         await _refuse_second(service, configuration)
         await service.mappings.begin(configuration)
-        record = MappingRecord(uuid=identity, configuration=configuration)
+        record = MappingRecord(
+            uuid=identity, configuration=configuration, tags=request.get("Tags", {})
+        )
         record.goal = ENABLED if is_enabled else DISABLED
         await service.store.save(MAPPINGS, identity, record)
-    _settle_later(service, record)
+    _settle_later(service, record.uuid)
     return dict(configuration)
 
 
@@ -210,25 +213,26 @@ async def _refuse_second(service: Service, configuration: dict[str, Any]) -> Non
             )
 
 
-def _settle_later(service: Service, record: MappingRecord) -> None:
+def _settle_later(service: Service, uuid: str) -> None:
     """A transition can be seen, as in the service, and ends soon."""
 
     async def settle() -> None:
         await asyncio.sleep(TRANSITION_SECONDS)
         async with service.changes:
-            await service.mappings.settle(record)
+            # Read again: tags may have been changed meanwhile.
+            await service.mappings.settle(await found(service, uuid))
 
     service.later(settle())
 
 
-async def _found(service: Service, request: Request) -> MappingRecord:
+async def found(service: Service, uuid: str) -> MappingRecord:
     for trigger in service.mappings.of_settings():
-        if trigger.uuid == request["UUID"]:
+        if trigger.uuid == uuid:
             return trigger
-    found = await service.store.find(MAPPINGS, request["UUID"], MappingRecord)
-    if found is None:
+    record = await service.store.find(MAPPINGS, uuid, MappingRecord)
+    if record is None:
         raise FunctionNotFound(UNKNOWN)
-    return found
+    return record
 
 
 def _shown(service: Service, record: MappingRecord) -> Answer:
@@ -239,7 +243,7 @@ def _shown(service: Service, record: MappingRecord) -> Answer:
 
 
 async def get_event_source_mapping(service: Service, request: Request) -> Answer:
-    return _shown(service, await _found(service, request))
+    return _shown(service, await found(service, request["UUID"]))
 
 
 async def list_event_source_mappings(service: Service, request: Request) -> Answer:
@@ -266,7 +270,7 @@ async def update_event_source_mapping(service: Service, request: Request) -> Ans
         if request.get(member):
             raise InvalidParameterValueException(f"{member} is not supported by this server.")
     async with service.changes:
-        record = await _changeable(service, request, "update")
+        record = await _changeable(service, request["UUID"], "update")
         configuration = record.configuration
         if "FunctionName" in request:
             target = arns.qualified(request["FunctionName"])
@@ -281,16 +285,22 @@ async def update_event_source_mapping(service: Service, request: Request) -> Ans
         record.goal = ENABLED if is_enabled else DISABLED
         await service.store.save(MAPPINGS, record.uuid, record)
         shown = _shown(service, record)
-    _settle_later(service, record)
+    _settle_later(service, record.uuid)
     return shown
 
 
-async def _changeable(service: Service, request: Request, change: str) -> MappingRecord:
-    record = await _found(service, request)
+async def of_client(service: Service, uuid: str) -> MappingRecord:
+    """One that clients may change."""
+    record = await found(service, uuid)
     if record.uuid in (trigger.uuid for trigger in service.mappings.of_settings()):
         raise ResourceConflictException(
             "This mapping is a trigger of the settings of this server; change it there."
         )
+    return record
+
+
+async def _changeable(service: Service, uuid: str, change: str) -> MappingRecord:
+    record = await of_client(service, uuid)
     if record.configuration["State"] not in (ENABLED, DISABLED):
         raise MappingInUse(f"Cannot {change} the event source mapping because it is in use.")
     return record
@@ -298,9 +308,9 @@ async def _changeable(service: Service, request: Request, change: str) -> Mappin
 
 async def delete_event_source_mapping(service: Service, request: Request) -> Answer:
     async with service.changes:
-        record = await _changeable(service, request, "delete")
+        record = await _changeable(service, request["UUID"], "delete")
         record.configuration["State"] = record.goal = DELETING
         await service.store.save(MAPPINGS, record.uuid, record)
         shown = _shown(service, record)
-    _settle_later(service, record)
+    _settle_later(service, record.uuid)
     return shown

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, unquote
 
 from partita.client import ClientError
 from partita.errors import DynamoDBError, ServiceException
-from partita.functions.api import functions, invocations, mappings, schedules, versions
+from partita.functions.api import functions, invocations, mappings, schedules, tags, versions
 from partita.functions.api.service import Operation, Service
 from partita.server import frames
 from partita.server.http.messages import HttpResponse
@@ -42,13 +42,13 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "ListEventSourceMappings": mappings.list_event_source_mappings,
         "ListFunctionEventInvokeConfigs": invocations.list_function_event_invoke_configs,
         "ListFunctions": functions.list_functions,
-        "ListTags": functions.list_tags,
+        "ListTags": tags.list_tags,
         "ListVersionsByFunction": versions.list_versions_by_function,
         "PublishVersion": versions.publish_version,
         "PutFunctionConcurrency": functions.put_function_concurrency,
         "PutFunctionEventInvokeConfig": invocations.put_function_event_invoke_config,
-        "TagResource": functions.tag_resource,
-        "UntagResource": functions.untag_resource,
+        "TagResource": tags.tag_resource,
+        "UntagResource": tags.untag_resource,
         "UpdateAlias": versions.update_alias,
         "UpdateEventSourceMapping": mappings.update_event_source_mapping,
         "UpdateFunctionCode": functions.update_function_code,
@@ -64,6 +64,9 @@ OPERATIONS: dict[str, dict[str, Operation]] = {
         "GetScheduleGroup": schedules.get_schedule_group,
         "ListScheduleGroups": schedules.list_schedule_groups,
         "ListSchedules": schedules.list_schedules,
+        "ListTagsForResource": schedules.list_tags_for_resource,
+        "TagResource": schedules.tag_resource,
+        "UntagResource": schedules.untag_resource,
         "UpdateSchedule": schedules.update_schedule,
     },
 }

@@ -25,7 +25,7 @@ COPIED = (
     "State",
     "Target",
 )
-NOT_BUILT = ("EcsParameters", "EventBridgeParameters", "SageMakerPipelineParameters")
+NOT_BUILT = ("EcsParameters", "SageMakerPipelineParameters")
 
 
 async def create_schedule(service: Service, request: Request) -> Answer:
@@ -213,6 +213,39 @@ async def delete_schedule_group(service: Service, request: Request) -> Answer:
                 await service.scheduler.remove(record)
         await service.store.erase(GROUPS, name)
     return {}
+
+
+async def tag_resource(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        group = await _tagged(service, request)
+        group.tags |= {tag["Key"]: tag["Value"] for tag in request["Tags"]}
+        await service.store.save(GROUPS, group.name, group)
+    return {}
+
+
+async def untag_resource(service: Service, request: Request) -> Answer:
+    async with service.changes:
+        group = await _tagged(service, request)
+        for key in request["TagKeys"]:
+            group.tags.pop(key, None)
+        await service.store.save(GROUPS, group.name, group)
+    return {}
+
+
+async def list_tags_for_resource(service: Service, request: Request) -> Answer:
+    group = await _tagged(service, request)
+    return {"Tags": [{"Key": key, "Value": value} for key, value in group.tags.items()]}
+
+
+async def _tagged(service: Service, request: Request) -> GroupRecord:
+    """Only groups have tags. (EventBridge Scheduler API, "TagResource")"""
+    arn = request["ResourceArn"]
+    name = arns.group_of(arn)
+    if name is None:
+        raise ValidationException(f"{arn} is not the ARN of a schedule group.")
+    if name in (DEFAULT, OF_SETTINGS):
+        raise ValidationException(f"The schedule group {name} has no tags.")
+    return await _group(service, name)
 
 
 def _shown(group: GroupRecord) -> Answer:

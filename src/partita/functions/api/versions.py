@@ -23,7 +23,18 @@ from partita.functions.storage.store import (
     event_invokes_of,
 )
 
-SAME = ("CodeSha256", "Handler", "Runtime", "Role", "Timeout", "MemorySize", "Environment")
+SAME = (
+    "Architectures",
+    "CodeSha256",
+    "DeadLetterConfig",
+    "Environment",
+    "EphemeralStorage",
+    "Handler",
+    "MemorySize",
+    "Role",
+    "Runtime",
+    "Timeout",
+)
 """What makes a version another one; a description alone does not."""
 OTHER_REVISION = (
     "The Revision Id provided does not match the latest Revision Id. Call the "

@@ -247,6 +247,7 @@ class Delivery:
             around = self._around
             report = report_of(
                 around.target.arn,
+                around.target.version,
                 around.source.batch_info,
                 self._shard,
                 records,

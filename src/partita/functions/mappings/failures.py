@@ -1,6 +1,6 @@
 """Reports of batches that a function could not cope with, as Lambda sends them.
 
-A report that goes to a file or a URL of the settings has the event itself besides.
+A report has the event itself and the reason besides.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class Failure(NamedTuple):
 
 def report_of(
     function_arn: str,
+    version: str,
     batch_info: str,
     shard: ShardOf,
     records: Sequence[Record],
@@ -41,8 +42,8 @@ def report_of(
         },
         "responseContext": {
             "statusCode": 200,
-            "executedVersion": "$LATEST",
-            "functionError": failure.reason,
+            "executedVersion": version,
+            "functionError": "Unhandled",
         },
         "version": "1.0",
         "timestamp": moment(now),
@@ -56,5 +57,6 @@ def report_of(
             "streamArn": shard.stream_arn,
         },
         "payload": event_of(records).decode(),
+        "reason": failure.reason,
     }
     return json.dumps(report).encode()

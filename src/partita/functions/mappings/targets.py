@@ -27,6 +27,8 @@ class CallRefused(Exception):
 class Target(Protocol):
     arn: str
     """Its name in reports of failures."""
+    version: str
+    """That of the function that was called last."""
 
     async def call(self, event: bytes) -> bytes:
         """The result as JSON; CallFailed when there is none."""
@@ -37,12 +39,14 @@ class Target(Protocol):
 class FunctionTarget:
     def __init__(self, catalog: Catalog, function: Qualified) -> None:
         self.arn = arns.function_arn(*function)
+        self.version = arns.LATEST
         self._catalog = catalog
         self._function = function
 
     async def call(self, event: bytes) -> bytes:
         try:
             invocation = await self._catalog.invoke(self._function, event)
+            self.version = invocation.version
             return invocation.outcome.result()
         except FunctionError as error:
             raise CallFailed(str(error)) from error
@@ -55,6 +59,8 @@ class FunctionTarget:
 
 class OwnFunction:
     """A function that the settings name for one trigger alone."""
+
+    version = arns.LATEST
 
     def __init__(
         self, arn: str, catalog: Catalog, role: str | None, make: Callable[[dict[str, str]], Pool]
@@ -94,6 +100,8 @@ class OwnFunction:
 
 class HttpEndpoint:
     """Gets the event in a POST; any status of 2xx is a success."""
+
+    version = arns.LATEST
 
     def __init__(self, url: str, timeout_seconds: float) -> None:
         self.arn = self._url = url

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from signal import strsignal
 from typing import Any
 
 from partita.functions.running import worker
@@ -190,9 +191,17 @@ async def _line(process: asyncio.subprocess.Process, request_id: str) -> bytes:
         raise _nonsense(request_id) from None
     if not line.endswith(b"\n"):
         code = await process.wait()
-        text = f"RequestId: {request_id} Error: Runtime exited with error: exit status {code}"
-        raise FunctionError(EXIT_ERROR, text)
+        raise FunctionError(EXIT_ERROR, f"RequestId: {request_id} Error: {_exit(code)}")
     return line
+
+
+def _exit(code: int) -> str:
+    """How Lambda tells of a process that has ended."""
+    if code == 0:
+        return "Runtime exited without providing a reason"
+    # Go's words for a signal: "signal: killed", "signal: segmentation fault".
+    how = f"exit status {code}" if code > 0 else f"signal: {strsignal(-code) or -code}".lower()
+    return f"Runtime exited with error: {how}"
 
 
 def _result(line: bytes, request_id: str) -> bytes:

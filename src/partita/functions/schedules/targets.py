@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from typing import Any
 
 from partita.client import Client, ClientError
@@ -12,12 +13,19 @@ from partita.functions import arns
 from partita.functions.catalog import Catalog
 from partita.functions.destinations import Destinations
 from partita.functions.queue import Queue
-from partita.functions.sinks import SendFailed
+from partita.functions.sinks import SendFailed, event_of_bus
+from partita.server.protocol import model
 
+BUS = re.compile(r"arn:aws[\w-]*:events:[\w-]*:\d*:event-bus/.+")
 MACHINE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:stateMachine:.+")
 UNIVERSAL = re.compile(r"arn:aws[\w-]*:scheduler:::aws-sdk:(\w+):(\w+)")
 SERVICES = {"dynamodb": "dynamodb", "kinesis": "kinesis", "sfn": "states"}
 """The client's names of those whose operations a schedule can call."""
+READING = (
+    *("get", "describe", "list", "poll", "receive", "search", "scan", "query", "select", "read"),
+    *("lookup", "discover", "validate", "batchGet", "batchDescribe", "batchRead", "transactGet"),
+)
+"""How operations are called that a schedule does not call. (guide, "Using universal targets")"""
 
 
 class RunFailed(Exception):
@@ -25,28 +33,51 @@ class RunFailed(Exception):
 
 
 class Targets:
+    """`operations` are those that the server has built, by their names in its registry."""
+
     def __init__(
-        self, client: Client, catalog: Catalog, queue: Queue, destinations: Destinations
+        self,
+        client: Client,
+        catalog: Catalog,
+        queue: Queue,
+        destinations: Destinations,
+        operations: Collection[str],
     ) -> None:
         self._client = client
         self._catalog = catalog
         self._queue = queue
         self._destinations = destinations
+        self._operations = frozenset(operations)
 
     def check(self, target: dict[str, Any]) -> None:
         """Refuse what cannot be called."""
         arn = target["Arn"]
+        if (BUS.fullmatch(arn) is not None) != ("EventBridgeParameters" in target):
+            raise ValidationException(
+                "EventBridgeParameters are required for an event bus, and only there."
+            )
         if arns.is_function(arn) or MACHINE.fullmatch(arn):
             return
         universal = UNIVERSAL.fullmatch(arn)
         if universal is not None:
-            if universal[1] in SERVICES or universal.groups() == ("lambda", "invoke"):
+            if self._can_call(*universal.groups()):
                 return
             raise ValidationException(f"The target {arn} is not supported by this server.")
         try:
             self._destinations.check(arn)
         except RestError as error:
             raise ValidationException(error.message) from None
+
+    def _can_call(self, service: str, operation: str) -> bool:
+        name = _wire_name(operation)
+        if service == "lambda":
+            return operation == "invoke"
+        if service not in SERVICES or operation.startswith(READING):
+            return False
+        if service == "sfn":
+            return name in model.load(model.STEP_FUNCTIONS).inputs
+        prefix = model.KINESIS_NAMES if service == "kinesis" else ""
+        return prefix + name in self._operations
 
     async def run(self, target: dict[str, Any], text: str, execution: str, role: str = "") -> None:
         """Returns when the target has accepted the call; RunFailed when it has not. An execution
@@ -65,6 +96,9 @@ class Targets:
             elif (universal := UNIVERSAL.fullmatch(arn)) is not None:
                 await self._call(client, universal[1], universal[2], json.loads(text))
             else:
+                if (about := target.get("EventBridgeParameters")) is not None:
+                    detail = json.loads(text)
+                    text = json.dumps(event_of_bus(about["Source"], about["DetailType"], detail))
                 key = target.get("KinesisParameters", {}).get("PartitionKey", execution)
                 await self._destinations.acting_for(role).send(arn, text.encode(), key)
         except ClientError as error:
@@ -86,7 +120,11 @@ class Targets:
             return
         if service == "sfn":
             request = {name[:1].lower() + name[1:]: value for name, value in request.items()}
-        await client.call(SERVICES[service], operation[:1].upper() + operation[1:], request)
+        await client.call(SERVICES[service], _wire_name(operation), request)
+
+
+def _wire_name(operation: str) -> str:
+    return operation[:1].upper() + operation[1:]
 
 
 async def _check_function(client: Client, given: str) -> None:

@@ -63,6 +63,7 @@ class MappingRecord(msgspec.Struct, kw_only=True):
     """EventSourceMappingConfiguration."""
     goal: str = "Enabled"
     """The state in which its transition ends."""
+    tags: dict[str, str] = {}
 
 
 class ScheduleRecord(msgspec.Struct, kw_only=True):

@@ -240,6 +240,9 @@ class _Counter:
         if self._is_list(table, index, entity):
             rows = self.collection_rows(table, index, entity)
             return min(rows, access.limit) if access.limit else rows
+        if access.alternative:
+            # What all alternatives find together is no measure of one.
+            items = min(items, self.collection_rows(table, index, entity))
         if access.filter or access.first is not None:
             items = max(items, self._rows_walked(access, table, index, entity))
         return min(items, access.limit) if access.limit == 1 else items

@@ -1,9 +1,11 @@
 """Values as texts inside keys, in forms that sort as the source sorts the values.
 
 The format of a template's field says how: `{x:n10.2}` is a number in fixed point, ten digits before
-the point and two behind it; `{x:ci}`, `{x:nocase}` and `{x:ai}` are texts as a collation compares
-them; `{x:lower}` and `{x:upper}` are what the functions of SQL make of them, `{x:lower_ascii}` and
-`{x:upper_ascii}` those of SQLite; `{x:08}` is padded with zeros; `{x:%Y-%m}` is a part of a date.
+the point and two behind it; `{x:ci}`, `{x:nocase}`, `{x:ai}`, `{x:ai_no_pad}` and `{x:pad}` are
+texts as a collation compares them; `{x:lower}` and `{x:upper}` are what the functions of SQL make
+of them, `{x:lower_ascii}` and `{x:upper_ascii}` those of SQLite, `{x:lower_pad}` and
+`{x:upper_pad}` without blanks at their end; `{x:08}` is padded with zeros; `{x:%Y-%m}` is a part of
+a date.
 """
 
 from __future__ import annotations
@@ -37,12 +39,17 @@ class NotEncodable(PartitaError):
 
 
 def _without_accents(text: str) -> str:
-    """As MySQL's collations compare: capitals without marks, blanks at the end do not count."""
+    """As MySQL's collations compare: capitals without marks."""
     if text.isascii():
-        return text.upper().rstrip(" ")
+        return text.upper()
     parts = unicodedata.normalize("NFD", text)
     plain = "".join(part for part in parts if not unicodedata.combining(part))
-    return unicodedata.normalize("NFC", plain.upper()).rstrip(" ")
+    return unicodedata.normalize("NFC", plain.upper())
+
+
+def _without_pad(text: str) -> str:
+    """As PAD SPACE compares: blanks at the end do not count."""
+    return text.rstrip(" ")
 
 
 def _single(change: Callable[[str], str]) -> Callable[[str], str]:
@@ -53,17 +60,38 @@ def _single(change: Callable[[str], str]) -> Callable[[str], str]:
 FOLDS: dict[str, Callable[[str], str]] = {
     "ci": str.lower,
     "nocase": lambda text: text.translate(_ASCII_LOWER),
-    "ai": _without_accents,
+    "ai": lambda text: _without_pad(_without_accents(text)),
+    "ai_no_pad": _without_accents,
+    "pad": _without_pad,
 }
-"""By format: PostgreSQL's citext, SQLite's NOCASE, and the _ci collations of MySQL."""
+"""By format: PostgreSQL's citext, SQLite's NOCASE, the _ci collations of MySQL with PAD SPACE and
+with NO PAD; PAD SPACE alone, which CHAR of PostgreSQL and RTRIM of SQLite have too."""
+_LIKE_FOLDS = {"ai": "ai_no_pad", "pad": ""}
 FORMS: dict[str, Callable[[str], str]] = {
     "lower": lambda text: "".join(map(_single(str.lower), text)),
     "upper": lambda text: "".join(map(_single(str.upper), text)),
+    "lower_pad": lambda text: _without_pad("".join(map(_single(str.lower), text))),
+    "upper_pad": lambda text: _without_pad("".join(map(_single(str.upper), text))),
     "lower_ascii": lambda text: text.translate(_ASCII_LOWER),
     "upper_ascii": lambda text: text.translate(_ASCII_UPPER),
 }
 """By format: what lower() and upper() make of a text; keys of it are not in the order of texts."""
 _TEXTS = {**FOLDS, **FORMS}
+
+
+def like_fold(fold: str) -> str:
+    """How LIKE compares texts that a collation compares by `fold`: blanks at the end count."""
+    return _LIKE_FOLDS.get(fold, fold)
+
+
+def function_of(form: str) -> str:
+    """The function of SQL that makes a form."""
+    return form.partition("_")[0]
+
+
+def value_format(form: str) -> str:
+    """Of what is compared with a form: whoever compares lower(x) passes a value as he wants it."""
+    return "pad" if form.endswith("_pad") else ""
 
 
 def fixed_point_format(whole: int, fraction: int) -> str:

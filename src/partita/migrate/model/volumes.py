@@ -279,7 +279,7 @@ class Volumes:
         skew = self.skew(table, [condition.column])
         if skew is None or not skew.distinct:
             return 1 - nulls
-        if condition.value == skew.top_value:
+        if skew.top_value is not None and condition.is_value({"S": skew.top_value}):
             return skew.top_share * (1 - nulls)
         return (1 - nulls) / skew.distinct
 

@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
 from partita.migrate.moving.applying import Applier, ItemKey, item_key
+from partita.migrate.moving.behind import LOOK_SECONDS
 from partita.migrate.moving.loading.rejects import accept_item, reject_item, write_rejects
 from partita.migrate.moving.loading.reports import READ_UNTIL
 from partita.migrate.moving.logs.changes import Transaction
@@ -146,7 +147,9 @@ class Follower:
         self._confirmed = 0.0
         self._lag_seconds = 0.0
         self._shown = 0.0
+        self._looked = 0.0
         self._left = 0
+        self._left_text = ""
         self.continuous: Continuous | None = None
         """Verifies meanwhile, where that is asked for."""
 
@@ -286,18 +289,23 @@ class Follower:
         now = time.monotonic()
         if self.progress is silent or now - self._shown < SHOWN_SECONDS:
             return
-        position = self.move.position
-        left = None
-        with suppress(SourceError):
-            left = self.move.log.bytes_behind(position, self.log_end())
-        text = f"Following, {self._lag_seconds:.1f} s behind"
-        if left is not None:
-            text += f", {left:,} bytes"
-            done, self._left = self._left - left, left
-            if left and done > 0 and self._shown:
-                text += f", {left / done * (now - self._shown):,.0f} s left"
         self._shown = now
+        if now - self._looked > LOOK_SECONDS:
+            self._left_text = self._look_ahead(now)
+        text = f"Following, {self._lag_seconds:.1f} s behind{self._left_text}"
         self.progress(text, self.applier.changes, 0)
+
+    def _look_ahead(self, now: float) -> str:
+        """The bytes that are left, and the seconds that they will take."""
+        left, since = None, now - self._looked
+        with suppress(SourceError):
+            left = self.move.log.bytes_behind(self.move.position, self.log_end())
+        self._looked = now
+        if left is None:
+            return ""
+        done, self._left = self._left - left, left
+        text = f", {left:,} bytes"
+        return f"{text}, {left / done * since:,.0f} s left" if left and done > 0 else text
 
     def _check_schema(self) -> None:
         if time.monotonic() - self._checked > SCHEMA_SECONDS:

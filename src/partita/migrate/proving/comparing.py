@@ -54,14 +54,9 @@ def difference(
     # A limit cuts through the rows that tie at its end, an offset through those at its beginning.
     torn = {keys[-1]} if keys and is_cut else set()
     torn |= {keys[0]} if keys and question.offset is not None else set()
-    for key in dict.fromkeys(keys):
-        if key in torn:
-            continue
-        mine = Counter(row for row, own in zip(ours, keys, strict=True) if own == key)
-        other = Counter(row for row, own in zip(theirs, their_keys, strict=True) if own == key)
-        if mine != other:
-            return _counted(ours, theirs)
-    return ""
+    mine = Counter(pair for pair in zip(keys, ours, strict=True) if pair[0] not in torn)
+    other = Counter(pair for pair in zip(their_keys, theirs, strict=True) if pair[0] not in torn)
+    return "" if mine == other else _counted(ours, theirs)
 
 
 def _counted(ours: Sequence[str], theirs: Sequence[str]) -> str:

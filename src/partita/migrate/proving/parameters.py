@@ -122,6 +122,8 @@ class Draw:
             yield from (("not ASCII", row) for row in texts[:1])
             marks = [row for row in known if set("#% '&") & set(row[test.ref.column].get("S", ""))]
             yield from (("with marks", row) for row in marks[:1])
+            blanks = self.staging.ending_in_blanks(finest, test.ref.column)
+            yield from (("with a blank at the end", row) for row in blanks[:1])
             numbers = [row for row in known if "N" in row[test.ref.column]]
             if numbers:
                 size = [len(row[test.ref.column]["N"]) for row in numbers]
@@ -229,6 +231,20 @@ class Draw:
             accented = text.replace("e", "é").replace("a", "ä")
             if accented != text:
                 yield ParameterSet(f"accents in {name}", {**usual.values, name: {"S": accented}})
+            yield from self._blanks(usual, parameter, text)
+
+    def _blanks(
+        self, usual: ParameterSet, parameter: Parameter, text: str
+    ) -> Iterator[ParameterSet]:
+        """PAD SPACE: with a blank more at the end, and without those that a row has."""
+        name, ref = parameter.name, parameter.ref
+        yield ParameterSet(f"a blank behind {name}", {**usual.values, name: {"S": f"{text} "}})
+        rows = self.staging.ending_in_blanks(ref.table, ref.column) if ref is not None else []
+        held = [text, *(str(row[ref.column]["S"]) for row in rows[:1] if ref is not None)]
+        for one in dict.fromkeys(held):
+            if one != one.rstrip(" "):
+                bare = {**usual.values, name: {"S": one.rstrip(" ")}}
+                yield ParameterSet(f"no blank behind {name}", bare)
 
     def _made_up(self, ref: Ref | None) -> AttributeValue:
         """Of the type of a column that has no rows."""

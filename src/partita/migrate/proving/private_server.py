@@ -90,6 +90,7 @@ class DynamoDB:
     """Calls one after the other, or many at once."""
 
     def __init__(self, endpoint: str | None, *, is_retrying: bool = True) -> None:
+        self.endpoint = endpoint
         self._loop = asyncio.new_event_loop()
         self._client = Client(endpoint) if is_retrying else Client(endpoint, tries=1)
         self.calls = 0

@@ -95,11 +95,15 @@ def _sqlite(space: Path, source: Source) -> Iterator[URL]:
 def _mariadb(space: Path, source: Source) -> Iterator[URL]:
     server, install = _found("mariadbd", "mysqld"), _found("mariadb-install-db")
     user = ["--user=root"] if os.geteuid() == 0 else []
-    subprocess.run(
+    made = subprocess.run(
         [install, "--no-defaults", f"--datadir={space / 'data'}", "--skip-test-db",
          "--auth-root-authentication-method=normal", *user],
-        check=True, capture_output=True,
+        capture_output=True, text=True,
     )  # fmt: skip
+    if made.returncode:
+        said = [line for line in (made.stderr + made.stdout).splitlines() if "ERROR" in line]
+        why = said[0].strip() if said else f"it ended with {made.returncode}"
+        raise NoCopy(f"mariadb-install-db made no private copy: {why[:300]}.")
     (space / "init.sql").write_text(
         f"CREATE DATABASE {NAME} CHARACTER SET utf8mb4;\n"
         f"CREATE USER partita@'%' IDENTIFIED BY 'partita';\nGRANT ALL ON *.* TO partita@'%';\n"

@@ -156,7 +156,9 @@ def test(
                 keys=[ModelLines(folder, name).of_key(one) for one in keys],
                 functional=functional,
                 non_functional=[
-                    *unfinished.checks("rates", lambda: _rehearsed(claim, rows, loaded)),
+                    *unfinished.checks(
+                        "rates", lambda: _rehearsed(claim, rows, loaded, making.count(), place)
+                    ),
                     *unfinished.checks(
                         "load", lambda: load_checks(place.server, claim.design, place.prefix)
                     ),
@@ -377,14 +379,17 @@ def _functional(
     return found
 
 
-def _rehearsed(claim: Claim, staging: Staging, making: Making) -> list[Check]:
+def _rehearsed(
+    claim: Claim, staging: Staging, making: Making, items: int, place: Place
+) -> list[Check]:
     calls_max = claim.folder.section("test", ProofSettings).load_calls
     if not calls_max:
         said = "[test] load_calls in migration.toml is 0."
         return [Check(name="stated rates and peaks", outcome="not done", detail=said)]
-    return Rehearsal(
-        claim.design, claim.patterns, claim.volumes, staging, making, calls_max
-    ).checks()
+    rehearsal = Rehearsal(
+        claim.design, claim.patterns, claim.volumes, staging, making, items, calls_max
+    )
+    return rehearsal.checks(place.server.endpoint, place.prefix)
 
 
 def _recovered(claim: Claim, place: Place) -> list[Check]:

@@ -21,7 +21,7 @@ BACKUP = "partita-migrate-test"
 def recovery_checks(server: DynamoDB, design: Design, prefix: str) -> list[Check]:
     table = _largest(server, design, prefix)
     if table is None:
-        why = f"no table has an item and at most {ITEMS_MAX:,}."
+        why = f"every table is empty, or larger than the {ITEMS_MAX:,} items that are compared."
         return [Check(name="back up, lose, restore", outcome="not done", detail=why)]
     return [_backup(server, table, prefix), _point_in_time(server, table, prefix)]
 

@@ -2,7 +2,8 @@
 
 The requests are those of the model, with values of the data; nothing waits, since the server's
 time is moved. Where a second has more calls than a test can send, one of so many is sent, against
-as small a part of the units.
+as small a part of the units. Loaded are all items under the keys that are asked for: what a call
+reads is what it will read.
 """
 
 from __future__ import annotations
@@ -11,24 +12,27 @@ import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 from typing import Any
 
 from partita.client.failures import ClientError
+from partita.database.item.values import Item
 from partita.migrate.costing.units import Resource, units
 from partita.migrate.designing.requests import existences
 from partita.migrate.designing.requests.homes import NotServed
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.designing.requests.writes import written_with
 from partita.migrate.handover.tables import described
-from partita.migrate.model.design import READS, Access, Design
+from partita.migrate.model.design import READS, Access, Design, TableDesign
 from partita.migrate.model.key_texts import NotEncodable
 from partita.migrate.model.making import ItemMaker
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.proving.answers.existences import narrowed
 from partita.migrate.proving.answers.merging import Answering
 from partita.migrate.proving.answers.rows import Refused
+from partita.migrate.proving.asked_items import Asked, Loaded, Recording
 from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.parameters import Draw
 from partita.migrate.proving.private_server import ClockedServer, DynamoDB, clocked_server
@@ -40,8 +44,8 @@ from partita.migrate.statements.question import NotExact, Question
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 
-ITEMS_MAX = 4000
-"""That the rehearsal loads; of more, some from all over."""
+ITEMS_MAX = 200_000
+"""That the rehearsal loads, of those under the keys that are asked for."""
 SECONDS_MIN = 2
 """Enough for a partition, whose units are for the second."""
 SECONDS_MAX = 600
@@ -94,9 +98,12 @@ class Rehearsal:
         volumes: Volumes,
         staging: Staging,
         making: Making,
+        items: int,
         calls_max: int,
     ) -> None:
-        """`calls_max`: of each run."""
+        """`items`: of the whole source, of which `making` may have a sample; `calls_max`: of each
+        run."""
+        self.items = items
         self.design = design
         self.patterns = patterns
         self.volumes = volumes
@@ -107,11 +114,13 @@ class Rehearsal:
         self.maker = ItemMaker(staging, keys)
         self.chance = random.Random(13)
 
-    def checks(self) -> list[Check]:
+    def checks(self, endpoint: str | None, prefix: str) -> list[Check]:
+        """`endpoint`: of the server that holds all items, in tables with that prefix."""
+        asked = self._asked(endpoint, prefix)
         with clocked_server() as clocked:
             server = DynamoDB(clocked.endpoint, is_retrying=False)
             try:
-                loaded = self._load(server, clocked)
+                loaded = self._load(server, clocked, asked)
                 calls = self._calls(server)
                 usual = {one.name: one.calls_per_second for one in self.patterns}
                 peak = {one.name: _peak(one) for one in self.patterns}
@@ -138,11 +147,26 @@ class Rehearsal:
 
     # Tables with items, and the units that the patterns need.
 
-    def _load(self, server: DynamoDB, clocked: ClockedServer) -> int:
+    def _asked(self, endpoint: str | None, prefix: str) -> Asked:
+        """What the calls of the runs read: where items lead to others, found by asking for them."""
+        server = Recording(endpoint, self.design, prefix)
+        single = {one.pattern for one in self.design.access if one.requests == 1 and one.key}
+        single -= {one.pattern for one in self.design.access if one.for_each or one.keeps}
+        try:
+            for pattern, calls in self._calls(server, prefix, is_reading=True).items():
+                server.is_sending = pattern not in single
+                for call in calls:
+                    with suppress(ClientError, NotEncodable, Refused):
+                        call()
+        finally:
+            server.close()
+        return server.asked
+
+    def _load(self, server: DynamoDB, clocked: ClockedServer, asked: Asked) -> Loaded:
         for table in self.design.tables:
             server.call("CreateTable", **described(table), BillingMode="PAY_PER_REQUEST")
-        step = max(math.ceil(self.making.count() / ITEMS_MAX), 1)
-        items = islice(self.making.all_items(), 0, None, step)
+        wanted = (one for one in self.making.all_items() if asked.has(*one))
+        items = islice(wanted, ITEMS_MAX)
         loaded = 0
         while chunk := list(islice(items, BATCH_ITEMS)):
             waiting: dict[str, list[Any]] = {}
@@ -158,7 +182,8 @@ class Rehearsal:
                 if waiting:
                     clocked.advance(1)
             loaded += len(chunk)
-        return loaded
+        left = sum(1 for _ in wanted)
+        return Loaded(loaded, left, self.items, is_sample=self.making.count() < self.items)
 
     def _provision(self, server: DynamoDB, share: float) -> None:
         """So much that the stated rates use the target's part of it."""
@@ -204,7 +229,9 @@ class Rehearsal:
 
     # Calls.
 
-    def _calls(self, server: DynamoDB) -> dict[str, list[Call]]:
+    def _calls(
+        self, server: DynamoDB, prefix: str = "", *, is_reading: bool = False
+    ) -> dict[str, list[Call]]:
         """By pattern, calls with values from all over the data."""
         statements = Statements(SchemaLookup(self.volumes.inventory))
         planner = ReadPlanner(self.design, self.volumes.inventory)
@@ -216,13 +243,15 @@ class Rehearsal:
         for pattern in self.patterns:
             own = accesses.get(pattern.name, [])
             writes = [one for one in own if one.request not in (*READS, "TTL", "none")]
-            if writes:
-                found[pattern.name] = list(self._writes(server, writes))
+            if writes and not is_reading:
+                is_new = pattern.operation == "insert"
+                found[pattern.name] = list(self._writes(server, writes, is_new=is_new))
             elif own and own[0].request in READS:
                 try:
                     question = statements.of(pattern)
                     assert isinstance(question, Question)
-                    found[pattern.name] = list(self._reads(server, planner, draw, question, own))
+                    made = self._reads(server, planner, draw, question, own, prefix)
+                    found[pattern.name] = list(made)
                 except (NotExact, NotServed, Refused):
                     continue
         return {name: calls for name, calls in found.items() if calls}
@@ -234,17 +263,28 @@ class Rehearsal:
         draw: Draw,
         question: Question,
         accesses: Sequence[Access],
+        prefix: str,
     ) -> Iterator[Call]:
         def made(asked: Question, own: Sequence[Access]) -> Answering:
-            return Answering(server, self.volumes.inventory, self.design, planner, asked, own)
+            inventory = self.volumes.inventory
+            return Answering(server, inventory, self.design, planner, asked, own, prefix)
 
         answering = narrowed(planner, question, accesses, made)
         finest = planner.finest(existences.plain(question))
-        for one in draw.usual(question, finest, ROWS_DRAWN):
+        drawn = list(draw.usual(question, finest, ROWS_DRAWN))
+        if isinstance(server, Recording):
+            drawn = list({repr(one.values): one for one in drawn}.values())
+        for one in drawn:
             yield lambda values=one.values: _ignore(answering.rows(values))  # type: ignore[misc]
 
-    def _writes(self, server: DynamoDB, accesses: Sequence[Access]) -> Iterator[Call]:
-        """Items of rows that are there are put again, as large as they are: a delete costs that."""
+    def _writes(
+        self, server: DynamoDB, accesses: Sequence[Access], *, is_new: bool
+    ) -> Iterator[Call]:
+        """Items of rows that are there are put again, as large as they are: a delete costs that.
+
+        Inserts put them under new keys, so that they are new in every index too.
+        """
+        numbers = count(1)
         (first, *_) = accesses
         homes = [
             (home, entity)
@@ -262,9 +302,11 @@ class Rehearsal:
                 except NotEncodable:
                     continue
                 if item is not None and is_taken(home, item):
-                    puts.append({"TableName": home.name, "Item": item})
+                    puts.append((home, item))
             if puts:
-                yield lambda puts=puts: _put(server, puts, is_together)  # type: ignore[misc]
+                yield lambda puts=puts: _put(  # type: ignore[misc]
+                    server, puts, next(numbers) if is_new else 0, is_together
+                )
 
     # Runs.
 
@@ -274,7 +316,7 @@ class Rehearsal:
         server: DynamoDB,
         clocked: ClockedServer,
         calls: dict[str, list[Call]],
-        loaded: int,
+        loaded: Loaded,
     ) -> Check:
         rates = {name: run.rates[name] for name in calls}
         total = sum(rates.values())
@@ -316,13 +358,13 @@ def _peak(pattern: AccessPattern) -> float:
     return pattern.peak_per_second or pattern.calls_per_second * PEAK_TIMES
 
 
-def _outcome(run: Run, tally: Tally, share: float, loaded: int, patterns: int) -> Check:
+def _outcome(run: Run, tally: Tally, share: float, loaded: Loaded, patterns: int) -> Check:
     if not tally.calls:
         return Check(name=run.name, outcome="not done", detail="no pattern is called so often.")
     lost = sum(tally.throttled.values())
     detail = (
         f"{run.seconds} seconds on the server's own clock, capacity enforced and provisioned for"
-        f" {TARGET:.0%} use, {loaded:,} items: {tally.calls:,} calls of {patterns} patterns,"
+        f" {TARGET:.0%} use, {loaded}: {tally.calls:,} calls of {patterns} patterns,"
         f" {lost:,} throttled"
     )
     if lost:
@@ -381,12 +423,24 @@ def _whole(amount: float) -> int:
     return max(math.ceil(round(amount / TARGET, 9)), 1)
 
 
-def _put(server: DynamoDB, puts: list[dict[str, Any]], is_together: bool) -> None:
+def _put(
+    server: DynamoDB, items: list[tuple[TableDesign, Item]], number: int, is_together: bool
+) -> None:
+    puts = [{"TableName": home.name, "Item": _renumbered(home, one, number)} for home, one in items]
     if is_together:
         server.call("TransactWriteItems", TransactItems=[{"Put": put} for put in puts])
         return
     for put in puts:
         server.call("PutItem", **put)
+
+
+def _renumbered(home: TableDesign, item: Item, number: int) -> Item:
+    """Under a key that no row has; as it is for the number 0."""
+    name = (home.sort_key or home.partition_key).name
+    if not number or "B" in item[name]:
+        return item
+    ((kind, held),) = item[name].items()
+    return {**item, name: {kind: f"{held}~{number}" if kind == "S" else str(10**30 + number)}}
 
 
 def _ignore(rows: object) -> None:

@@ -21,6 +21,7 @@ from partita.migrate.understanding.schema.inventory import Inventory
 
 CHUNK_ROWS = 2000
 CACHED_LOOKUPS = 50_000
+BLANK_ENDED_ROWS = 100
 
 
 def lookups(design: Design, inventory: Inventory) -> dict[str, list[tuple[str, ...]]]:
@@ -69,6 +70,7 @@ class Staging:
         }
         self._decode = msgspec.json.Decoder(Item).decode
         self._cached = lru_cache(CACHED_LOOKUPS)(self._found)
+        self._blank_ended = lru_cache(len(inventory.tables))(self._blank_ended_rows)
 
     def close(self) -> None:
         self._connection.close()
@@ -107,6 +109,7 @@ class Staging:
         run("INSERT OR REPLACE INTO staged VALUES (?, ?)", (table, count))
         run("COMMIT")
         self._cached.cache_clear()
+        self._blank_ended.cache_clear()
         yield count
 
     def has(self, table: str) -> bool:
@@ -140,6 +143,19 @@ class Staging:
         place = self._places[table]
         found = self._connection.execute(
             f"SELECT row FROM t{place} WHERE k{number} = ? ORDER BY id", (text,)
+        )
+        return [self._decode(row) for (row,) in found]
+
+    def ending_in_blanks(self, table: str, column: str) -> list[Item]:
+        """Some rows whose text a PAD SPACE collation takes for a shorter one."""
+        found = self._blank_ended(table)
+        return [row for row in found if str(row.get(column, {}).get("S", "")).endswith(" ")]
+
+    def _blank_ended_rows(self, table: str) -> list[Item]:
+        place = self._places[table]
+        found = self._connection.execute(
+            f"SELECT row FROM t{place} WHERE instr(row, ?) LIMIT {BLANK_ENDED_ROWS}",
+            (b' "}',),  # As JSON ends a text.
         )
         return [self._decode(row) for (row,) in found]
 

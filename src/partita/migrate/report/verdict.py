@@ -12,7 +12,7 @@ from typing import Literal
 from msgspec import Struct
 
 from partita.limits import GB
-from partita.migrate.amounts import amount, money
+from partita.migrate.amounts import amount, money, percent
 from partita.migrate.costing.estimate import Estimate, monthly
 from partita.migrate.report.contents import Contents, Model
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
@@ -293,7 +293,7 @@ class _Case:
     def _of_patterns(self) -> Iterator[Reason]:
         if self.unserved:
             share = self._share(self.unserved)
-            part = f"{share:.0%} of the calls" if self.calls else "how often, nobody knows"
+            part = f"{percent(share)} of the calls" if self.calls else "how often, nobody knows"
             yield Reason(
                 speaks_for=self._holds_back(),
                 weight=8,
@@ -324,7 +324,8 @@ class _Case:
         asked = [one for one in self.patterns if one.table in self.poor]
         if not self.poor:
             return
-        share = f", with {self._share(asked):.0%} of the calls" if asked and self.calls else ""
+        part = percent(self._share(asked))
+        share = f", with {part} of the calls" if asked and self.calls else ""
         one = len(self.poor) == 1
         yield Reason(
             speaks_for=self._holds_back(),

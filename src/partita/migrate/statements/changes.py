@@ -156,8 +156,17 @@ def _change(scope: Scope, node: exp.Expression) -> Change:
     if isinstance(value, exp.Add | exp.Sub) and isinstance(value.this, exp.Column):
         if scope.column(value.this) == ref:
             sign = 1 if isinstance(value, exp.Add) else -1
-            return Change(ref, scope.value(value.expression, ref, name), sign)
-    return Change(ref, scope.value(value, ref, name))
+            return Change(ref, _given(scope, value.expression, ref, name), sign)
+    return Change(ref, _given(scope, value, ref, name))
+
+
+def _given(scope: Scope, node: exp.Expression, ref: Ref, name: str) -> Value:
+    if node.find(exp.Column) is not None and node.find(exp.Select) is None:
+        raise NotExact(
+            f"it sets {ref} to {shown(node)}, which is computed of the row: a pattern that reads"
+            " the row, and one that writes what the application computed, are served"
+        )
+    return scope.value(node, ref, name)
 
 
 def _excluded(node: exp.Expression) -> str | None:

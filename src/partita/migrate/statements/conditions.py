@@ -18,6 +18,7 @@ from partita.migrate.statements.nodes import (
 )
 from partita.migrate.statements.question import Constant, NotExact, Operator, Test
 from partita.migrate.statements.scope import Scope
+from partita.migrate.statements.values import NUMBERS
 from partita.migrate.understanding.schema.column_refs import Ref
 
 _OPPOSITES: dict[Operator, Operator] = {
@@ -34,7 +35,7 @@ def test_of(scope: Scope, node: exp.Expression) -> Test:
     if isinstance(node, exp.Not):
         return _negated(scope, node.this)
     if isinstance(node, exp.Column):
-        return Test(scope.column(node), "=", (Constant(True),))
+        return _truth(scope, scope.column(node), is_true=True)
     if type(node) in COMPARED:
         return _comparison(scope, node)
     if isinstance(node, exp.Between):
@@ -49,6 +50,16 @@ def test_of(scope: Scope, node: exp.Expression) -> Test:
     if isinstance(node, exp.Like):
         return _like(scope, node)
     raise NotExact(f"no key and no filter tests {shown(node)}")
+
+
+def _truth(scope: Scope, ref: Ref, *, is_true: bool) -> Test:
+    """A column that stands for a condition; a number is true unless it is 0."""
+    kind = scope.kind(ref)
+    if kind in NUMBERS:
+        return Test(ref, "<>" if is_true else "=", (Constant(0),))
+    if kind != "boolean":
+        raise NotExact(f"it takes {ref} for true or false, which a {kind} is not")
+    return Test(ref, "=", (Constant(is_true),))
 
 
 def tested(scope: Scope, node: exp.Expression) -> Ref:
@@ -70,7 +81,13 @@ def _formed(scope: Scope, node: exp.Expression) -> tuple[Ref, str]:
         raise NotExact(f"it tests {shown(node)}, and {ref} is no text")
     if scope.schema.dialect == "mysql" and scope.is_insensitive(ref):
         return ref, ""  # The collation of the column compares what the function gives too.
-    return ref, f"{form}_ascii" if scope.schema.dialect == "sqlite" else form
+    if scope.schema.dialect == "sqlite":
+        return ref, f"{form}_ascii"
+    if not scope.is_padded(ref):
+        return ref, form
+    if scope.schema.dialect == "postgres":
+        raise NotExact(f"it tests {shown(node)}, and {ref} is filled with blanks, unlike it")
+    return ref, f"{form}_pad"
 
 
 def _comparison(scope: Scope, node: exp.Expression) -> Test:
@@ -94,7 +111,7 @@ def _negated(scope: Scope, node: exp.Expression) -> Test:
     if isinstance(node, exp.In):
         return _among(scope, node, "not in")
     if isinstance(node, exp.Column):
-        return Test(scope.column(node), "=", (Constant(False),))
+        return _truth(scope, scope.column(node), is_true=False)
     if type(node) in COMPARED and not is_of_rows(node):
         test = _comparison(scope, node)
         # Of NULL, neither a comparison nor its opposite is true.
@@ -120,7 +137,7 @@ def _is(scope: Scope, node: exp.Is) -> Test:
     if isinstance(node.expression, exp.Null):
         return Test(ref, "is not null" if node.args.get("negate") else "is null")
     if isinstance(node.expression, exp.Boolean) and not node.args.get("negate"):
-        return Test(ref, "=", (Constant(bool(node.expression.this)),))
+        return _truth(scope, ref, is_true=bool(node.expression.this))
     raise NotExact(f"no key and no filter tests {shown(node)}")
 
 
@@ -139,7 +156,11 @@ def _like(scope: Scope, node: exp.Like) -> Test:
         raise NotExact(f"the inside of {ref} is searched: a search service does that")
     if scope.schema.dialect == "sqlite" and not scope.is_insensitive(ref):
         raise NotExact(f"LIKE is blind to case there, and {ref} is not")
-    return Test(ref, "begins_with" if text.endswith("%") else "=", (Constant(middle),))
+    if text.endswith("%"):
+        return Test(ref, "begins_with", (Constant(middle),))
+    if scope.is_padded(ref):
+        raise NotExact(f"blanks at the end of {ref} count for LIKE, and not for its keys: write =")
+    return Test(ref, "=", (Constant(middle),))
 
 
 def either(scope: Scope, node: exp.Expression) -> list[Test]:
@@ -171,7 +192,21 @@ def _groups(
         return [(*left, *right) for left, right in product(*sides)]
     if is_of_rows(node) and not is_negated:
         return _row_groups(scope, node)
+    if isinstance(node, exp.Between) and is_negated:
+        return _outside(scope, node)
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean) and is_negated:
+        ref = tested(scope, node.this)
+        opposite = _truth(scope, ref, is_true=not node.expression.this)
+        return [(opposite,), (Test(ref, "is null"),)]
     return [(_negated(scope, node) if is_negated else test_of(scope, node),)]
+
+
+def _outside(scope: Scope, node: exp.Between) -> list[tuple[Test, ...]]:
+    """NOT BETWEEN: before the range, or behind it."""
+    ref = tested(scope, node.this)
+    low = scope.value(node.args["low"], ref, scope.parameter_name(ref, ".to"))
+    high = scope.value(node.args["high"], ref, scope.parameter_name(ref, ".from"))
+    return [(Test(ref, "<", (low,)),), (Test(ref, ">", (high,)),)]
 
 
 def _row_groups(scope: Scope, node: exp.Expression) -> list[tuple[Test, ...]]:

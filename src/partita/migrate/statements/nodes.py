@@ -64,8 +64,14 @@ def is_compound(node: exp.Expression) -> bool:
     """Whether several tests are in it, or one that compares several columns."""
     node = inside(node)
     if isinstance(node, exp.Not):
-        return is_compound(node.this)
+        return _is_either(inside(node.this)) or is_compound(node.this)
     return isinstance(node, exp.Or | exp.And) or is_of_rows(node)
+
+
+def _is_either(node: exp.Expression) -> bool:
+    """Whether its opposite is one of two: before or behind a range, false or NULL."""
+    is_of_truth = isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)
+    return isinstance(node, exp.Between) or is_of_truth
 
 
 def is_of_rows(node: exp.Expression) -> bool:

@@ -67,6 +67,9 @@ class Scope:
         """A literal, or what the caller passes: also what it computes without the row."""
         literal = literal_of(node)
         if literal is not None:
+            is_number = literal.value is not None and not isinstance(literal.value, str)
+            if is_number and ref and self.schema.dialect == "mysql" and self.kind(ref) == "string":
+                raise NotExact(f"{ref} is read as a number to be compared with {literal.value}")
             return literal
         if node.find(exp.Select) is not None:
             raise NotExact(
@@ -95,6 +98,14 @@ class Scope:
     def is_insensitive(self, ref: Ref) -> bool:
         column = self.inventoried(ref)
         return column is not None and column.is_case_insensitive
+
+    def is_padded(self, ref: Ref) -> bool:
+        """Whether blanks at the end of a text do not count."""
+        column = self.inventoried(ref)
+        if column is None:
+            return False
+        is_unknown = self.schema.dialect == "mysql" and column.is_case_insensitive
+        return column.pad == "PAD SPACE" or (is_unknown and not column.pad)
 
     def kind(self, ref: Ref) -> str:
         column = self.inventoried(ref)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from sqlglot import exp
@@ -22,6 +23,13 @@ from partita.migrate.statements.scope import Scope
 from partita.migrate.statements.sources import rows_of
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table, is_derived
+
+_OF_SETS = re.compile(
+    r"(POS)?EXPLODE.*|UNNEST|(EXPLODING_?)?GENERATE_?(SERIES|SUBSCRIPTS)|REGEXP_(MATCHES|.*_TO_TABLE)"
+    r"|STRING_TO_TABLE|JSONB?_(ARRAY_ELEMENTS|EACH|OBJECT_KEYS|POPULATE_RECORDSET|PATH_QUERY)(_TEXT)?",
+    re.IGNORECASE,
+)
+"""PostgreSQL's functions that make several rows of one."""
 
 
 def select(scope: Scope, tree: exp.Select) -> Question:
@@ -98,6 +106,8 @@ def _columns(scope: Scope, tree: exp.Select, first: Table) -> list[Ref]:
             found += _all([table])
         elif one.find(exp.Select) is not None:
             raise NotExact(f"{shown(one)} is asked for each row: make it a pattern of its own")
+        elif (several := _several(one)) is not None:
+            raise NotExact(f"{shown(several)} makes several rows of one, or none")
         else:
             found += [scope.column(column) for column in one.find_all(exp.Column)]
     for part in ("group", "having") if _finish(tree) else ():
@@ -108,6 +118,15 @@ def _columns(scope: Scope, tree: exp.Select, first: Table) -> list[Ref]:
                 found.append(scope.column(column))
     key = [Ref(first.name, name) for name in first.primary_key]
     return list(dict.fromkeys(found)) or key or _all([first])
+
+
+def _several(node: exp.Expression) -> exp.Func | None:
+    """A function that gives a set of rows."""
+    for one in node.find_all(exp.Func):
+        name = one.name if isinstance(one, exp.Anonymous) else one.sql_name()
+        if _OF_SETS.fullmatch(name):
+            return one
+    return None
 
 
 def _all(tables: list[Table]) -> list[Ref]:

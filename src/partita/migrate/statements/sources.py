@@ -26,7 +26,7 @@ from partita.migrate.statements.question import (
 )
 from partita.migrate.statements.scope import Scope
 from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.understanding.schema.inventory import Column, Table
 from partita.migrate.understanding.schema.relationships import is_unique
 
 _JOIN_KINDS = ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")
@@ -117,7 +117,15 @@ def _pair(scope: Scope, node: exp.Expression) -> tuple[Ref, Ref] | None:
     left, right = scope.column(node.this), scope.column(node.expression)
     if left.table == right.table:
         raise NotExact(f"it compares columns of one row: {node}")
+    _refuse_other_texts(scope.inventoried(left), scope.inventoried(right), node)
     return left, right
+
+
+def _refuse_other_texts(one: Column | None, other: Column | None, node: exp.Expression) -> None:
+    """Two texts that their collations compare in two ways, of which a server takes a third."""
+    texts = [column for column in (one, other) if column is not None and column.kind == "string"]
+    if len({(column.is_case_insensitive, column.pad) for column in texts}) > 1:
+        raise NotExact(f"it compares texts of two collations: {node}")
 
 
 def _taken(scope: Scope, node: exp.Expression) -> Test | None:
@@ -139,7 +147,9 @@ def _taken(scope: Scope, node: exp.Expression) -> Test | None:
 def _from_outside(scope: Scope, ref: Ref, outer: Ref, operator: Operator) -> Parameter:
     """NotExact where a key would take for different what the source takes for the same."""
     own, other = scope.inventoried(ref), scope.outer.inventoried(outer) if scope.outer else None
-    kinds = {(one.kind, one.collation, one.is_case_insensitive) for one in (own, other) if one}
+    kinds = {
+        (one.kind, one.collation, one.is_case_insensitive, one.pad) for one in (own, other) if one
+    }
     if len(kinds) != 1:
         raise NotExact(f"it compares {ref} with {outer}, which holds other values")
     return scope.parameter(scope.parameter_name(ref, SUFFIXES.get(operator, "")), ref, outer)

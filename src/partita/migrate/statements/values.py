@@ -30,21 +30,19 @@ def literal_value(column: Column, value: Any, dialect: str) -> AttributeValue | 
         value = str(value)
     if dialect != "sqlite" and isinstance(value, str):
         if column.kind == "datetime":
-            return _moment(column, value)
+            return _moment(column, value, dialect)
         if column.kind == "date":
             value = _day(value)
     return attribute_value(column.kind, value)
 
 
-def _moment(column: Column, text: str) -> AttributeValue | None:
+def _moment(column: Column, text: str, dialect: str) -> AttributeValue | None:
     try:
         converted = attribute_value("datetime", datetime.fromisoformat(text))
     except ValueError:
         return {"S": text}
-    has_zone = "with time zone" in column.type.lower() or column.type.upper().startswith(
-        "TIMESTAMP("
-    )
-    is_instant = has_zone or column.type.upper() == "TIMESTAMP"
+    is_mysql_instant = dialect != "postgresql" and column.type.upper().startswith("TIMESTAMP")
+    is_instant = is_mysql_instant or "with time zone" in column.type.lower()
     if converted is not None and is_instant and not converted["S"].endswith(UTC_OFFSET):
         return {"S": converted["S"] + UTC_OFFSET}
     return converted
@@ -57,11 +55,15 @@ def _day(text: str) -> Any:
         return text
 
 
+_INSENSITIVE_FOLDS = {"sqlite": "nocase", "postgresql": "ci"}
+
+
 def fold_of(column: Column, dialect: str) -> str:
     """How a collation compares the texts of a column; empty for letter by letter."""
     if not column.is_case_insensitive:
-        return ""
-    return {"sqlite": "nocase", "postgresql": "ci"}.get(dialect, "ai")
+        return "pad" if column.pad == "PAD SPACE" else ""
+    # Inventories of before do not know the pad: most of MySQL's collations have PAD SPACE.
+    return _INSENSITIVE_FOLDS.get(dialect, "ai_no_pad" if column.pad == "NO PAD" else "ai")
 
 
 def folded(value: AttributeValue, fold: str) -> AttributeValue:

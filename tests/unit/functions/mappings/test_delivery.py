@@ -65,6 +65,7 @@ class Calls:
     """A function that writes down its calls, and answers as it is told."""
 
     arn = "arn:aws:lambda:us-east-1:123456789012:function:t"
+    version = "$LATEST"
 
     def __init__(self, answer: Callable[[list[int]], Any]) -> None:
         self.batches: list[list[int]] = []
@@ -162,7 +163,7 @@ def test_after_the_last_retry_a_batch_is_given_up(tmp_path: Path) -> None:
     (failure,) = failures(tmp_path / "failed")
     assert failure["requestContext"]["condition"] == "RetryAttemptsExhausted"
     assert failure["requestContext"]["approximateInvokeCount"] == 3
-    assert failure["responseContext"]["functionError"] == "no"
+    assert failure["reason"] == "no"
     assert failure["requestContext"]["functionArn"] == function.arn
     assert failure["timestamp"] == "2027-01-15T08:00:00.000Z"
     info = failure["DDBStreamBatchInfo"]

@@ -25,6 +25,7 @@ SHOP = inventory(
         "id",
         foreign_keys=[foreign_key("user_id", "users.id")],
     ),
+    table("tickets", "id, is_new boolean?", "id"),
 )
 LOOKUP = SchemaLookup(SHOP)
 
@@ -65,6 +66,31 @@ def test_what_the_application_finishes_is_said_and_its_rows_are_asked_for() -> N
     assert {ref.column for ref in found.columns} == {"user_id", "total"}
 
 
+@pytest.mark.parametrize(
+    ("condition", "alternatives"),
+    [
+        ("id NOT BETWEEN ? AND 9", [[("id", "<")], [("id", ">")]]),
+        ("is_new IS NOT TRUE", [[("is_new", "=")], [("is_new", "is null")]]),
+    ],
+)
+def test_the_opposite_of_a_range_or_a_truth_is_one_of_two(
+    condition: str, alternatives: list[list[tuple[str, str]]]
+) -> None:
+    found = question(f"SELECT id FROM tickets WHERE {condition}")
+    told = [[(test.ref.column, test.operator) for test in group] for group in found.alternatives]
+    assert told == alternatives
+
+
+def test_a_number_that_stands_for_a_condition_is_true_unless_it_is_0() -> None:
+    (test,) = question("SELECT id FROM tickets WHERE id").tests
+    assert (test.operator, test.values) == ("<>", (Constant(0),))
+
+
+def test_mysql_reads_texts_as_numbers_to_compare_them_with_one() -> None:
+    with pytest.raises(NotExact, match="read as a number"):
+        parse_statement("SELECT id FROM users WHERE name = 5", LOOKUP)
+
+
 def test_writes_are_told() -> None:
     insertion = parse_statement("INSERT INTO users (id, name) VALUES (?, 'x')", LOOKUP)
     assert isinstance(insertion, Insertion)
@@ -90,7 +116,9 @@ def test_writes_are_told() -> None:
         ("SELECT DISTINCT ON (name) * FROM users WHERE id = ?", "not understood"),
         ("SELECT * FROM users WHERE id = ? ORDER BY born NULLS LAST", "sorted"),
         ("SELECT * FROM users UNION SELECT * FROM users", "several SELECTs"),
-        ("UPDATE users SET name = upper(name) WHERE id = 1", "compares columns"),
+        ("UPDATE users SET name = upper(name) WHERE id = 1", "computed of the row"),
+        ("SELECT id, unnest(string_to_array(name, ',')) FROM users WHERE id = 1", "several rows"),
+        ("SELECT * FROM users WHERE id = 1 AND name", "true or false"),
         ("SELECT * FROM nobody WHERE id = 1", "not among the tables"),
     ],
 )

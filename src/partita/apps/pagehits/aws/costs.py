@@ -29,6 +29,7 @@ from partita.prices.price_list import (
     FargatePrices,
     KinesisPrices,
     LambdaPrices,
+    PriceSource,
     ReservedPrices,
 )
 
@@ -63,6 +64,19 @@ CLAIMED_SHARE = 0.40
 """What the new counter's costs were of the old one's, by the thesis's own bills (chapter 7.2)."""
 YEAR_MONTHS = 12
 UNITS_PER_BLOCK = 100
+PRINTED = {"DynamoDB": "55", "Aurora": "85", "reserved Aurora": "25"}
+"""Dollars a month in chapter 5.4.2."""
+USED = (
+    "aurora",
+    "analytics",
+    "delivery",
+    "fargate",
+    "kinesis",
+    "lambda",
+    "reserved",
+    "standard.",
+)
+"""How the figures of a price list begin that are used here."""
 
 
 class DynamoDBPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,6 +101,10 @@ class Prices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     kinesis: KinesisPrices
     analytics: AnalyticsPrices
     delivery: DeliveryPrices
+    sources: list[PriceSource] = []
+
+    def is_assumed(self, figure: str) -> bool:
+        return any(figure in one.figures for one in self.sources if one.is_assumed)
 
 
 def read_prices(name: str | Path) -> Prices:
@@ -140,6 +158,9 @@ def _of_list(listed: price_list.Prices, name: str) -> Prices:
         kinesis=listed.kinesis,
         analytics=listed.analytics,
         delivery=listed.delivery,
+        sources=[
+            one for one in listed.sources if any(figure.startswith(USED) for figure in one.figures)
+        ],
     )
 
 
@@ -314,28 +335,36 @@ def _storage(prices: Prices) -> Comparison:
         (
             f"DynamoDB, {READ_UNITS} RCU and {WRITE_UNITS} WCU, {STORED_GB} GB",
             _dollars(dynamodb_month(prices.dynamodb)),
+            PRINTED["DynamoDB"],
         ),
         (
             "DynamoDB, the same reserved for a year",
             _dollars(dynamodb_reserved_month(prices.dynamodb)),
+            "",
         ),
         (
             f"DynamoDB on demand, {READS_SECOND} reads and {WRITES_SECOND} write a second",
             _dollars(dynamodb_on_demand_month(prices.dynamodb)),
+            "",
         ),
         (
             f"Aurora, db.t3.medium, {AURORA_IO_SECOND} I/O a second, {STORED_GB} GB",
             _dollars(aurora_month(prices.aurora)),
+            PRINTED["Aurora"],
         ),
     ]
     if reserved is not None:
         rest = aurora_month(prices.aurora) - prices.aurora.instance_hour * prices.aurora.month_hours
-        assumed = "; its hour is assumed" if prices.name == "document" else ""
+        is_assumed = prices.is_assumed("aurora.reserved_three_years_hour")
+        whose = f"Aurora's instance alone, for three years{'*' if is_assumed else ''}"
         rows += [
-            (f"Aurora, the instance alone, reserved for three years{assumed}", _dollars(reserved)),
-            ("Aurora, the same with I/O and storage", _dollars(reserved + rest)),
+            (whose, _dollars(reserved), PRINTED["reserved Aurora"]),
+            ("Aurora, the same with I/O and storage", _dollars(reserved + rest), ""),
         ]
-    return Comparison("Chapter 5.4.2: storage, a month", ("", "dollars"), rows)
+    title = "Chapter 5.4.2: storage, a month"
+    if reserved is not None and is_assumed:
+        title += " (* from a price that is assumed: see above)"
+    return Comparison(title, ("", "dollars", "in the thesis"), rows)
 
 
 def _old_and_new(prices: Prices) -> Comparison:

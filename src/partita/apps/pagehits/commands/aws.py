@@ -36,7 +36,10 @@ def cost(price_name: str | None, as_json: bool) -> None:
         )
         return
     for prices in found:
-        click.echo(f"Prices: {prices.name}, {prices.date} ({prices.note})\n")
+        click.echo(f"Prices: {prices.name}, {prices.date} ({prices.note})")
+        for source in prices.sources:
+            click.echo(f"  {', '.join(source.figures)}: {source.source}")
+        click.echo()
         for comparison in compared(prices):
             click.echo(comparison.title)
             for row in (comparison.columns, *comparison.rows):

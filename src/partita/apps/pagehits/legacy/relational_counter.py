@@ -114,6 +114,11 @@ class RelationalCounter:
         for period in OLD_PERIODS.values():
             self._execute(SCHEMA, period)
 
+    def analyze(self) -> None:
+        """What autovacuum does sooner or later: without it, plans of a new table are guesses."""
+        for period in OLD_PERIODS.values():
+            self._execute("VACUUM ANALYZE {table}", period)
+
     def count(self, batch: Sequence[PageHit]) -> int:
         """In one transaction; returns the number of rows that were written."""
         with self._connection.transaction(), self._connection.cursor() as cursor:

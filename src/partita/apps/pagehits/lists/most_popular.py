@@ -14,13 +14,13 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from heapq import nlargest, nsmallest
+from heapq import nsmallest
 from itertools import chain, compress
 from typing import Any, NamedTuple
 
 from partita.apps.pagehits.counting.checkpoints import Progress, read_progress
 from partita.apps.pagehits.settings import Period, Settings
-from partita.apps.pagehits.storing.closed_windows import ClosedWindow, ClosedWindows, Key
+from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
 from partita.apps.pagehits.storing.page_hits import query_rows
 from partita.apps.pagehits.storing.rows import Columns, Row
 from partita.client import Client, ClientError
@@ -54,14 +54,8 @@ Asset = tuple[str, int]
 """A brand, and the number of an asset."""
 Counted = Sequence[tuple[str, Columns]]
 """Windows with their brands; rows are in order of hits."""
-
-
-class Best(NamedTuple):
-    """Where the row of an asset with the most hits is."""
-
-    hits: int
-    rows: Columns
-    place: int
+Place = tuple[Columns, int]
+"""Where a row is."""
 
 
 class Lists:
@@ -70,7 +64,9 @@ class Lists:
         self._settings = settings
         self._clock = clock
         self._closed_windows = ClosedWindows(client, settings)
-        self._windows: OrderedDict[Key, asyncio.Task[Columns]] = OrderedDict()
+        self._windows: OrderedDict[Key, Columns] = OrderedDict()
+        self._reading: dict[Key, asyncio.Task[dict[Key, Columns]]] = {}
+        """Concurrent readers of a window share one read."""
         self.progress = Progress()
         self.reads = 0
         """Windows that were read from the database."""
@@ -90,6 +86,7 @@ class Lists:
             progress = Progress(self._clock() - STORED_WITHIN_SECONDS)
         if progress.edition != self.progress.edition:
             self._windows.clear()
+            self._reading.clear()
         self.progress = progress
 
     def newest(self, period: Period) -> int:
@@ -99,70 +96,74 @@ class Lists:
 
     async def most_popular(self, keys: Sequence[Key], chosen: Filter) -> list[dict[str, Any]]:
         """Assets in order of hits, each with the attributes of its most popular row."""
-        self._begin_reading(keys)
-        windows = await asyncio.gather(*map(self._read, keys))
+        windows = await self._read(keys)
         counted = [
-            (key.brand, rows if chosen == EVERYTHING else _chosen(rows, chosen))
-            for key, rows in zip(keys, windows, strict=True)
+            (key.brand, windows[key] if chosen == EVERYTHING else _chosen(windows[key], chosen))
+            for key in keys
         ]
         return [_result(*one) for one in ranked(counted)]
 
-    def _begin_reading(self, keys: Sequence[Key]) -> None:
-        """The windows of a brand and period that are not cached are read together."""
+    async def _read(self, keys: Sequence[Key]) -> dict[Key, Columns]:
+        """From the cache; what is not there of a brand and period is read together."""
+        found: dict[Key, Columns] = {}
         missing: dict[tuple[str, Period], list[Key]] = {}
+        under_way = set()
         for key in keys:
-            if key not in self._windows:
+            if key in self._windows:
+                self._windows.move_to_end(key)
+                found[key] = self._windows[key]
+            elif key in self._reading:
+                under_way.add(self._reading[key])
+            else:
                 missing.setdefault((key.brand, key.period), []).append(key)
-        for (brand, period), group in missing.items():
+        for group in missing.values():
             self.reads += len(group)
-            starts = [key.start for key in group]
-            reading = asyncio.create_task(
-                self._closed_windows.between(brand, period, min(starts), max(starts))
-            )
-            for key in group:
-                self._keep(key, asyncio.create_task(self._read_window(key, reading)))
+            task = asyncio.create_task(self._read_together(group))
+            self._reading |= dict.fromkeys(group, task)
+            under_way.add(task)
+        for task in under_way:
+            found |= await asyncio.shield(task)
+        return found
 
-    async def _read(self, key: Key) -> Columns:
-        """From the cache; concurrent readers of a window share one read."""
-        task = self._windows.get(key)
-        if task is None:
-            # Forgotten already, because a list has more windows than are cached.
-            self._begin_reading([key])
-            task = self._windows[key]
-        else:
-            self._windows.move_to_end(key)
+    async def _read_together(self, keys: list[Key]) -> dict[Key, Columns]:
+        """Windows of one brand and period."""
+        brand, period, _ = keys[0]
+        starts = [key.start for key in keys]
+        task = asyncio.current_task()
+        found: dict[Key, Columns] = {}
         try:
-            return await asyncio.shield(task)
-        except ClientError:
-            if self._windows.get(key) is task:
-                del self._windows[key]
-            raise
+            closed = await self._closed_windows.between(brand, period, min(starts), max(starts))
+            found = {key: one.rows for key, one in closed.items() if one.rows is not None}
+            changed = [key for key in keys if key not in found]
+            queries = [query_rows(self._client, self._settings, key) for key in changed]
+            found |= zip(changed, await asyncio.gather(*queries), strict=True)
+            return found
+        finally:
+            for key in keys:
+                # Unless there is another edition meanwhile.
+                if self._reading.get(key) is task:
+                    del self._reading[key]
+                    if key in found:
+                        self._keep(key, found[key])
 
-    def _keep(self, key: Key, task: asyncio.Task[Columns]) -> None:
-        self._windows[key] = task
+    def _keep(self, key: Key, rows: Columns) -> None:
+        self._windows[key] = rows
         if len(self._windows) > self._settings.cached_windows_max:
             self._windows.popitem(last=False)
-
-    async def _read_window(
-        self, key: Key, reading: asyncio.Task[dict[Key, ClosedWindow]]
-    ) -> Columns:
-        closed = (await asyncio.shield(reading)).get(key)
-        if closed is not None and closed.rows is not None:
-            return closed.rows
-        return await query_rows(self._client, self._settings, key)
 
 
 def ranked(counted: Counted) -> list[tuple[Asset, int, Row]]:
     """The most popular assets with their hits and their most popular rows."""
     totals = _totals(counted)
-    order = nsmallest(RESULTS_MAX, totals, key=lambda asset: (-totals[asset], asset))
-    best = _most_popular_rows(counted, set(order))
-    return [(asset, totals[asset], best[asset]) for asset in order]
+    order = nsmallest(RESULTS_MAX, [(-hits, asset) for asset, hits in totals.items()])
+    best = _most_popular_rows(counted, {asset for _, asset in order})
+    return [(asset, -hits, best[asset]) for hits, asset in order]
 
 
 def _chosen(rows: Columns, chosen: Filter) -> Columns:
     """The rows that pass."""
-    passing = {place for place, kind in enumerate(rows.kinds) if chosen.passes(*kind)}
+    kinds = map(rows.kind, range(len(rows.kinds)))
+    passing = {place for place, kind in enumerate(kinds) if chosen.passes(*kind)}
     marks = [facet in passing for facet in rows.facets]
     assets, hits, facets = (
         array(column.typecode, compress(column, marks))
@@ -177,14 +178,21 @@ def _totals(counted: Counted) -> dict[Asset, int]:
     A list of a day has tens of thousands of rows, and this is its cost. Rows are in order of hits,
     so the first of each window decide: an asset that is in none of these has in each window at most
     what the next row has, as many times as an asset has rows. If that is less than the last asset
-    of the list has already, only the assets seen so far are looked for in the rest."""
+    of the list has already, only assets that can still reach the last one are looked for in the
+    rest."""
     by_brand: dict[str, dict[int, int]] = {brand: {} for brand, _ in counted}
     for brand, rows in counted:
         _add(by_brand[brand], rows.assets[:FIRST_ROWS], rows.hits[:FIRST_ROWS])
     longer = [rows for _, rows in counted if len(rows) > FIRST_ROWS]
     unseen = sum(rows.hits[FIRST_ROWS] * rows.rows_per_asset for rows in longer)
-    found = nlargest(RESULTS_MAX, chain.from_iterable(map(dict.values, by_brand.values())))
-    is_decided = len(found) == RESULTS_MAX and unseen < found[-1]
+    found = sorted(chain.from_iterable(map(dict.values, by_brand.values())), reverse=True)
+    last = found[RESULTS_MAX - 1] if len(found) >= RESULTS_MAX else 0
+    is_decided = unseen < last
+    if is_decided:
+        by_brand = {
+            brand: {asset: hits for asset, hits in totals.items() if hits + unseen >= last}
+            for brand, totals in by_brand.items()
+        }
     for brand, rows in counted:
         totals, assets, hits = by_brand[brand], rows.assets[FIRST_ROWS:], rows.hits[FIRST_ROWS:]
         if is_decided:
@@ -208,31 +216,45 @@ def _add(totals: dict[int, int], assets: Iterable[int], hits: Iterable[int]) -> 
 def _most_popular_rows(counted: Counted, assets: set[Asset]) -> dict[Asset, Row]:
     """Of each of these assets, the first of the rows with the most hits. It is hardly ever further
     down in a window."""
-    best: dict[Asset, Best] = {}
-    _look_for(assets, counted, range(FIRST_ROWS), best)
-    below = max((rows.hits[FIRST_ROWS] for _, rows in counted if len(rows) > FIRST_ROWS), default=0)
-    doubtful = {asset for asset in assets if asset not in best or best[asset].hits <= below}
+    return {
+        (brand, asset_id): rows.row(place)
+        for brand in {brand for brand, _ in assets}
+        for asset_id, (rows, place) in _best_places(
+            [rows for of, rows in counted if of == brand],
+            {asset_id for of, asset_id in assets if of == brand},
+        ).items()
+    }
+
+
+def _best_places(windows: list[Columns], assets: set[int]) -> dict[int, Place]:
+    """In windows of one brand."""
+    best: dict[int, int] = {}
+    places: dict[int, Place] = {}
+    _look_for(assets, windows, FIRST_ROWS, best, places)
+    below = max((rows.hits[FIRST_ROWS] for rows in windows if len(rows) > FIRST_ROWS), default=0)
+    doubtful = {asset for asset in assets if best.get(asset, 0) <= below}
     if doubtful:
         for asset in doubtful:
             best.pop(asset, None)
-        _look_for(doubtful, counted, None, best)
-    return {asset: one.rows.row(one.place) for asset, one in best.items()}
+        _look_for(doubtful, windows, None, best, places)
+    return places
 
 
 def _look_for(
-    assets: set[Asset], counted: Counted, places: range | None, best: dict[Asset, Best]
+    assets: set[int],
+    windows: list[Columns],
+    rows_max: int | None,
+    best: dict[int, int],
+    places: dict[int, Place],
 ) -> None:
-    wanted: dict[str, set[int]] = {}
-    for brand, asset_id in assets:
-        wanted.setdefault(brand, set()).add(asset_id)
-    for brand, rows in counted:
-        is_wanted = wanted.get(brand, set()).__contains__
-        within = range(len(rows)) if places is None else places
-        for place in compress(within, map(is_wanted, rows.assets)):
-            asset, hits = (brand, rows.assets[place]), rows.hits[place]
-            known = best.get(asset)
-            if known is None or known.hits < hits:
-                best[asset] = Best(hits, rows, place)
+    known = best.get
+    for rows in windows:
+        hits_of, assets_of = rows.hits, rows.assets
+        marks = map(assets.__contains__, assets_of[:rows_max])
+        for place in compress(range(len(rows)), marks):
+            asset, hits = assets_of[place], hits_of[place]
+            if hits > known(asset, 0):
+                best[asset], places[asset] = hits, (rows, place)
 
 
 def _result(asset: Asset, hits: int, row: Row) -> dict[str, Any]:

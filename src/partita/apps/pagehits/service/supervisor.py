@@ -70,9 +70,8 @@ class SupervisedProcess:
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
         process = self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "partita.cli",
+            # Not the modules of the folder in which it was started.
+            *(sys.executable, "-P", "-m", "partita.cli"),
             *self._arguments,
             stdout=asyncio.subprocess.PIPE,
             # Ctrl-C must not reach it: this program stops its processes in order.

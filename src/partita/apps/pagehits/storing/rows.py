@@ -10,7 +10,7 @@ import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from typing import NamedTuple
@@ -95,7 +95,8 @@ class Columns:
     hits: array[int]
     facets: array[int]
     """Of each row, its place among the kinds."""
-    kinds: list[Kind]
+    kinds: list[msgspec.Raw]
+    """As JSON: a list of a hundred assets needs few of them."""
     rows_per_asset: int
     """At most: an asset may be visited through several sections."""
 
@@ -103,7 +104,10 @@ class Columns:
         return len(self.assets)
 
     def row(self, place: int) -> Row:
-        return Row(self.assets[place], *self.kinds[self.facets[place]], self.hits[place])
+        return Row(self.assets[place], *self.kind(self.facets[place]), self.hits[place])
+
+    def kind(self, place: int) -> Kind:
+        return _decode_kind(self.kinds[place])
 
     def rows(self) -> list[Row]:
         return list(map(self.row, range(len(self))))
@@ -115,7 +119,7 @@ class Header(msgspec.Struct, array_like=True):
     count: int
     types: str
     """Of the three arrays."""
-    kinds: list[Kind]
+    kinds: list[msgspec.Raw]
     rows_per_asset: int
 
 
@@ -128,7 +132,8 @@ def columns_of(rows: Sequence[Row]) -> Columns:
     numbers = ([row.asset_id for row in rows], [row.hits for row in rows], facets)
     assets, hits, places = (_array(column) for column in numbers)
     repeated = max(Counter(assets).values(), default=0)
-    return Columns(assets, hits, places, list(kinds), repeated)
+    encoded = [msgspec.Raw(msgspec.json.encode(kind)) for kind in kinds]
+    return Columns(assets, hits, places, encoded, repeated)
 
 
 def _array(numbers: Sequence[int]) -> array[int]:
@@ -161,6 +166,7 @@ def pack_most(rows: list[Row], bytes_max: int) -> bytes:
     return packed
 
 
+_decode_kind: Callable[[msgspec.Raw], Kind] = msgspec.json.Decoder(Kind).decode
 _decode_header = msgspec.json.Decoder(Header).decode
 _decode_rows = msgspec.json.Decoder(list[Row]).decode
 

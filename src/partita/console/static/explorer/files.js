@@ -1,9 +1,9 @@
 // Items in files: DynamoDB's JSON, an item a line, or CSV. CSV has a column for each attribute: texts
 // as they are, other types as DynamoDB's JSON.
 
-import { attributeOf, checkedItem, valueOf } from "../values.js";
+import { attributeOf, checkedItem, keyOf, valueOf } from "../values.js";
 
-export const jsonOf = (items) => items.map((Item) => JSON.stringify({ Item })).join("\n") + "\n";
+export const jsonOf = (items) => items.map((Item) => `${JSON.stringify({ Item })}\n`).join("");
 
 const cell = (value) => { const text = value === undefined ? "" : "S" in value && value.S !== "" && !value.S.startsWith("{") ? value.S : JSON.stringify(value); return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text; };
 export function csvOf(items) {
@@ -26,13 +26,33 @@ function csvRows(text) {
   return rows;
 }
 
-export function itemsOf(name, text, definitions) {
-  if (!/\.csv$/i.test(name)) {
-    const trimmed = text.trim();
-    const found = trimmed.startsWith("[") ? JSON.parse(trimmed) : trimmed.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line));
-    return found.map((one) => checkedItem(one.Item || one));
-  }
-  const [names, ...rows] = csvRows(text);
+const at = (place, read) => { try { return read(); } catch (failed) { throw new Error(`${place}: ${failed instanceof SyntaxError ? `this is not JSON: ${failed.message}` : failed.message}`); } };
+
+// {"Item": {...}} as DynamoDB exports it, or the item alone, which may have an attribute Item.
+const unwrapped = (one) => (one?.Item && Object.keys(one).length === 1 && Object.values(one.Item).every((value) => value && typeof value === "object") ? one.Item : one);
+
+function jsonItems(text) {
+  const trimmed = text.trim();
+  if (trimmed.startsWith("[")) return at("The file", () => JSON.parse(trimmed)).map((one, n) => at(`Item ${n + 1}`, () => checkedItem(unwrapped(one))));
+  return trimmed.split("\n").map((line, n) => [line, n]).filter(([line]) => line.trim()).map(([line, n]) => at(`Line ${n + 1}`, () => checkedItem(unwrapped(JSON.parse(line)))));
+}
+
+function csvItems(text, definitions) {
+  const [names = [], ...rows] = csvRows(text);
   const types = Object.fromEntries(definitions.map((one) => [one.AttributeName, one.AttributeType]));
-  return rows.map((row) => checkedItem(Object.fromEntries(names.map((column, n) => [column, row[n]]).filter(([, value]) => value !== undefined && value !== "").map(([column, value]) => [column, /^\{"(S|N|B|BOOL|NULL|M|L|SS|NS|BS)":/.test(value) ? JSON.parse(value) : valueOf(types[column] || "S", value)]))));
+  const value = (column, written) => (TYPED.test(written) ? JSON.parse(written) : valueOf(types[column] || "S", written));
+  return rows.map((row, n) => at(`Row ${n + 2}`, () => checkedItem(Object.fromEntries(names.map((column, m) => [column, row[m]]).filter(([, written]) => written !== undefined && written !== "").map(([column, written]) => [column, value(column, written)])))));
+}
+
+const TYPED = /^\{"(S|N|B|BOOL|NULL|M|L|SS|NS|BS)":/;
+
+// Each has the key of the table; of several with one key, the last counts, as it would one by one.
+export function itemsOf(name, text, { KeySchema, AttributeDefinitions }) {
+  const found = /\.csv$/i.test(name) ? csvItems(text, AttributeDefinitions) : jsonItems(text), byKey = new Map();
+  found.forEach((item, n) => {
+    const missing = KeySchema.find((key) => attributeOf(item, key.AttributeName) === undefined);
+    if (missing) throw new Error(`Item ${n + 1} has no ${missing.AttributeName}, which is part of the key.`);
+    byKey.set(JSON.stringify(Object.values(keyOf(item, KeySchema))), item);
+  });
+  return [...byKey.values()];
 }

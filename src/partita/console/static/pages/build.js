@@ -3,7 +3,7 @@
 import { Field, Input, Problem, Select, clipped, copy, html, link, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Attribute } from "../item.js";
-import { TYPES } from "../values.js";
+import { TYPES, pretty } from "../values.js";
 import { OPERATIONS, READS } from "../builder/shapes.js";
 import { formOf, fresh, placeholders, requestOf } from "../builder/form.js";
 import { client, resource } from "../builder/python.js";
@@ -124,7 +124,7 @@ function Answer({ answer }) {
   const units = [answer.ConsumedCapacity || []].flat().reduce((sum, one) => sum + one.CapacityUnits, 0);
   const found = answer.Items ? `${answer.Items.length} items` : answer.Item ? "1 item" : "";
   return html`<section class="card answer" aria-label="Answer"><div class="bar" role="status" id="summary"><strong>Done</strong><span class="quiet">${[found, answer.ConsumedCapacity && `${units} units`].filter(Boolean).join(" · ")}</span></div>
-    <pre class="code" tabindex="0" id="answer" aria-label="The answer">${clipped(JSON.stringify(answer, null, 2))}</pre></section>`;
+    <pre class="code" tabindex="0" id="answer" aria-label="The answer">${clipped(pretty(answer))}</pre></section>`;
 }
 
 const Reasons = ({ reasons }) => html`<ol class="problem" id="reasons">${reasons.map((one, at) => html`<li key=${at}>${one.Code === "None" ? "would have been done" : `${one.Code}: ${one.Message || ""}`}</li>`)}</ol>`;

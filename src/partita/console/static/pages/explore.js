@@ -1,6 +1,6 @@
 // Explorer: find items by key, index and filter, page through them, change them.
 
-import { Call, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, link, say, units, useEffect, useRef, useState } from "../parts.js";
+import { Call, Field, Input, NoTable, Over, Problem, Select, TableHead, count, html, items as counted, link, route, say, units, useEffect, useRef, useState, visit } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Editor } from "../item.js";
 import { Cell, Type } from "../cells.js";
@@ -39,7 +39,7 @@ function Table({ name, query }) {
   const [over, setOver] = useState(null);
   const running = useRef(null);
   const after = query.get("after"), key = query.get("item"), columns = parsedParameter(query, "columns", null);
-  const go = (values) => { location.hash = link("explore", [name], { ...Object.fromEntries(query), ...values }); };
+  const go = (values) => visit(link("explore", [name], { ...Object.fromEntries(route().query), ...values }));
 
   const run = async (described, from) => {
     running.current?.abort();
@@ -82,7 +82,7 @@ function Table({ name, query }) {
   const close = () => { setEditing(null); if (key) go({ item: undefined }); };
   const again = () => run(table, formOf(query));
 
-  if (!table) return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />`;
+  if (!table) return html`<${NoTable} name=${name} error=${error} />`;
   const set = (field) => (value) => setForm({ ...form, [field]: value });
   const schema = (form.index ? indexesOf(table).find((one) => one.IndexName === form.index)?.KeySchema : table.KeySchema) || table.KeySchema;
   const submit = (event) => {
@@ -147,8 +147,8 @@ function Table({ name, query }) {
         <span class="spacer"></span>
         ${picked.size > 0 && on && html`<button class="danger small" id="delete-picked" onClick=${() => setOver("delete")}>Delete ${counted(picked.size)}</button>`}
         ${attributes.length > 1 && html`<button class="small" onClick=${() => setOver("columns")}>Columns: ${visible.length} of ${attributes.length}</button>`}
-        <button class="small" disabled=${starts.length < 2 || busy} onClick=${() => go({ after: starts[starts.length - 2] || undefined })}>Previous</button>
-        <button class="small" id="next" disabled=${!answer.LastEvaluatedKey || busy} onClick=${() => go({ after: JSON.stringify(answer.LastEvaluatedKey) })}>Next</button>
+        <span class="pages"><button class="small" disabled=${starts.length < 2 || busy} onClick=${() => go({ after: starts[starts.length - 2] || undefined })}>Previous</button>
+        <button class="small" id="next" disabled=${!answer.LastEvaluatedKey || busy} onClick=${() => go({ after: JSON.stringify(answer.LastEvaluatedKey) })}>Next</button></span>
       </div>
       ${items.length ? html`<${Grid} items=${items} keys=${keys} visible=${visible} picked=${picked} setPicked=${on ? setPicked : null} open=${(item) => go({ item: JSON.stringify(keyOf(item, table.KeySchema)) })} />`
       : html`<div class="card empty"><h2>Nothing here</h2><p>${answer.LastEvaluatedKey ? "No item on this page passed the filter; there are more pages." : answer.ScannedCount ? "No item passed the filter." : form.pk ? "No item has this key." : "The table is empty."}</p></div>`}`}

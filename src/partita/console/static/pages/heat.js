@@ -5,10 +5,12 @@ import { allTables, call, look, session } from "../api.js";
 import { between } from "../heat.js";
 import { Partitions } from "../partitions.js";
 import { Requests } from "../requests.js";
+import { shown as readable } from "../values.js";
 
 const EVERY_MS = 2000;
 const POINTS = 60;
 const ROWS_MAX = 100;
+const KEY_MAX = 60;
 const FIGURES = [
   ["rate", "Requests a second", (n) => fixed(n)],
   ["p99", "99 % answered within", (n) => (n === null || n === undefined ? "–" : `${n * 1000} ms`)],
@@ -105,6 +107,6 @@ function Contributors({ table }) {
   return html`<section class="card" aria-label="Hottest keys"><div class="bar"><h2>Hottest keys of ${table}</h2><span class="spacer"></span>${found && session.Mode === "on" && html`<button class="small" onClick=${flip}>Switch Contributor Insights ${isOn ? "off" : "on"}</button>`}</div><${Problem} error=${error} />
     ${found && !isOn && html`<p class="quiet">Contributor Insights are off for this table.</p>`}
     ${found?.Resources.map((one) => html`<div key=${one.IndexName || ""} class="insights">${one.Rules.map((rule) => html`<div key=${rule.RuleName}><p title=${rule.RuleName}><strong>${one.IndexName ? `${one.IndexName}: ` : ""}${rule.Counts}</strong> <span class="quiet">by ${/-SK[CT]-/.test(rule.RuleName) ? "item" : "partition key"} · ${count(Math.round(rule.Total))} in all</span></p>
-      ${rule.Contributors.length ? html`<ol class="ranking">${rule.Contributors.map((each, at) => html`<li key=${at}><span class="mono">${each.Keys.map((key) => (typeof key === "object" && key ? Object.values(key)[0] : String(key))).join(" · ")}</span><progress max=${rule.Contributors[0].Value} value=${each.Value} aria-label="share"></progress><span class="number">${count(Math.round(each.Value * 10) / 10)}</span></li>`)}</ol>` : html`<p class="quiet">Nothing was counted yet.</p>`}</div>`)}</div>`)}
+      ${rule.Contributors.length ? html`<ol class="ranking">${rule.Contributors.map((each, at) => html`<li key=${at}><span class="mono">${each.Keys.map((key) => readable({ S: String(key) }, KEY_MAX)).join(" · ")}</span><progress max=${rule.Contributors[0].Value} value=${each.Value} aria-label="share"></progress><span class="number">${count(Math.round(each.Value * 10) / 10)}</span></li>`)}</ol>` : html`<p class="quiet">Nothing was counted yet.</p>`}</div>`)}</div>`)}
     ${found && session.Mode === "on" && html`<${Call} operation="UpdateContributorInsights" request=${request} />`}</section>`;
 }

@@ -4,12 +4,12 @@ import { Call, Field, Input, Over, Problem, Select, html, items as counted, link
 import { allTables, call, look, session } from "../api.js";
 import { Designs, ProofAndPrice } from "../designs.js";
 import { checkedItem, shown, typeOf } from "../values.js";
+import { Progress, isCancelled, untilActive, writeBatches } from "../work.js";
 import { changed, collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOf, rowsOfFacet, tableOf, withRows, written } from "../model.js";
 
 const KEPT = "model";
 const ROWS_MAX = 200;
 const SAMPLE = 50;
-const BATCH = 25;
 const KEY_TYPES = [["S", "String"], ["N", "Number"], ["B", "Binary"]];
 
 const stored = () => { try { return readModel(localStorage.getItem(KEPT)); } catch { return newModel(); } };
@@ -45,7 +45,7 @@ export default function Modeler({ parts, query }) {
       <button onClick=${() => file.current.click()}>Open file</button><input type="file" accept=".json" class="hidden-label" tabindex="-1" aria-label="Model file" ref=${file} onChange=${open} />
       <button onClick=${() => setOver("take")}>From this server</button>
       ${moves.map((one) => html`<a class="button" key=${one} href=${link("model", [], { move: one })}>Designs of ${one}</a>`)}
-      <button onClick=${() => save(`${model.ModelName}.json`, written(model))}>Export</button>
+      <button onClick=${() => save(`${model.ModelName}.json`, [written(model)])}>Export</button>
       ${session.Mode === "on" && html`<button class="primary" disabled=${!model.DataModel.length} onClick=${() => setOver("commit")}>Commit to this server</button>`}</div></div>
     <${Problem} error=${error} />
     <div class="card"><${Field} label="Model"><${Input} value=${model.ModelName || ""} onInput=${(ModelName) => change({ ...model, ModelName })} /><//>
@@ -155,38 +155,37 @@ function Take({ onClose, onTake }) {
 function Commit({ model, onClose }) {
   const [hasRows, setHasRows] = useState(true);
   const control = useRef(new AbortController());
-  const [done, setDone] = useState(null);
+  const [step, setStep] = useState(null);
   const [error, setError] = useState(null);
+  useEffect(() => () => control.current.abort(), []);
+  const commit = async (table, signal) => {
+    const rows = hasRows ? rowsOf(table) : [];
+    setStep({ text: `Creating ${table.TableName}` });
+    await call("CreateTable", creationOf(table));
+    await untilActive(table.TableName, () => {}, signal);
+    setStep({ text: `Writing rows of ${table.TableName}`, of: { done: 0, units: 0 }, total: rows.length });
+    await writeBatches(table.TableName, rows.map((Item) => ({ PutRequest: { Item } })), (of) => setStep({ text: `Writing rows of ${table.TableName}`, of, total: rows.length }), signal);
+  };
   const act = async (event) => {
     event.preventDefault();
     setError(null);
+    const { signal } = control.current, made = [];
     try {
       for (const table of model.DataModel) {
-        setDone(`Creating ${table.TableName}`);
-        const { signal } = control.current;
-        await call("CreateTable", creationOf(table), signal);
-        for (let n = 0; n < 120; n += 1) {
-          if ((await call("DescribeTable", { TableName: table.TableName }, signal)).Table.TableStatus === "ACTIVE") break;
-          await new Promise((next) => setTimeout(next, 500));
-        }
-        const writes = hasRows ? rowsOf(table).map((Item) => ({ PutRequest: { Item } })) : [];
-        for (let from = 0; from < writes.length; from += BATCH) {
-          let waiting = writes.slice(from, from + BATCH);
-          while (waiting.length) {
-            setDone(`Writing rows of ${table.TableName}: ${from} of ${writes.length}`);
-            waiting = (await call("BatchWriteItem", { RequestItems: { [table.TableName]: waiting } }, signal)).UnprocessedItems?.[table.TableName] || [];
-          }
-        }
+        if (signal.aborted) break;
+        made.push(table.TableName);
+        await commit(table, signal);
       }
-      say(`${model.ModelName} is on this server.`);
-      onClose();
-    } catch (failed) { if (failed.name !== "AbortError") { setError(failed); setDone(null); } }
+    } catch (failed) { if (!isCancelled(failed)) { setError(failed); setStep(null); return; } }
+    if (signal.aborted) { say(`Cancelled after ${made.join(", ")}: what was created stays.`); return; }
+    say(`${model.ModelName} is on this server.`);
+    onClose();
   };
   const leave = () => { control.current.abort(); onClose(); };
   return html`<${Over} label="Commit" onClose=${leave}><h1>Commit ${model.ModelName}</h1><form onSubmit=${act}>
     <p>A table that exists already is not changed: committing stops there.</p>
     ${model.DataModel.map((table) => html`<${Call} key=${table.TableName} operation="CreateTable" request=${creationOf(table)} />`)}
     <p><label class="tick"><input type="checkbox" checked=${hasRows} onChange=${(event) => setHasRows(event.target.checked)} />Write the sample rows too</label></p>
-    ${done && html`<p role="status">${done}</p>`}<${Problem} error=${error} />
-    <div class="bar"><button class="primary" disabled=${Boolean(done)} data-focus>Create ${model.DataModel.length} ${model.DataModel.length === 1 ? "table" : "tables"}</button><button type="button" onClick=${leave}>Cancel</button></div></form><//>`;
+    ${step && html`<p role="status">${step.text}</p><${Progress} of=${step.of} total=${step.total} verb="written" />`}<${Problem} error=${error} />
+    <div class="bar"><button class="primary" disabled=${Boolean(step)} data-focus>Create ${model.DataModel.length} ${model.DataModel.length === 1 ? "table" : "tables"}</button><button type="button" onClick=${leave}>Cancel</button></div></form><//>`;
 }

@@ -29,7 +29,7 @@ export default function Moves({ parts }) {
   if (name) return html`<${One} key=${name} name=${name} />`;
   return html`<div class="head"><h1>Move</h1></div><${Problem} error=${error} />
     ${names && (names.length ? html`<ul class="card plain-list">${names.map((one) => html`<li key=${one}><a href=${link("move", [one])}>${one}</a></li>`)}</ul>`
-    : html`<div class="card empty"><h2>No migration is shown here</h2><p>Give its folder to the server, <code>partita serve --move FOLDER</code>, or to a console beside it: <code>partita console --endpoint ${session.Endpoint} --move FOLDER</code></p></div>`)}`;
+    : html`<div class="card empty"><h2>No migration is shown here</h2><p>Give its folder to the server, or to a console beside it:</p><pre>partita serve --move FOLDER</pre><pre>partita console --endpoint ${session.Endpoint} --move FOLDER</pre></div>`)}`;
 }
 
 function One({ name }) {

@@ -3,7 +3,8 @@
 import { Call, Problem, TableHead, count, html, link, useEffect, useRef, useState } from "../parts.js";
 import { call } from "../api.js";
 import { Consumers } from "../consumers.js";
-import { attributeOf, bytesOf, hexOf, same, shown, side } from "../values.js";
+import { Differences } from "../differences.js";
+import { bytesOf, hexOf, shown } from "../values.js";
 
 const EVERY_MS = 1000;
 const KEPT = 200;
@@ -196,10 +197,8 @@ function Shards({ shards }) {
 
 function Change({ record }) {
   const { Keys, OldImage, NewImage, SequenceNumber, ApproximateCreationDateTime: when } = record.dynamodb;
-  const names = [...new Set([...Object.keys(OldImage || {}), ...Object.keys(NewImage || {})])].filter((name) => !Object.hasOwn(Keys, name) && !same(attributeOf(OldImage, name), attributeOf(NewImage, name)));
   return html`<article class="card" aria-label=${record.eventName}>
     <div class="bar"><span class=${`badge ${KINDS[record.eventName]}`}>${record.eventName}</span><strong class="mono">${Object.values(Keys).map((value) => shown(value, 60)).join(" · ")}</strong><span class="spacer"></span><span class="quiet">${when ? new Date(when * 1000).toLocaleTimeString() : ""} · <span class="mono">${SequenceNumber}</span></span></div>
-    ${names.length > 0 && html`<div class="scroll change" tabindex="0" role="region" aria-label="Changed attributes"><table class="grid"><thead><tr><th scope="col">Attribute</th>${OldImage && html`<th scope="col">Before</th>`}${NewImage && html`<th scope="col">After</th>`}</tr></thead><tbody>
-      ${names.map((name) => html`<tr key=${name}><td>${name}</td>${OldImage && html`<td class="was">${side(OldImage, name)}</td>`}${NewImage && html`<td class="is">${side(NewImage, name)}</td>`}</tr>`)}</tbody></table></div>`}
+    <${Differences} was=${OldImage} is=${NewImage} titles=${["Before", "After"]} but=${Object.keys(Keys)} />
   </article>`;
 }

@@ -1,9 +1,10 @@
 // Tables: all of them, one of them, and what can be done with it.
 
-import { Call, Confirm, Field, Input, Problem, TableHead, count, html, keepAddress, link, say, size, useEffect, useState } from "../parts.js";
+import { Call, Confirm, Field, Input, NoTable, Problem, TableHead, count, html, items as counted, keepAddress, link, say, size, useEffect, useState } from "../parts.js";
 import { allTables, call, session } from "../api.js";
 import { Change, ChangeIndex, described as describedBeside } from "../tables/change.js";
 import { Create } from "../tables/create.js";
+import { Destinations } from "../tables/destinations.js";
 import { VIEWS } from "../tables/options.js";
 
 const DESCRIBED_AT_ONCE = 6;
@@ -118,7 +119,7 @@ function One({ name }) {
     }, (failed) => !gone && setError(failed));
     return () => { gone = true; };
   }, [name, round, session.state === "connected"]);
-  if (!table) return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />`;
+  if (!table) return html`<${NoTable} name=${name} error=${error} />`;
   const on = session.Mode === "on";
   const indexes = [...(table.GlobalSecondaryIndexes || []).map((one) => ({ ...one, kind: "global" })), ...(table.LocalSecondaryIndexes || []).map((one) => ({ ...one, kind: "local" }))];
   return html`
@@ -132,7 +133,7 @@ function One({ name }) {
       <div><dt>Capacity</dt><dd>${capacity(table)}</dd></div>
       <div><dt>Stream</dt><dd>${table.StreamSpecification?.StreamEnabled ? html`<a href=${link("streams", [name])}>${VIEW_NAMES[table.StreamSpecification.StreamViewType]}</a>` : "off"}</dd></div>
       <div><dt>Time to live</dt><dd>${more ? more.expiry || "off" : "…"}</dd></div>
-      <div><dt>Recovery to a moment</dt><dd>${!more ? "…" : !more.recovery ? "not on this server" : more.recovery.PointInTimeRecoveryStatus === "ENABLED" ? "on" : "off"}</dd></div>
+      <div><dt>Recovery to a moment</dt><dd>${!more ? "…" : !more.recovery ? "not on this server" : more.recovery.PointInTimeRecoveryStatus === "ENABLED" ? `on${more.recovery.RecoveryPeriodInDays ? `, ${more.recovery.RecoveryPeriodInDays} days` : ""}` : "off"}</dd></div>
       <div><dt>Deletion protection</dt><dd>${table.DeletionProtectionEnabled ? "on" : "off"}</dd></div>
       <div><dt>Class</dt><dd>${table.TableClassSummary?.TableClass === "STANDARD_INFREQUENT_ACCESS" ? "infrequent access" : "standard"}</dd></div>
       <div><dt>Encryption</dt><dd>${table.SSEDescription?.Status === "ENABLED" ? table.SSEDescription.KMSMasterKeyArn || table.SSEDescription.SSEType : "a key of the service"}</dd></div>
@@ -145,12 +146,13 @@ function One({ name }) {
         ${indexes.map((one) => html`<tr key=${one.IndexName}><td><a href=${link("explore", [name], { index: one.IndexName })}>${one.IndexName}</a></td><td>${one.kind}</td><td class="mono">${keys(one.KeySchema, table.AttributeDefinitions)}</td><td>${one.Projection.ProjectionType}${one.Projection.NonKeyAttributes ? `: ${one.Projection.NonKeyAttributes.join(", ")}` : ""}</td><td class="number">${count(one.ItemCount)}</td><td class="number">${size(one.IndexSizeBytes)}</td><td>${one.kind === "global" ? one.IndexStatus : ""}</td>${on && html`<td>${one.kind === "global" && html`<div class="bar close"><button class="small" onClick=${() => setAction({ changeIndex: one })} aria-label=${`Change index ${one.IndexName}`}>Change</button><button class="small danger" onClick=${() => setAction({ dropIndex: one.IndexName })} aria-label=${`Delete index ${one.IndexName}`}>Delete</button></div>`}</td>`}</tr>`)}
       </tbody></table></div>` : html`<p class="quiet">None. A global index can be added at any time.</p>`}
     </section>
+    <${Destinations} name=${name} />
     <${Call} operation="DescribeTable" request=${{ TableName: name }} />
     ${action === "change" && html`<${Change} table=${table} more=${more} onClose=${() => setAction(null)} onDone=${again} />`}
     ${action?.changeIndex && html`<${ChangeIndex} table=${table} index=${action.changeIndex} onClose=${() => setAction(null)} onDone=${again} />`}
     ${action === "delete" && html`<${Confirm} title="Delete table" name=${name} verb="Delete table" operation="DeleteTable" request=${{ TableName: name }}
       onClose=${() => setAction(null)} onDone=${async () => { await call("DeleteTable", { TableName: name }); say(`Table ${name} was deleted.`); location.hash = link("tables"); }}>
-      <p class="note">All ${count(table.ItemCount)} items of ${name} and its indexes go with it. This cannot be undone.</p><//>`}
+      <p class="note">All of ${name} goes with it: ${counted(table.ItemCount)}, and its indexes. This cannot be undone.</p><//>`}
     ${action?.dropIndex && html`<${Confirm} title="Delete index" name=${action.dropIndex} verb="Delete index" operation="UpdateTable" request=${dropIndex(name, action.dropIndex)}
       onClose=${() => setAction(null)} onDone=${async () => { await call("UpdateTable", dropIndex(name, action.dropIndex)); say(`Index ${action.dropIndex} is being deleted.`); again(); }}>
       <p>Queries on ${action.dropIndex} will fail. The items of ${name} stay.</p><//>`}`;

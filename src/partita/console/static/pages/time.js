@@ -3,7 +3,9 @@
 import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, keepAddress, link, say, size, units, useEffect, useRef, useState } from "../parts.js";
 import { allTables, call, isUnknown, session } from "../api.js";
 import { compare } from "../compare.js";
-import { additionOf, keyOf, shown, side, updateOf } from "../values.js";
+import { Differences } from "../differences.js";
+import { additionOf, keyOf, shown, updateOf } from "../values.js";
+import { Progress, deleteWhenRestored, isCancelled, untilActive } from "../work.js";
 
 const SHOWN_MAX = 200;
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "–");
@@ -59,7 +61,7 @@ function Backups({ table }) {
       ${backups.map((one) => html`<tr key=${one.BackupArn}><td>${one.BackupName}</td><td><a href=${link("time", [one.TableName])}>${one.TableName}</a></td><td>${when(one.BackupCreationDateTime)}</td><td class="number">${size(one.BackupSizeBytes)}</td><td>${one.BackupStatus}</td>
         ${on && html`<td><div class="bar close"><button class="small" onClick=${() => setOver({ restore: one })} aria-label=${`Restore ${one.BackupName}`}>Restore</button><button class="small danger" onClick=${() => setOver({ remove: one })} aria-label=${`Delete ${one.BackupName}`}>Delete</button></div></td>`}</tr>`)}</tbody></table></div>` : html`<p class="quiet">None yet.</p>`)}
     ${over?.create && html`<${Ask} title=${`Back up ${table}`} label="Name of the backup" given=${`${table}-${local(new Date()).replace(/[^0-9]/g, "")}`} operation="CreateBackup" request=${(BackupName) => ({ TableName: table, BackupName })} done=${(name) => `Backup ${name} is being made.`} verb="Create backup" onClose=${() => setOver(null)} onDone=${again} />`}
-    ${over?.restore && html`<${Ask} title=${`Restore ${over.restore.BackupName}`} label="Name of the new table" given=${`${over.restore.TableName}-restored`} operation="RestoreTableFromBackup" request=${(TargetTableName) => ({ BackupArn: over.restore.BackupArn, TargetTableName })} done=${(name) => `${name} is being restored.`} verb="Restore" onClose=${() => setOver(null)} onDone=${again} />`}
+    ${over?.restore && html`<${Restore} backup=${over.restore} onClose=${() => setOver(null)} />`}
     ${over?.remove && html`<${Confirm} title="Delete backup" name=${over.remove.BackupName} verb="Delete backup" operation="DeleteBackup" request=${{ BackupArn: over.remove.BackupArn }} onClose=${() => setOver(null)}
       onDone=${async () => { await call("DeleteBackup", { BackupArn: over.remove.BackupArn }); say(`${over.remove.BackupName} was deleted.`); again(); }}><p class="note">What only this backup has is lost.</p><//>`}</section>`;
 }
@@ -69,6 +71,37 @@ function Ask({ title, label, given, operation, request, done, verb, onClose, onD
   const [error, setError] = useState(null);
   const act = async (event) => { event.preventDefault(); try { await call(operation, request(name)); say(done(name)); onDone(); onClose(); } catch (failed) { setError(failed); } };
   return html`<${Over} label=${title} onClose=${onClose}><h1>${title}</h1><form onSubmit=${act}><${Field} label=${label}><${Input} value=${name} onInput=${setName} required data-focus /><//><${Call} operation=${operation} request=${request(name)} open /><${Problem} error=${error} /><div class="bar"><button class="primary">${verb}</button><button type="button" onClick=${onClose}>Cancel</button></div></form><//>`;
+}
+
+// Whoever closes the dialog lets it go on; whoever cancels does not want the table.
+function Restore({ backup, onClose }) {
+  const [name, setName] = useState(`${backup.TableName}-restored`);
+  const [step, setStep] = useState(null);
+  const [error, setError] = useState(null);
+  const control = useRef(new AbortController()), isClosed = useRef(false);
+  useEffect(() => () => { isClosed.current = true; }, []);
+  const request = { BackupArn: backup.BackupArn, TargetTableName: name };
+  const act = async (event) => {
+    event.preventDefault();
+    const { signal } = control.current;
+    setError(null);
+    setStep({});
+    try {
+      const { BackupDescription: { SourceTableDetails: { ItemCount: total } } } = await call("DescribeBackup", { BackupArn: backup.BackupArn });
+      await call("RestoreTableFromBackup", request);
+      await untilActive(name, (table) => setStep({ of: { done: table.ItemCount }, total }), signal);
+      say(`${name} is restored.`, { label: "Explore it", action: () => { location.hash = link("explore", [name]); } });
+      if (!isClosed.current) onClose();
+    } catch (failed) {
+      if (isCancelled(failed)) deleteWhenRestored(name);
+      else { setError(failed); setStep(null); }
+    }
+  };
+  const cancel = () => { control.current.abort(); onClose(); };
+  return html`<${Over} label=${`Restore ${backup.BackupName}`} onClose=${onClose}><h1>Restore ${backup.BackupName}</h1><form onSubmit=${act}><${Field} label="Name of the new table"><${Input} value=${name} onInput=${setName} required data-focus disabled=${Boolean(step)} /><//>
+    <${Call} operation="RestoreTableFromBackup" request=${request} open=${!step} /><${Problem} error=${error} />
+    ${step && html`<p role="status">Restoring ${name}</p><${Progress} of=${step.of || { done: 0 }} total=${step.total} isAbout verb="items restored" />`}
+    <div class="bar"><button class="primary" disabled=${Boolean(step)}>Restore</button><button type="button" onClick=${cancel}>Cancel</button>${step && html`<button type="button" onClick=${onClose}>Close, and let it go on</button>`}</div></form><//>`;
 }
 
 function OneTable({ name, query }) {
@@ -95,42 +128,44 @@ function OneTable({ name, query }) {
 
 // A copy of the table as it was is made; what differs from now can be put back item by item.
 function AsItWas({ name, recovery, query }) {
-  const [moment, setMoment] = useState(() => query.get("at") || local(new Date((recovery.LatestRestorableDateTime || Date.now() / 1000) * 1000)));
+  const [moment, setMoment] = useState(() => query.get("at") || local(new Date(Math.max(Math.floor(recovery.LatestRestorableDateTime), Math.ceil(recovery.EarliestRestorableDateTime || 0)) * 1000)));
   const [copy, setCopy] = useState(`${name}-as-it-was`);
   const [only, setOnly] = useState(query.get("only") || "");
   const [step, setStep] = useState(null);
   const [found, setFound] = useState(null);
   const [error, setError] = useState(null);
   const [removing, setRemoving] = useState(false);
-  const control = useRef(null);
+  const control = useRef(null), isGone = useRef(false);
+  useEffect(() => () => { isGone.current = true; control.current?.abort(); }, []);
   const request = { SourceTableName: name, TargetTableName: copy, RestoreDateTime: Math.floor(new Date(moment).getTime() / 1000) };
-  const act = async (event) => {
-    event.preventDefault();
-    const signal = (control.current = new AbortController()).signal;
+  const work = async (steps) => {
+    control.current = new AbortController();
     setError(null);
-    setFound(null);
-    try {
-      setStep(`Restoring ${copy}`);
-      await call("RestoreTableToPointInTime", request, signal);
-      for (;;) {
-        const { Table } = await call("DescribeTable", { TableName: copy }, signal);
-        if (Table.TableStatus === "ACTIVE") break;
-        await new Promise((next) => setTimeout(next, 500));
-      }
-      await compareNow(signal);
-    } catch (failed) { if (failed.name !== "AbortError") setError(failed); setStep(null); }
+    try { await steps(control.current.signal); } catch (failed) { if (!isCancelled(failed)) setError(failed); }
+    setStep(null);
+  };
+  const restore = async (signal) => {
+    const { Table: { ItemCount: total } } = await call("DescribeTable", { TableName: name }, signal);
+    const told = (done) => setStep({ text: `Restoring ${copy}`, of: { done }, total, verb: "items restored" });
+    told(0);
+    await call("RestoreTableToPointInTime", request);
+    try { await untilActive(copy, (table) => told(table.ItemCount), signal); } catch (failed) {
+      if (isCancelled(failed) && !isGone.current) deleteWhenRestored(copy);
+      throw failed;
+    }
   };
   const compareNow = async (signal) => {
     const { Table } = await call("DescribeTable", { TableName: name }, signal);
-    const told = (number) => setStep(`Comparing: ${counted(number)} of about ${count(Table.ItemCount)}`);
+    const told = (done) => setStep({ text: `Comparing ${copy} with now`, of: { done }, total: only.trim() ? undefined : Table.ItemCount, verb: "items compared" });
+    told(0);
     setFound({ ...(await compare(copy, name, Table, only.trim(), told, signal)), schema: Table.KeySchema });
-    setStep(null);
   };
-  const again = async () => {
-    setError(null);
-    setStep("Comparing");
-    try { await compareNow((control.current = new AbortController()).signal); } catch (failed) { if (failed.name !== "AbortError") setError(failed); setStep(null); }
+  const act = (event) => {
+    event.preventDefault();
+    setFound(null);
+    return work(async (signal) => { await restore(signal); await compareNow(signal); });
   };
+  const again = () => work(compareNow);
   const putBack = async (one) => {
     try {
       const answer = one.is ? await call("UpdateItem", updateOf(name, found.schema, one.is, one.was)) : await call("PutItem", additionOf(name, found.schema, one.was));
@@ -139,11 +174,23 @@ function AsItWas({ name, recovery, query }) {
     } catch (failed) { setError(failed.code === "ConditionalCheckFailedException" ? new Error("Somebody has changed this item since: compare again.") : failed); }
   };
   return html`<form onSubmit=${act}><div class="row"><${Field} label="As it was at"><${Input} type="datetime-local" step="1" value=${moment} onInput=${(at) => { setMoment(at); keepAddress("time", [name], { at, only }); }} min=${recovery.EarliestRestorableDateTime ? local(new Date(Math.ceil(recovery.EarliestRestorableDateTime) * 1000)) : undefined} required /><//><${Field} label="In a table of its own"><${Input} value=${copy} onInput=${setCopy} required /><//><${Field} label="Only this partition key (empty: all)"><${Input} value=${only} onInput=${(text) => { setOnly(text); keepAddress("time", [name], { at: moment, only: text }); }} /><//></div>
-      <div class="bar"><button class="primary" disabled=${Boolean(step)}>Restore and compare with now</button>${step && html`<button type="button" onClick=${() => control.current?.abort()}>Cancel</button><span role="status">${step}</span>`}</div>
+      <div class="bar"><button class="primary" disabled=${Boolean(step)}>Restore and compare with now</button>${step && html`<button type="button" onClick=${() => control.current.abort()}>Cancel</button><strong>${step.text}</strong>`}</div>
+      ${step && html`<${Progress} of=${step.of} total=${step.total} isAbout verb=${step.verb} />`}
       <${Call} operation="RestoreTableToPointInTime" request=${request} /></form><${Problem} error=${error} />
-    ${found && html`<div id="differences"><p class="bar"><strong>${found.count ? `${count(found.count)} ${found.count === 1 ? "item differs" : "items differ"}` : "Nothing differs"}</strong>${found.isPart && html` <span class="quiet">in the part that was compared: the tables differ too much, or are read in different orders</span>`}<button type="button" class="small" onClick=${again}>Compare again</button><a href=${link("explore", [copy])}>Explore ${copy}</a> <button type="button" class="small danger" onClick=${() => setRemoving(true)}>Delete ${copy}</button></p>
+    ${error?.code === "TableAlreadyExistsException" && html`<p class="bar"><button type="button" class="small" onClick=${again}>Compare with ${copy} as it is</button></p>`}
+    ${found && html`<div id="differences"><p class="bar"><strong>${verdict(found)}</strong><button type="button" class="small" onClick=${again}>Compare again</button><a href=${link("explore", [copy])}>Explore ${copy}</a> <button type="button" class="small danger" onClick=${() => setRemoving(true)}>Delete ${copy}</button></p>
+      ${found.part && html`<p class="note">${PARTS[found.part]} ${counted(found.compared)} were compared.</p>`}
       ${found.count > SHOWN_MAX && html`<p class="quiet">The first ${SHOWN_MAX} are shown.</p>`}
-      ${found.differences.slice(0, SHOWN_MAX).map((one) => html`<article class="card" key=${one.key} aria-label="Difference"><div class="bar"><span class=${`badge ${one.is ? (one.was ? "" : "good") : "warn"}`}>${!one.is ? "deleted since" : !one.was ? "added since" : "changed since"}</span><strong class="mono">${Object.values(keyOf(one.was || one.is, found.schema)).map((value) => shown(value, 60)).join(" · ")}</strong><span class="spacer"></span>${one.was && html`<button type="button" class="small" onClick=${() => putBack(one)}>Put back</button>`}</div>
-        ${one.was && one.is && html`<div class="scroll change"><table class="grid"><thead><tr><th scope="col">Attribute</th><th scope="col">Then</th><th scope="col">Now</th></tr></thead><tbody>${one.names.map((each) => html`<tr key=${each}><td>${each}</td><td class="was">${side(one.was, each)}</td><td class="is">${side(one.is, each)}</td></tr>`)}</tbody></table></div>`}</article>`)}</div>`}
+      ${found.differences.slice(0, SHOWN_MAX).map((one) => html`<${Difference} key=${one.key} one=${one} schema=${found.schema} onPutBack=${() => putBack(one)} />`)}</div>`}
     ${removing && html`<${Confirm} title="Delete table" name=${copy} verb="Delete table" operation="DeleteTable" request=${{ TableName: copy }} onClose=${() => setRemoving(false)} onDone=${async () => { await call("DeleteTable", { TableName: copy }); say(`Table ${copy} was deleted.`); setFound(null); }} />`}`;
+}
+
+const PARTS = { "too different": "The tables differ too much, or are read in different orders: comparing ended early.", cancelled: "Comparing was cancelled." };
+const verdict = ({ count: number, part }) => `${number ? `${count(number)} ${number === 1 ? "item differs" : "items differ"}` : "Nothing differs"}${part ? " in what was compared" : ""}`;
+
+function Difference({ one, schema, onPutBack }) {
+  const [kind, title] = !one.is ? ["warn", "deleted since"] : !one.was ? ["good", "added since"] : ["", "changed since"];
+  const key = keyOf(one.was || one.is, schema);
+  return html`<article class="card" aria-label="Difference"><div class="bar"><span class=${`badge ${kind}`}>${title}</span><strong class="mono">${Object.values(key).map((value) => shown(value, 60)).join(" · ")}</strong><span class="spacer"></span>${one.was && html`<button type="button" class="small" onClick=${onPutBack}>Put back</button>`}</div>
+    <${Differences} was=${one.was} is=${one.is} titles=${["Then", "Now"]} but=${Object.keys(key)} /></article>`;
 }

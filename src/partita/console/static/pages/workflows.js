@@ -132,6 +132,6 @@ function Execution({ machine, arn }) {
 function Event({ event, began }) {
   const [, details] = Object.entries(event).find(([name]) => name.endsWith("EventDetails")) || [];
   const { name, ...others } = details || {};
-  const text = Object.entries(others).filter(([, value]) => typeof value !== "object" || Object.keys(value).length).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(" · ");
+  const text = Object.entries(others).filter(([, value]) => typeof value !== "object" || Object.keys(value).some((one) => one !== "truncated" || value.truncated)).map(([key, value]) => `${key}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(" · ");
   return html`<tr><td class="number">${event.id}</td><td>${event.type}</td><td>${name || ""}</td><td class="number">+${(event.timestamp - began).toFixed(3)} s</td><td class="mono clip" title=${text.slice(0, 2000)}>${text.slice(0, 160)}</td></tr>`;
 }

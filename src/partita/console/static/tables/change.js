@@ -1,6 +1,6 @@
 // Changes of a table: each is the call that makes it, and they are made one after the other.
 
-import { Call, Field, Input, Over, Problem, Select, html, say, useState } from "../parts.js";
+import { Call, Field, Input, Over, Problem, Select, html, say, useEffect, useRef, useState } from "../parts.js";
 import { call } from "../api.js";
 import { Billing, CapacityFields, IndexFields, SettingsFields, capacityOf, classOf, definitionsOf, indexOf, maximums, newIndex, provisioned, sseOf, streamOf, tagText, tagsOf, typesOf, warmth } from "./options.js";
 
@@ -28,7 +28,7 @@ const formOf = (table, more) => ({
   billing: billingOf(table), ...capacityOf(table),
   stream: viewOf(table), protect: Boolean(table.DeletionProtectionEnabled), infrequent: table.TableClassSummary?.TableClass === "STANDARD_INFREQUENT_ACCESS",
   encryption: table.SSEDescription?.SSEType === "KMS" && table.SSEDescription.Status !== "DISABLED" ? "KMS" : "", key: table.SSEDescription?.KMSMasterKeyArn || "",
-  tags: tagText(more.tags || []), policy: more.policy, expiry: more.expiry, recovers: more.recovery?.PointInTimeRecoveryStatus === "ENABLED",
+  tags: tagText(more.tags || []), policy: more.policy, expiry: more.expiry, recovers: more.recovery?.PointInTimeRecoveryStatus === "ENABLED", days: String(more.recovery?.RecoveryPeriodInDays || ""),
   index: newIndex(),
 });
 
@@ -71,6 +71,8 @@ function tagCalls(ResourceArn, before, form) {
   return [...(gone.length ? [["UntagResource", { ResourceArn, TagKeys: gone }]] : []), ...(set.length ? [["TagResource", { ResourceArn, Tags: set }]] : [])];
 }
 
+const recoveryOf = ({ recovers, days }) => ({ PointInTimeRecoveryEnabled: recovers, ...(recovers && days ? { RecoveryPeriodInDays: Number(days) } : {}) });
+
 function changes(table, before, form) {
   const TableName = table.TableName, update = (members) => ["UpdateTable", { TableName, ...members }], expire = (AttributeName, Enabled) => ["UpdateTimeToLive", { TableName, TimeToLiveSpecification: { AttributeName, Enabled } }];
   const differs = (...names) => names.some((name) => form[name] !== before[name]);
@@ -83,7 +85,7 @@ function changes(table, before, form) {
     ...(differs("encryption", "key") ? [update({ SSESpecification: sseOf(form) })] : []),
     ...(differs("expiry") && before.expiry ? [expire(before.expiry, false)] : []),
     ...(differs("expiry") && form.expiry ? [expire(form.expiry, true)] : []),
-    ...(differs("recovers") ? [["UpdateContinuousBackups", { TableName, PointInTimeRecoverySpecification: { PointInTimeRecoveryEnabled: form.recovers } }]] : []),
+    ...(differs("recovers") || (form.recovers && differs("days")) ? [["UpdateContinuousBackups", { TableName, PointInTimeRecoverySpecification: recoveryOf(form) }]] : []),
     ...(differs("policy") ? [form.policy.trim() ? ["PutResourcePolicy", { ResourceArn: table.TableArn, Policy: form.policy }] : ["DeleteResourcePolicy", { ResourceArn: table.TableArn }]] : []),
     ...tagCalls(table.TableArn, before, form),
     ...(form.index.name ? [["UpdateTable", newIndexCall(table, form)]] : []),
@@ -99,8 +101,9 @@ async function settled(TableName) {
   }
 }
 
-async function make(calls, onMade) {
+async function make(calls, onMade, signal) {
   for (const [at, [operation, request]] of calls.entries()) {
+    if (signal.aborted) return;
     if (at && request.TableName) await settled(request.TableName);
     await call(operation, request);
     onMade(at + 1);
@@ -111,26 +114,32 @@ function Changing({ title, calls, onClose, onDone, children }) {
   const [error, setError] = useState(null);
   const [made, setMade] = useState(0);
   const [sent, setSent] = useState(null);
+  const [busy, setBusy] = useState(false);
+  const control = useRef(new AbortController());
+  useEffect(() => () => control.current.abort(), []);
   const apply = async (event) => {
     event.preventDefault();
+    const { signal } = control.current;
+    let done = 0;
+    setBusy(true);
     // What was made before one was refused is not made again.
     const left = sent ? calls.filter((one) => !sent.slice(0, made).some((each) => isEqual(one, each))) : calls;
     setSent(left);
     setMade(0);
     setError(null);
     try {
-      await make(left, setMade);
-      say(`${title} was changed.`);
+      await make(left, (number) => { done = number; setMade(number); }, signal);
+      say(signal.aborted ? `Cancelled: ${done} of ${left.length} changes were made.` : `${title} was changed.`);
       onDone();
-      onClose();
-    } catch (failed) { setError(failed); onDone(); }
+      if (!signal.aborted) onClose();
+    } catch (failed) { setError(failed); setBusy(false); onDone(); }
   };
-  return html`<${Over} label="Change table" onClose=${onClose}><h1>Change ${title}</h1>
+  return html`<${Over} label="Change table" onClose=${onClose}><h1>Change ${title[0].toLowerCase()}${title.slice(1)}</h1>
     <form onSubmit=${apply} style=${{ marginTop: "14px" }}>${children}
       ${calls.map(([operation, request], at) => html`<${Call} key=${at} operation=${operation} request=${request} open />`)}
       ${!calls.length && html`<p class="quiet">Nothing is changed yet.</p>`}
       ${sent && html`<p role="status">${made} of ${sent.length} made</p>`}<${Problem} error=${error} />
-      <div class="bar"><button class="primary" disabled=${!calls.length}>Apply</button><button type="button" onClick=${onClose}>Cancel</button></div>
+      <div class="bar"><button class="primary" disabled=${!calls.length || busy}>Apply</button><button type="button" onClick=${onClose}>Cancel</button></div>
     </form><//>`;
 }
 
@@ -140,9 +149,9 @@ export function Change({ table, more, onClose, onDone }) {
   const set = (name) => (value) => setForm({ ...form, [name]: value });
   const setIndex = (name) => (value) => setForm({ ...form, index: { ...form.index, [name]: value } });
   return html`<${Changing} title=${`Table ${table.TableName}`} calls=${changes(table, before, form)} onClose=${onClose} onDone=${onDone}>
-    <${CapacityFields} billing=${form.billing} form=${form} set=${set}><${Billing} value=${form.billing} onChange=${set("billing")} data-focus /><//>
+    <${CapacityFields} billing=${form.billing} form=${form} set=${set} unset="unchanged"><${Billing} value=${form.billing} onChange=${set("billing")} data-focus /><//>
     <div class="row"><${Field} label="Time to live attribute (empty: off)"><${Input} value=${form.expiry} onInput=${set("expiry")} name="expiry" /><//>
-      ${more.recovery && html`<${Field} label="Recovery to a moment"><${Select} value=${form.recovers ? "on" : ""} onChange=${(value) => set("recovers")(value === "on")} options=${[["", "Off"], ["on", "On"]]} /><//>`}</div>
+      ${more.recovery && html`<${Field} label="Recovery to a moment"><${Select} value=${form.recovers ? "on" : ""} onChange=${(value) => set("recovers")(value === "on")} options=${[["", "Off"], ["on", "On"]]} /><//>${form.recovers && html`<${Field} label="Days to go back"><${Input} type="number" min="1" max="35" placeholder="35" value=${form.days} onInput=${set("days")} /><//>`}`}</div>
     <${SettingsFields} form=${form} set=${set} />
     <fieldset class="card"><legend>New global index</legend><${IndexFields} index=${form.index} billing=${form.billing} set=${setIndex} isRequired=${Boolean(form.index.name)} /></fieldset><//>`;
 }
@@ -155,5 +164,5 @@ export function ChangeIndex({ table, index, onClose, onDone }) {
   const update = (members) => ["UpdateTable", { TableName: table.TableName, GlobalSecondaryIndexUpdates: [{ Update: { IndexName: index.IndexName, ...members } }] }];
   const calls = [...(Object.keys(units).length ? [update(units)] : []), ...(WarmThroughput ? [update({ WarmThroughput })] : [])];
   return html`<${Changing} title=${`Index ${index.IndexName}`} calls=${calls} onClose=${onClose} onDone=${onDone}>
-    <${CapacityFields} billing=${billingOf(table)} form=${form} set=${set} /><//>`;
+    <${CapacityFields} billing=${billingOf(table)} form=${form} set=${set} unset="unchanged" /><//>`;
 }

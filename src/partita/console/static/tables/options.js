@@ -32,10 +32,10 @@ export const capacityMembers = (billing, form) => ({
   ...some("WarmThroughput", warmth(form)),
 });
 
-export function CapacityFields({ billing, form, set, children }) {
+export function CapacityFields({ billing, form, set, unset = "default", children }) {
   const units = (label, name, placeholder) => html`<${Field} label=${label}><${Input} type="number" min="1" value=${form[name]} placeholder=${placeholder} onInput=${set(name)} /><//>`;
   return html`<div class="row">${children}${billing === "PROVISIONED" ? html`${units("Read units", "rcu")}${units("Write units", "wcu")}` : html`${units("Most read units", "maxRead", "no limit")}${units("Most write units", "maxWrite", "no limit")}`}</div>
-    <div class="row">${units("Warm read units", "warmRead", "as it is")}${units("Warm write units", "warmWrite", "as it is")}</div>`;
+    <div class="row">${units("Warm read units", "warmRead", unset)}${units("Warm write units", "warmWrite", unset)}</div>`;
 }
 
 export const Billing = ({ value, onChange, ...more }) => html`<${Field} label="Capacity"><${Select} value=${value} onChange=${onChange} options=${BILLING} ...${more} /><//>`;

@@ -17,6 +17,7 @@ from partita.database.operations.control_plane.descriptions import (
     projection_of,
     rounded,
 )
+from partita.database.operations.control_plane.encryption import current_sse
 from partita.database.operations.recovery.continuous import iso_second
 from partita.database.operations.recovery.resources import (
     check_arn,
@@ -191,7 +192,9 @@ def _description(service: Service, backup: Backup) -> Description:
         "BackupDetails": _details(service, backup),
         "SourceTableDetails": _source(service, backup),
         # Of a system backup nothing is shown (recorded).
-        "SourceTableFeatureDetails": {} if backup.kind == SYSTEM else _features(backup.table),
+        "SourceTableFeatureDetails": {}
+        if backup.kind == SYSTEM
+        else _features(service, backup.table),
     }
 
 
@@ -213,7 +216,7 @@ def _source(service: Service, backup: Backup) -> Description:
     return details
 
 
-def _features(table: Table) -> Description:
+def _features(service: Service, table: Table) -> Description:
     features: Description = {}
     if table.local_indexes:
         features["LocalSecondaryIndexes"] = [_index(index) for index in table.local_indexes]
@@ -232,7 +235,7 @@ def _features(table: Table) -> Description:
             "AttributeName": table.ttl_attribute,
         }
     if table.sse is not None:
-        features["SSEDescription"] = table.sse
+        features["SSEDescription"] = current_sse(service, table.sse)
     return features
 
 

@@ -35,10 +35,10 @@ from partita.errors import (
     ValidationException,
 )
 from partita.limits import (
-    BULK_LIST_SECONDS,
     BULK_OPERATIONS_MAX,
     BULK_TABLE_OPERATIONS_MAX,
     LIST_BULK_PAGE,
+    LISTED_SECONDS,
 )
 
 STANDARD = "STANDARD"
@@ -74,7 +74,7 @@ def describe_bulk_operation(context: ReadContext, request: Request) -> bytes:
 
 def list_bulk_operations(context: ReadContext, request: Request) -> bytes:
     service = context.service
-    since = service.clock() - BULK_LIST_SECONDS
+    since = service.clock() - LISTED_SECONDS
     found = [one for one in workplace(service).records.of(Bulk) if one.started_at >= since]
     limit = request.get("MaxResults", LIST_BULK_PAGE)
     shown, token = page_of(found, limit, request.get("NextToken"))

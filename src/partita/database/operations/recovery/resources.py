@@ -19,7 +19,7 @@ from partita.errors import (
     TableNotFoundException,
     ValidationException,
 )
-from partita.limits import IMPORT_TOKEN_SECONDS, LIST_JOBS_PAGE
+from partita.limits import IMPORT_TOKEN_SECONDS, LIST_JOBS_PAGE, LISTED_SECONDS
 
 TOKEN_CHARS: Final = 112
 """The service's tokens of imports are as long (model)."""
@@ -106,7 +106,8 @@ def jobs_page(
     service: Service, kind: type[Job], request: Request, limit: str
 ) -> tuple[list[Job], dict[str, str]]:
     """Of exports or imports, those of a table if one is named."""
-    jobs = workplace(service).records.of(kind)
+    since = service.clock() - LISTED_SECONDS
+    jobs = [one for one in workplace(service).records.of(kind) if one.started_at >= since]
     if "TableArn" in request:
         jobs = [one for one in jobs if service.table_arn(one.table_name) == request["TableArn"]]
     return page_of(jobs, request.get(limit, LIST_JOBS_PAGE), request.get("NextToken"))

@@ -301,7 +301,9 @@ def _fresh(index: Index, mode: str, asked: dict[str, Any] | None) -> Index:
     asked = asked or {}
     name = asked.get("IndexName", index.name)
     units = asked.get("ProvisionedThroughput") if is_asked else None
-    if is_asked and mode == PROVISIONED and units is None:
+    # One of a table on demand has none that it could keep.
+    has_units = units is not None or (not is_asked and index.throughput.read_units > 0)
+    if mode == PROVISIONED and not (index.is_local or has_units):
         raise ValidationException(
             f"{INVALID_REQUEST}Must specify provisioned throughput for index {name}"
         )

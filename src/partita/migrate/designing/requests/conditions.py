@@ -11,6 +11,7 @@ from partita.migrate.model.key_texts import NotEncodable, field_text
 from partita.migrate.statements.question import Constant, Question, Test, Value
 from partita.migrate.statements.values import literal_value
 from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import Column
 
 _DECLARED = ("enum", "set", "json", "array")
 """Kinds whose order is not that of their texts."""
@@ -55,11 +56,16 @@ class Conditions(HeldColumns):
             )
 
     def _refuse_declared_order(self, ref: Ref) -> None:
-        """Texts of an enumeration are not sorted as it was declared."""
+        """Texts of an enumeration, or of an interval, are not sorted as its values are."""
         column = self.planner.column(ref)
-        is_declared = column is not None and column.kind in _DECLARED
-        if is_declared and self.planner.inventory.dialect != "sqlite":
+        if column is not None and self._has_own_order(column):
             raise NotServed(f"{ref} is sorted as its type declares its values, and no text is")
+
+    def _has_own_order(self, column: Column) -> bool:
+        dialect = self.planner.inventory.dialect
+        if column.kind == "other":
+            return dialect == "postgresql"
+        return column.kind in _DECLARED and dialect != "sqlite"
 
     def _add_condition(self, attribute: Attribute, comparison: Comparison, value: str) -> None:
         condition = Condition(attribute=attribute.name, comparison=comparison, value=value)

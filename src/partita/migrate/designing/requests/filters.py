@@ -14,6 +14,7 @@ from partita.migrate.model.design import (
     columns_of,
     type_attribute,
 )
+from partita.migrate.model.key_texts import function_of
 from partita.migrate.statements.question import Test
 from partita.migrate.understanding.schema.column_refs import Ref, parse_join
 
@@ -89,11 +90,15 @@ class Filters(KeyConditions):
         is_key = table is not None and ref.column in table.primary_key
         if column is None or (column.is_nullable and not is_key):
             return True
-        # A column of another row is absent where that row is.
+        # A column of another row is absent where that row is, which an inner join leaves out.
+        joins = [join for text in key.through if (join := parse_join(text)) is not None]
+        if self._is_followed(key) and not any(
+            self._is_outer(join.after[0].table) for join in joins
+        ):
+            return False
         return any(
             (own := self.planner.column(before)) is None or own.is_nullable
-            for text in key.through
-            if (join := parse_join(text)) is not None
+            for join in joins
             for before in join.before
         )
 
@@ -128,8 +133,9 @@ class Filters(KeyConditions):
 
     def _existence(self, own: Ref, other: Ref) -> Attribute | None:
         """An attribute that is there only if the other row is."""
-        if self._is_enforced(own, other):
-            return self.holder(own)
+        held = self.holder(own) if self._is_enforced(own, other) else None
+        if held is not None:
+            return held
         for attribute in self.entity.attributes:
             ref = Ref.parse(attribute.column or "")
             column = self.planner.column(ref)
@@ -144,7 +150,7 @@ class Filters(KeyConditions):
             where = f"{self.home.name} does not project" if attribute else "no item holds"
             raise NotServed(f"{where} {test.ref.column}, which is tested")
         if test.form:
-            raise NotServed(f"no key holds {test.form.removesuffix('_ascii')}({test.ref.column})")
+            raise NotServed(f"no key holds {function_of(test.form)}({test.ref.column})")
         if test.operator in _FILTERS:
             self._add_condition(attribute, _FILTERS[test.operator], "")
             return
@@ -154,7 +160,8 @@ class Filters(KeyConditions):
             raise NotServed(f"{test.ref} is no single value, and is compared with one")
         if is_ordered:
             self._refuse_collation(test.ref)
-        if is_ordered and column.kind in ("enum", "boolean", "time"):
+        is_unordered = column.kind in ("enum", "boolean", "time") or self._has_own_order(column)
+        if is_ordered and is_unordered:
             raise NotServed(f"{test.ref} is compared in an order that its values do not have")
         if test.operator == "contains":
             raise NotServed(f"the inside of {test.ref} is searched")

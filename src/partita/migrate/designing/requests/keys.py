@@ -9,7 +9,13 @@ from partita.migrate.designing.requests.homes import DesignedSource, Home, NotSe
 from partita.migrate.designing.requests.segments import Field, Segments, segments
 from partita.migrate.model.buckets import BUCKET, BUCKETS, bucket_count
 from partita.migrate.model.design import Attribute, Comparison, Condition
-from partita.migrate.model.key_texts import FORMS, HIGHEST, is_order_preserving, plain_text
+from partita.migrate.model.key_texts import (
+    FOLDS,
+    FORMS,
+    HIGHEST,
+    is_order_preserving,
+    value_format,
+)
 from partita.migrate.model.row_conditions import RowCondition, parse_condition
 from partita.migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD
 from partita.migrate.statements.question import Constant, Parameter, Question, Test
@@ -90,7 +96,7 @@ class KeyConditions(Conditions):
             return test.operator == condition.test
         if not test.is_fixing or not isinstance(test.values[0], Constant):
             return False
-        return plain_text(self._converted(test.ref, test.values[0])) == condition.value
+        return condition.is_value(self._converted(test.ref, test.values[0]))
 
     def _consume(self, test: Test) -> None:
         self.left.remove(test)
@@ -104,9 +110,9 @@ class KeyConditions(Conditions):
         """A test's value inside a key; several values take a request each."""
         (value, *others) = test.values
         if others or isinstance(value, Parameter):
-            # Whoever compares lower(x) passes a value as he wants it compared.
-            return replace(field, format="").written() if test.form else field.written()
-        shape = "" if test.form else field.format
+            shown = replace(field, format=value_format(test.form)) if test.form else field
+            return shown.written()
+        shape = value_format(test.form) if test.form else field.format
         return self._literal(test.ref, value, shape, is_plain=parts.is_plain)
 
     def _sort(self) -> tuple[list[Condition], list[Field]]:
@@ -228,13 +234,14 @@ class KeyConditions(Conditions):
         if (
             column is None
             or column.collation
+            or self._has_own_order(column)
             or column.kind in ("enum", "set", "json", "array", "boolean", "time")
         ):
             return False
         fold = self.planner.fold(field.ref)
         if parts.is_plain:
             return not fold and attribute.type in ("S", "N", "B")
-        if fold or field.format in ("ci", "nocase", "ai"):
+        if fold or field.format in FOLDS:
             return field.format == fold
         kind = "N" if column.kind in ("integer", "decimal", "float") else "S"
         return is_order_preserving(field.format, kind)

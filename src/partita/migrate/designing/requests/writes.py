@@ -191,17 +191,43 @@ class WritePlanner:
     def copies(self, statement: Modification) -> list[Copies]:
         """Of the types of items that must change with a row; those of other rows."""
         changed = {change.ref for change in statement.changes}
-        found = [] if statement.changes else self._referring(statement.table)
+        if changed:
+            self._refuse_taken_over(statement.table, changed)
+        found = [] if changed else self._referring(statement.table)
         for _, entity in self.design.entities():
-            if entity.source == statement.table or entity.is_guard:
-                continue
-            for attribute in entity.attributes:
-                path = self._path(entity, attribute, statement.table)
-                refs = set(columns_of(entity, attribute))
-                if path and (not changed or changed & refs):
-                    found.append(Copies(entity, self._copies_question(entity, path)))
-                    break
+            if entity.source != statement.table and not entity.is_guard:
+                found += self._repeating(entity, statement.table, changed)
         return found
+
+    def _repeating(self, entity: Entity, table: str, changed: set[Ref]) -> list[Copies]:
+        """One for each reference by which an entity's items repeat what is changed."""
+        questions = [
+            self._copies_question(entity, path)
+            for attribute in entity.attributes
+            if (path := self._path(entity, attribute, table))
+            and (not changed or changed & self._read(entity, attribute))
+        ]
+        return [Copies(entity, one) for one in dict.fromkeys(questions)]
+
+    def _read(self, entity: Entity, attribute: Attribute) -> set[Ref]:
+        """What an attribute is made of, and the references that lead there."""
+        followed = (ref for join in self.joins(attribute) for ref in (*join.before, *join.after))
+        return {*columns_of(entity, attribute), *followed}
+
+    def _refuse_taken_over(self, table: str, changed: set[Ref]) -> None:
+        """Rows that refer to a changed key change with it; SQLite has no such rule unless a session
+        switches it on."""
+        if self.reads.inventory.dialect == "sqlite":
+            return
+        for other in self.reads.inventory.tables:
+            for key in other.foreign_keys:
+                rule = (key.on_update or "").upper()
+                targets = {Ref(table, name) for name in key.referenced_columns}
+                if key.referenced_table == table and rule in FOLLOWED and targets & changed:
+                    raise NotServed(
+                        f"the rows of {other.name} that refer to {min(targets & changed)} change"
+                        f" with it (ON UPDATE {rule}): a pattern that changes these is served"
+                    )
 
     def _referring(self, table: str) -> list[Copies]:
         """What goes or loses its reference with a row that is deleted."""
@@ -209,7 +235,10 @@ class WritePlanner:
         for other in self.reads.inventory.tables:
             for key in other.foreign_keys:
                 rule = (key.on_delete or "").upper()
-                if key.referenced_table != table or rule not in FOLLOWED or other.name == table:
+                if key.referenced_table != table or rule not in FOLLOWED:
+                    continue
+                if other.name == table:
+                    self._refuse_own(table, key, rule)
                     continue
                 entities = [one for _, one in self.design.entities() if one.source == other.name]
                 own = [one for one in entities if one.rows == "each" and not one.is_guard]
@@ -223,6 +252,14 @@ class WritePlanner:
                 if not own:
                     raise NotServed(f"{other.name}, which changes with it, has no items of its own")
         return found
+
+    def _refuse_own(self, table: str, key: ForeignKey, rule: str) -> None:
+        if self.reads.inventory.dialect == "sqlite":
+            return  # It has no such rule unless a session switches it on.
+        raise NotServed(
+            f"the rows of {table} that refer to one by {', '.join(key.columns)} change with it"
+            f" (ON DELETE {rule}): a pattern that finds them, and one that writes each, are served"
+        )
 
     def joins(self, attribute: Attribute) -> list[Join]:
         return [join for text in attribute.through if (join := parse_join(text)) is not None]

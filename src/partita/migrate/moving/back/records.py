@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from partita.client import ClientError
 from partita.client.dynamodb_streams import DynamoDBStream, Record
-from partita.client.kinesis import TRIM_HORIZON
+from partita.client.kinesis import LATEST, TRIM_HORIZON
 from partita.client.shards import ready_shards
 from partita.database.item.values import Item
 from partita.errors import PartitaError
@@ -53,6 +53,9 @@ class ChangeStream(Protocol):
 
     table: str
     places: Places
+
+    def skip(self) -> None:
+        """Past what is in it already, if only the move has written since it was last read."""
 
     def read(self) -> list[Changed]:
         """The next ones; none when there are none yet."""
@@ -100,6 +103,21 @@ class TableStream:
         self._stream = DynamoDBStream(target.client, places.arn)
         self._shards: list[Any] = []
         self._listed_at = 0.0
+        self._silent: set[str] = set()
+        """Shards that are read from their end on, and have had nothing since. They have no place:
+        who goes on from the places reads them whole."""
+
+    def skip(self) -> None:
+        known, self.places.shards = self.places.shards, {}
+        self._list()
+        for shard in self._shards:
+            if shard.is_closed:
+                self.places.shards[shard.shard_id] = FINISHED
+            elif shard.shard_id in known:
+                self.places.shards[shard.shard_id] = known[shard.shard_id]
+            else:
+                self._silent.add(shard.shard_id)
+        self.read()
 
     def read(self) -> list[Changed]:
         """The next changes of all shards that may be read; none when there are none yet."""
@@ -108,7 +126,8 @@ class TableStream:
             self._list()
         finished = [one for one, place in self.places.shards.items() if place == FINISHED]
         for shard in ready_shards(self._shards, finished):
-            place = self.places.shards.get(shard.shard_id, TRIM_HORIZON)
+            start = LATEST if shard.shard_id in self._silent else TRIM_HORIZON
+            place = self.places.shards.get(shard.shard_id, start)
             read = partial(self._stream.read, shard, place, PAGE_RECORDS)
             page = patiently(self._target, read)
             if page is None or (place != TRIM_HORIZON and page.position == TRIM_HORIZON):
@@ -117,7 +136,7 @@ class TableStream:
             if page.is_last:
                 self.places.shards[shard.shard_id] = FINISHED
                 self._listed_at = 0.0
-            elif page.position != TRIM_HORIZON:
+            elif page.position not in (TRIM_HORIZON, LATEST):
                 self.places.shards[shard.shard_id] = page.position
         return found
 

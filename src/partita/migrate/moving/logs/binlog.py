@@ -24,6 +24,9 @@ ROWS = (*WRITE_ROWS, *UPDATE_ROWS, *DELETE_ROWS)
 WITH_EXTRA_DATA = (30, 31, 32)
 COMPRESSED = (40, 165, 166, 167, 168, 169, 170, 171)
 GTIDS = (33, 34, 162)
+BETWEEN = (3, 15, 27, 161, 163)
+"""Never within a transaction: a server stopped, a file begins, all has been sent (a heartbeat), a
+checkpoint, a list of GTIDs."""
 CHECKSUM_BYTES = 4
 MARIADB_CAPABILITY = 4
 """Of a client that knows GTID events."""

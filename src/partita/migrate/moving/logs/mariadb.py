@@ -18,6 +18,7 @@ import pymysql
 
 from partita.errors import PartitaError
 from partita.migrate.moving.logs.binlog import (
+    BETWEEN,
     COMPRESSED,
     GTIDS,
     PARTIAL_UPDATE,
@@ -64,7 +65,7 @@ REFUSED = {
 """By kind of event, why it ends following."""
 HEARTBEAT_SECONDS = 0.5
 IDLE_SECONDS = 0.02
-WAITING_MAX = 5000
+WAITING_CHANGES_MAX = 10_000
 RETRY_SECONDS = 0.5
 AWAY_SECONDS_MAX = 300
 """A server that restarts is waited for."""
@@ -159,6 +160,30 @@ class MariaDBLog(ChangeLog):
                 reader.close()
 
 
+class Waiting(queue.Queue[Transaction | BaseException]):
+    """Transactions that were read and not yet taken, so many that they have that many changes."""
+
+    def _init(self, maxsize: int) -> None:
+        super()._init(maxsize)
+        self._changes = 0
+
+    def _qsize(self) -> int:
+        return self._changes
+
+    def _put(self, item: Transaction | BaseException) -> None:
+        super()._put(item)
+        self._changes += _weight(item)
+
+    def _get(self) -> Transaction | BaseException:
+        item = super()._get()
+        self._changes -= _weight(item)
+        return item
+
+
+def _weight(item: Transaction | BaseException) -> int:
+    return max(len(item.changes), 1) if isinstance(item, Transaction) else 1
+
+
 class _Reader:
     """One connection: events in a thread of their own, put together to transactions."""
 
@@ -170,7 +195,7 @@ class _Reader:
         self.file, _, place = resume.rpartition(":")
         self.place = int(place)
         self._readers: dict[int, tuple[Shape, RowReader, RowReader]] = {}
-        self._waiting: queue.Queue[Transaction | BaseException] = queue.Queue(WAITING_MAX)
+        self._waiting = Waiting(WAITING_CHANGES_MAX)
         self._is_closed = False
         self._stream: BinlogStream | None = None
         self._thread = threading.Thread(target=self._run, name="binlog", daemon=True)
@@ -220,24 +245,29 @@ class _Reader:
         arguments |= {"read_timeout": 60, "connect_timeout": 10}
         self._stream = BinlogStream(arguments, self.file, self.place, HEARTBEAT_SECONDS)
         changes: list[Change] = []
+        is_within = False
         for event in self._stream.events():
             if self._is_closed:
                 return
             if event.kind in ROWS:
                 changes += self._changes(event)
             elif event.kind in GTIDS:
-                changes = []
+                changes, is_within = [], True
             elif event.kind == XID or (event.kind == QUERY and self._is_end(event, changes)):
                 self._commit(event, changes)
-                changes = []
+                changes, is_within = [], False
+            elif event.kind in BETWEEN and not is_within:
+                # The log may end here, in a file that has no transaction yet.
+                self._commit(event, [])
             elif event.kind in REFUSED:
                 raise PartitaError(f"{self.origin.address} {REFUSED[event.kind]}")
 
     def _commit(self, event: Event, changes: list[Change]) -> None:
         position = _position(event.file, event.place)
         if position > self.after:
+            self.after = position
             resume = f"{event.file}:{event.place}"
-            self._put(Transaction(position, resume, event.timestamp, changes))
+            self._put(Transaction(position, resume, event.timestamp or time.time(), changes))
 
     def _is_end(self, event: Event, changes: list[Change]) -> bool:
         """Whether a statement in the log ends a transaction, as one of its own or as COMMIT."""

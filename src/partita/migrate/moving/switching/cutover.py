@@ -26,7 +26,7 @@ from partita.migrate.model.design import TableDesign
 from partita.migrate.moving.back.following import PLACES, SINCE, Since, note_of
 from partita.migrate.moving.back.kinesis import destination_of, opened_stream, stream_arn
 from partita.migrate.moving.back.markers import wait_for_marker
-from partita.migrate.moving.back.records import ChangeStream, Places, stream_of
+from partita.migrate.moving.back.records import ChangeStream, Places, StreamTooOld, stream_of
 from partita.migrate.moving.back.rows import CannotReturn, Rows
 from partita.migrate.moving.back.store import BackStore, key_bytes
 from partita.migrate.moving.fences import fence_of
@@ -216,7 +216,11 @@ class _Cutover:
             places = known.get(table.name)
             if places is None or places.arn != arn:
                 places = Places(arn)
-            stream = opened_stream(self.move.target, table, places)
+            try:
+                stream = opened_stream(self.move.target, table, places)
+            except StreamTooOld:
+                # Only the move has written since then.
+                stream = opened_stream(self.move.target, table, Places(arn))
             at = wait_for_marker(self.move.target, table, stream)
             self.since.seconds[table.name] = at
             streams.append(stream)

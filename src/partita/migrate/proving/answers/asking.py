@@ -16,7 +16,13 @@ from partita.migrate.model.design import (
     Entity,
     TableDesign,
 )
-from partita.migrate.model.key_texts import NotEncodable, bound_text, field_text, plain_text
+from partita.migrate.model.key_texts import (
+    NotEncodable,
+    bound_text,
+    field_text,
+    like_fold,
+    plain_text,
+)
 from partita.migrate.model.making import of_type, order
 from partita.migrate.model.templates import SHARD, TemplateField, filled, template_fields
 from partita.migrate.proving.answers.rows import (
@@ -28,7 +34,7 @@ from partita.migrate.proving.answers.rows import (
 )
 from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.statements.question import Constant, Parameter, Question, Test
-from partita.migrate.statements.values import fold_of, literal_value
+from partita.migrate.statements.values import fold_of, folded, literal_value
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Column, Inventory
 
@@ -211,7 +217,12 @@ class Asking:
             return False
         parts = template_fields(one.value)
         is_alone = len(parts) == 1 and one.value.startswith("{") and one.value.endswith("}")
-        return is_alone and given[parts[0].name] in ({"S": ""}, {"B": ""})
+        # Of blanks alone, a collation may leave nothing.
+        return (
+            is_alone
+            and given[parts[0].name].keys() <= {"S", "B"}
+            and not self._filled(one.value, given)
+        )
 
     def _filled(self, template: str, given: Mapping[str, AttributeValue]) -> str:
         return filled(template, lambda part: _part_text(part, given[part.name]))
@@ -381,6 +392,9 @@ class Asking:
         if value is None:
             return False
         fold = self._fold(one.attribute)
+        if one.comparison == "begins_with":
+            text, start = (plain_text(folded(each, like_fold(fold))) for each in (value, *operands))
+            return text.startswith(start)
         held, *wanted = (comparable(each, fold) for each in (value, *operands))
         comparisons = {
             "=": lambda: held == wanted[0],
@@ -392,7 +406,6 @@ class Asking:
             "between": lambda: wanted[0] <= held <= wanted[-1],
             "in": lambda: held in wanted,
             "not in": lambda: held not in wanted,
-            "begins_with": lambda: str(held[1]).startswith(str(wanted[0][1])),
         }
         return bool(comparisons[one.comparison]())
 

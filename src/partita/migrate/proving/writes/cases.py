@@ -15,6 +15,7 @@ from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Inventory, Table
 
 SETS_MAX = 6
+NEW_ROWS = 3
 
 
 class WriteCases:
@@ -34,8 +35,8 @@ class WriteCases:
         return list(self._modifications(statement, table))[:SETS_MAX]
 
     def _insertions(self, statement: Insertion, table: Table) -> Iterator[ParameterSet]:
-        rows = self.staging.spread(table.name, 3)
-        for number, row in enumerate(rows[:3], 1):
+        rows = self.staging.spread(table.name, NEW_ROWS)
+        for number, row in enumerate(rows[:NEW_ROWS], 1):
             values: dict[str, AttributeValue | None] = {}
             for ref, value in zip(statement.columns, statement.values, strict=True):
                 if isinstance(value, Parameter):
@@ -49,6 +50,28 @@ class WriteCases:
             if statement.on_conflict:
                 self._with_other_values(statement, values, rows[-1])
             yield ParameterSet("a row that is there already", values)
+            yield from self._padded_keys(statement, table, rows[0])
+
+    def _padded_keys(self, statement: Insertion, table: Table, row: Item) -> Iterator[ParameterSet]:
+        """New rows with a key that is there, but for a blank at its end."""
+        lengths = {one.name: one.length_max for one in table.columns if one.kind == "string"}
+        for columns in _unique(table):
+            texts = [name for name in columns if name in lengths and "S" in row.get(name, {})]
+            if not texts:
+                continue
+            padded = f"{row[texts[-1]]['S']} "
+            if len(padded) > (lengths[texts[-1]] or len(padded)):
+                continue  # A server cuts blanks that do not fit.
+            values: dict[str, AttributeValue | None] = {}
+            for ref, value in zip(statement.columns, statement.values, strict=True):
+                if not isinstance(value, Parameter):
+                    continue
+                values[value.name] = row.get(ref.column)
+                if ref.column not in columns:
+                    values[value.name] = self._new_value(table, ref, row, NEW_ROWS + 1)
+                elif ref.column == texts[-1]:
+                    values[value.name] = {"S": padded}
+            yield ParameterSet(f"a blank behind {texts[-1]} that is there", values)
 
     def _with_other_values(
         self, statement: Insertion, values: dict[str, AttributeValue | None], other: Item
@@ -113,7 +136,9 @@ class WriteCases:
         sets = draw.sets(question, table.name)
         keys = {name for columns in _unique(table) for name in columns}
         taken = [change for change in statement.changes if change.ref.column in keys]
-        for number, one in enumerate(sets[: SETS_MAX - 1 - bool(taken)], 1):
+        first = sets[: SETS_MAX - 2 - bool(taken)]
+        blanks = [one for one in sets if "blank" in one.case and one not in first]
+        for number, one in enumerate([*first, *blanks[:1]], 1):
             yield ParameterSet(one.case, self._changed(statement, table, one, number))
         if sets and any(isinstance(change.value, Parameter) for change in taken):
             yield ParameterSet("a value that is taken", self._changed(statement, table, sets[0], 0))

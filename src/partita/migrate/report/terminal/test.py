@@ -12,7 +12,8 @@ from partita.migrate.proving.results import Difference, PatternProof, ProofRun
 from partita.migrate.report.terminal.grid import bullets, grid
 from partita.migrate.understanding.planning.difficulties.difficulty import number_of
 
-STYLES = {"proven": "green", "differs": "red", "unproven": "yellow", "unserved": "yellow"}
+STYLES = {"proven": "green", "unserved": "yellow", "unproven": "yellow", "differs": "red"}
+"""In the order in which they are shown: what needs attention is nearest to the end."""
 
 
 def summarize(run: ProofRun) -> Iterator[RenderableType]:
@@ -43,14 +44,15 @@ def summarize(run: ProofRun) -> Iterator[RenderableType]:
             for one in run.keys
         ),
     )
-    yield Text("Patterns", style="bold")
-    for one in run.functional:
-        yield from _pattern(one)
     checks = [*run.non_functional, *run.recovery]
     yield from bullets(
         "Beyond rows", (f"{one.name}: {one.outcome}. {one.detail}" for one in checks)
     )
+    yield Text("Patterns", style="bold")
+    for one in sorted(run.functional, key=lambda proof: [*STYLES].index(proof.verdict)):
+        yield from _pattern(one)
     found = run.summary
+    yield Text()
     yield Text(
         f"{found.proven} proven, {found.differs} differ, {found.unproven} unproven,"
         f" {found.unserved} unserved; {found.key_problems} problems with keys;"

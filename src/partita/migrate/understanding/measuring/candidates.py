@@ -11,6 +11,9 @@ from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Table
 from partita.migrate.understanding.schema.relationships import is_unique
 
+SHORT_LENGTH_MAX = 255
+KEY_KINDS = ("integer", "decimal", "date", "datetime", "enum", "uuid")
+
 
 def candidate_keys(table: Table, patterns: Iterable[AccessPattern]) -> list[KeyCounts]:
     """Each set of columns once, in the order in which it was met."""
@@ -44,3 +47,16 @@ def _named(table: Table, patterns: Iterable[AccessPattern]) -> Iterator[list[str
         yield own
         for name in own:
             yield [name]
+        # One side of an OR finds rows by a key of its own.
+        tested = map(Ref.parse, pattern.filters)
+        yield from (
+            [ref.column] for ref in tested if ref.table == table.name and _is_short(table, ref)
+        )
+
+
+def _is_short(table: Table, ref: Ref) -> bool:
+    """Long texts are not read for a measure of their values."""
+    column = next((one for one in table.columns if one.name == ref.column), None)
+    if column is None or column.kind != "string":
+        return column is not None and column.kind in KEY_KINDS
+    return column.length_max is not None and column.length_max <= SHORT_LENGTH_MAX

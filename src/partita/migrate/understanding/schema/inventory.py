@@ -37,6 +37,10 @@ RelationshipKind = Literal[
 ]
 
 
+Pad = Literal["", "PAD SPACE", "NO PAD"]
+"""As MySQL calls it; CHAR of PostgreSQL and RTRIM of SQLite are PAD SPACE."""
+
+
 class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     type: str
@@ -48,8 +52,11 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Computed from other columns by the database."""
     is_case_insensitive: bool = False
     """A text whose collation takes "a" and "A" for the same."""
+    pad: Pad = ""
+    """Whether blanks at the end of a text count when it is compared; empty where they do anyway."""
     collation: str = ""
-    """By which PostgreSQL sorts a text, where that is not by its bytes."""
+    """By which a text is sorted, where that is not by its bytes: of PostgreSQL, and of MySQL where
+    it tells case."""
     length_max: int | None = None
     default: str | None = None
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from partita.database.operations.context import Service
-from partita.server.security.rights.functions import text_of
+from partita.server.security.rights.functions import ANY, text_of
 from partita.server.security.rights.needs import Need, Request, Rights
 from partita.server.security.rights.passing import pass_role
 
@@ -44,6 +44,13 @@ def _on_group(operation: str) -> Rights:
     return rights
 
 
+def _on_tagged(operation: str) -> Rights:
+    def rights(service: Service, request: Request) -> Sequence[Need]:
+        return (Need(PREFIX + operation, text_of(request, "ResourceArn") or ANY),)
+
+    return rights
+
+
 def list_schedules(service: Service, request: Request) -> Sequence[Need]:
     group = text_of(request, "ScheduleGroup") or text_of(request, "GroupName") or "*"
     return (Need(f"{PREFIX}ListSchedules", _arn(service, f"schedule/{group}/*")),)
@@ -59,6 +66,7 @@ RIGHTS: Final[dict[str, Rights]] = {
                 *("CreateScheduleGroup", "DeleteScheduleGroup", "GetScheduleGroup"),
                 "ListScheduleGroups",
             ),
+            _on_tagged: ("ListTagsForResource", "TagResource", "UntagResource"),
         }.items()
         for operation in operations
     },

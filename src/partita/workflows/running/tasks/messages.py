@@ -8,11 +8,11 @@ import uuid
 from typing import Any, NamedTuple
 
 from partita.functions.destinations import moment
-from partita.functions.sinks import SendFailed, Sinks
+from partita.functions.sinks import SendFailed, Sinks, event_of_bus
 from partita.settings import Sink
 from partita.workflows.language.errors import RUNTIME, StateError
 from partita.workflows.language.values import json_text, parse_json
-from partita.workflows.running.arns import ACCOUNT, REGION
+from partita.workflows.running.arns import REGION
 
 
 class Message(NamedTuple):
@@ -66,7 +66,7 @@ async def send_message(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
     id, body = str(uuid.uuid4()), _text(request.get("MessageBody", ""))
     digest = hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()
     attributes = _attributes(request, "dataType", "stringValue")
-    message = {
+    message: dict[str, Any] = {
         "messageId": id,
         "receiptHandle": id,
         "body": body,
@@ -78,7 +78,7 @@ async def send_message(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
         "awsRegion": REGION,
     }
     if group := request.get("MessageGroupId"):
-        message["attributes"] = {"MessageGroupId": group}
+        message["attributes"]["MessageGroupId"] = group
     await _send(sinks, Message(sink, message, {"Records": [message]}, group or id))
     return {"MD5OfMessageBody": digest, "MessageId": id}
 
@@ -86,7 +86,11 @@ async def send_message(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
 async def put_events(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
     """EventBridge."""
     entries = request.get("Entries")
-    if not isinstance(entries, list) or not entries:
+    if (
+        not isinstance(entries, list)
+        or not entries
+        or not all(isinstance(e, dict) for e in entries)
+    ):
         raise StateError(RUNTIME, "putEvents needs Entries")
     answers = []
     for entry in entries:
@@ -96,21 +100,44 @@ async def put_events(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
             raise _absent(
                 "EventBridge.ResourceNotFoundException", f"Event bus {bus} does not exist."
             )
-        id, detail = str(uuid.uuid4()), entry.get("Detail", {})
-        event = {
-            "version": "0",
-            "id": id,
-            "detail-type": entry.get("DetailType", ""),
-            "source": entry.get("Source", ""),
-            "account": ACCOUNT,
-            "time": entry.get("Time") or moment(time.time(), "seconds"),
-            "region": REGION,
-            "resources": entry.get("Resources", []),
-            "detail": _parsed(detail) if isinstance(detail, str) else detail,
-        }
-        await _send(sinks, Message(sink, event, event, id))
-        answers.append({"EventId": id})
-    return {"Entries": answers, "FailedEntryCount": 0}
+        if (refusal := _refused(entry)) is not None:
+            answers.append(refusal)
+            continue
+        detail = entry["Detail"]
+        event = event_of_bus(
+            entry["Source"],
+            entry["DetailType"],
+            parse_json(detail) if isinstance(detail, str) else detail,
+            entry.get("Resources", []),
+            entry.get("Time"),
+        )
+        await _send(sinks, Message(sink, event, event, event["id"]))
+        answers.append({"EventId": event["id"]})
+    failed = sum("ErrorCode" in answer for answer in answers)
+    return {"Entries": answers, "FailedEntryCount": failed}
+
+
+def _refused(entry: dict[str, Any]) -> dict[str, Any] | None:
+    """What the answer has for an entry that is not taken."""
+    for name in ("Source", "DetailType", "Detail"):
+        if not entry.get(name) and entry.get(name) != {}:
+            reason = f"{name} is a required argument."
+            text = f"Parameter {name} is not valid. Reason: {reason}"
+            return {"ErrorCode": "InvalidArgument", "ErrorMessage": text}
+    detail = entry["Detail"]
+    try:
+        is_object = isinstance(parse_json(detail) if isinstance(detail, str) else detail, dict)
+    except ValueError:
+        is_object = False
+    if not is_object:
+        return {"ErrorCode": "MalformedDetail", "ErrorMessage": "Detail is malformed."}
+    return None
+
+
+def check_taken(answer: dict[str, Any]) -> None:
+    """An optimised task fails with any of its entries. (guide, "Add EventBridge events")"""
+    if answer.get("FailedEntryCount"):
+        raise StateError("EventBridge.FailedEntry", json_text(answer))
 
 
 async def _send(sinks: Sinks, message: Message) -> None:
@@ -129,13 +156,6 @@ def _absent(error: str, text: str) -> StateError:
 def _text(value: Any) -> str:
     """Messages are texts; a task may give any JSON."""
     return value if isinstance(value, str) else json_text(value)
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError:
-        raise StateError("EventBridge.EventBridgeException", "Detail is malformed.") from None
 
 
 def _attributes(request: dict[str, Any], kind: str, value: str) -> dict[str, Any]:

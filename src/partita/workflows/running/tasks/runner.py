@@ -150,7 +150,10 @@ class TaskRunner:
             answer = await messages.OPERATIONS[integration.kind](
                 self._sinks.acting_for(role), task.input
             )
-            return answer if integration.service == integrations.SDK else answer | _metadata()
+            if integration.service == integrations.SDK:
+                return answer
+            messages.check_taken(answer)
+            return answer | _metadata()
         if integration.kind == integrations.S3:
             for action, resource in buckets.needs(integration.name, task.input):
                 await self._check(role, action, resource, "S3")

@@ -65,6 +65,13 @@ def column_source(inputs: DesignInputs, entity: str, ref: Ref) -> ColumnSource:
             if schema.canonical(Ref(entity, column.name)) == ref:
                 return ColumnSource(Ref(entity, column.name), [])
     path = schema.path_up(entity, ref.table) or []
+    if path and ref not in schema.natural.values():
+        *before, last = path
+        held = dict(zip(last.key.referenced_columns, last.key.columns, strict=False))
+        if ref.column in held:
+            # The row that refers to it has the value already: no need to go on to the next.
+            own = Ref(last.child, held[ref.column])
+            return ColumnSource(own, [link.upwards() for link in before])
     return ColumnSource(ref, [link.upwards() for link in path])
 
 

@@ -236,10 +236,12 @@ def _add_wanted(plan: ItemPlan, draft: Draft, entity: str, table: str, read: Rea
     path = plan.inputs.schema.path_up(entity, table)
     if not path:
         return
-    listed = [Ref.parse(name) for name in read.pattern.columns]
+    pattern = read.pattern
+    named = [*pattern.columns, *pattern.range, *pattern.filters] if pattern.columns else []
+    listed = [Ref.parse(name) for name in named]
     only = {ref.column for ref in listed if ref.table == table} if listed else None
     for link in plan.inputs.schema.parents(entity):
-        is_named = bool(set(link.columns) & set(read.pattern.through))
+        is_named = bool(set(link.columns) & set(pattern.through))
         if link.parent == table and is_named and [link] != path:
             _add_other_row(plan, draft, link, only)
             return

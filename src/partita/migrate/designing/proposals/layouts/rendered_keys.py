@@ -59,11 +59,12 @@ def plain_attribute(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> Attr
 
 
 def may_be_empty(plan: ItemPlan, entity: str, ref: Ref) -> bool:
-    """Whether a column is a text that tells no row, so that nobody keeps it from being empty."""
+    """Whether a column is a text, or bytes, that tells no row: nobody keeps it from being empty."""
     schema = plan.inputs.schema
     column, _ = column_source(plan.inputs, entity, ref)
     found = schema.column(column)
-    if found is None or found.kind not in ("string", "other") or column.table not in schema.tables:
+    is_tellable = found is not None and found.kind in ("string", "binary", "other")
+    if not is_tellable or column.table not in schema.tables:
         return False
     telling = {name for key in schema.unique_keys(column.table) for name in key}
     referring = {name for link in schema.parents(column.table) for name in link.key.columns}

@@ -78,19 +78,24 @@ def _searches(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
 
 def _hot_reads(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
     counted = {one.pattern: one for one in units(design, inputs.patterns, inputs.volumes).patterns}
+    # What is sent for each row goes to as many keys.
+    asked_again = {one.pattern for one in design.access if one.keeps}
     for pattern in inputs.patterns:
         found = counted.get(pattern.name)
         columns = [Ref.parse(name).column for name in pattern.equality]
         skew = inputs.volumes.skew(pattern.table, columns)
         if found is None or pattern.operation in WRITES or pattern.is_consistent:
             continue
+        if pattern.name in asked_again:
+            continue
         hot = found.read_units * (skew.top_share if skew else 0.0 if columns else 1.0)
         if hot > PARTITION_READ_UNITS * HOT_SHARE:
             yield Technique(
                 name="cache for hot reads",
                 patterns=[pattern.name],
-                why=f"One key gets about {hot:,.0f} of the {PARTITION_READ_UNITS:,} read units that"
-                " a partition gives; DAX, or a cache in the application, answers repeated reads.",
+                why=f"One key is read with about {hot:,.0f} units a second, and a partition gives"
+                f" {PARTITION_READ_UNITS:,}; DAX, or a cache in the application, answers repeated"
+                " reads.",
                 cost=f"{OUTSIDE}: nodes by the hour; [estimate] dax_node and dax_nodes price them",
                 limit="answers may be as old as the cache keeps them; writes must go through it",
                 next_best="copies of the item under several keys, read by chance: every write costs"

@@ -24,6 +24,7 @@ from partita.migrate.designing.proposals.usage import DATES, KEY_LOAD, WRITES
 from partita.migrate.model.design import Access, Design, Entity, Technique, type_attribute
 from partita.migrate.statements.patterns import Statements
 from partita.migrate.statements.question import NotExact, Parameter, Question
+from partita.migrate.statements.values import fold_of
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.column_refs import Ref
@@ -229,7 +230,8 @@ def _is_folded(inputs: DesignInputs, question: Question) -> bool:
     table = inputs.volumes.inventory.table(question.table)
     tested = {one.ref.column for one in question.tests}
     columns = table.columns if table is not None else []
-    return any(one.is_case_insensitive for one in columns if one.name in tested) or any(
+    dialect = inputs.volumes.inventory.dialect
+    return any(fold_of(one, dialect) for one in columns if one.name in tested) or any(
         one.form for one in question.tests
     )
 

@@ -38,7 +38,7 @@ from partita.migrate.statements.question import (
     Statement,
     Test,
 )
-from partita.migrate.statements.values import literal_value
+from partita.migrate.statements.values import fold_of, folded, literal_value
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.column_refs import Ref
@@ -285,8 +285,14 @@ class _Options:
             "folded key" if is_folded else "index by value",
             why,
             f"{PARTITION_WRITE_UNITS:,} write units a second for one value of {names}",
-            max(self.pattern.items, 1.0),
+            self._rows_found([ref.column for ref, _ in values]),
         )
+
+    def _rows_found(self, columns: list[str]) -> float:
+        """By one value of some columns; of an OR, all alternatives together find more."""
+        skew = self.inputs.volumes.skew(self.entity.source, columns)
+        found = skew.rows_per_call or skew.rows_per_value if skew is not None else 0.0
+        return max(found or self.pattern.items, 1.0)
 
     def _bucket(self, first: str, last: str) -> str:
         wanted = max(self.pattern.limit or 1, 10) * ROWS_PER_BUCKET
@@ -378,8 +384,10 @@ class _Options:
                 yield RowCondition(column.name, test.operator)
             elif test.is_fixing and isinstance(test.values[0], Constant):
                 value = literal_value(column, test.values[0].value, inventory.dialect)
-                if value is not None and not column.is_case_insensitive:
-                    yield RowCondition(column.name, "=", plain_text(value))
+                if value is not None:
+                    fold = fold_of(column, inventory.dialect)
+                    text = plain_text(folded(value, fold))
+                    yield RowCondition(column.name, "=", text, fold)
 
     def _write_units(self) -> float:
         """A second, of all that writes rows of this type."""

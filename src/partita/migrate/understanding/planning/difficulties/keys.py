@@ -134,3 +134,21 @@ def collations(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
             " they are two.",
             strategy="Write keys in lower case, and the original beside them where it matters.",
         )
+    padded = [
+        column.name
+        for column in table.columns
+        if column.pad == "PAD SPACE"
+        and not column.is_case_insensitive
+        and column.name in compared
+        and column.kind == "string"
+    ]
+    if padded:
+        yield Difficulty(
+            kind="collation",
+            severity="note",
+            table=table.name,
+            columns=padded,
+            what=f"In {listed(padded)} of {table.name} blanks at the end do not count (PAD SPACE);"
+            " in keys of DynamoDB they do.",
+            strategy="Write keys without them, and the original beside them: `model` does.",
+        )

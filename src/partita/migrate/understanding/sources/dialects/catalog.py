@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from partita.migrate.understanding.schema.inventory import ColumnKind, ForeignKey, Index, Skipped
+from partita.migrate.understanding.schema.inventory import (
+    ColumnKind,
+    ForeignKey,
+    Index,
+    Pad,
+    Skipped,
+)
 
 Place = tuple[str | None, str]
 """Schema (None for the default one) and name of a table."""
@@ -19,6 +25,7 @@ class ColumnFacts:
     is_auto_increment: bool = False
     is_generated: bool = False
     is_case_insensitive: bool = False
+    pad: Pad = ""
     collation: str = ""
 
 

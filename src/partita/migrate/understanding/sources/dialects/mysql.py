@@ -11,7 +11,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.engine import URL
 
 from partita.migrate.folder import SourceSettings
-from partita.migrate.understanding.schema.inventory import Skipped
+from partita.migrate.understanding.schema.inventory import Pad, Skipped
 from partita.migrate.understanding.sources.dialects.catalog import (
     Catalog,
     ColumnFacts,
@@ -121,6 +121,12 @@ _COLUMNS = """
            GENERATION_EXPRESSION, COLLATION_NAME
     FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE()
 """
+_PAD_COLUMN = """
+    SELECT 1 FROM information_schema.COLUMNS
+    WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = 'COLLATIONS'
+      AND COLUMN_NAME = 'PAD_ATTRIBUTE'
+"""
+_PADS = "SELECT COLLATION_NAME, PAD_ATTRIBUTE FROM information_schema.COLLATIONS"
 _JSON_CHECKS = """
     SELECT TABLE_NAME, CHECK_CLAUSE FROM information_schema.CHECK_CONSTRAINTS
     WHERE CONSTRAINT_SCHEMA = DATABASE() AND CHECK_CLAUSE LIKE 'json_valid(%'
@@ -162,19 +168,36 @@ def _read_tables(connection: Connection, catalog: Catalog) -> None:
 
 def _read_columns(connection: Connection, catalog: Catalog) -> None:
     json_columns = _json_columns(connection)
+    pads = _pads(connection)
     for table, name, type_text, length, extra, generation, collation in _ask(connection, _COLUMNS):
         facts = catalog.tables.get((None, table))
         if facts is None:
             continue
         is_json = name in json_columns[(None, table)]
+        compared = "" if is_json else (collation or "")
         facts.columns[name] = ColumnFacts(
             type=type_text,
             kind="json" if is_json else mysql_kind(type_text),
             length_max=length,
             is_auto_increment="auto_increment" in extra.lower(),
             is_generated=bool(generation),
-            is_case_insensitive="_ci" in (collation or "") and not is_json,
+            is_case_insensitive="_ci" in compared,
+            pad=pads.get(compared, _pad_of(compared)),
+            collation="" if re.search("_ci|_bin", compared) else compared,
         )
+
+
+def _pads(connection: Connection) -> dict[str, Pad]:
+    """By collation, as MySQL 8 tells it; MariaDB has no such column."""
+    if not _ask(connection, _PAD_COLUMN):
+        return {}
+    return dict(map(tuple, _ask(connection, _PADS)))
+
+
+def _pad_of(collation: str) -> Pad:
+    if not collation:
+        return ""
+    return "NO PAD" if "_nopad_" in collation else "PAD SPACE"
 
 
 def _json_columns(connection: Connection) -> dict[Place, set[str]]:

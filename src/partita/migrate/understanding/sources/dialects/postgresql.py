@@ -189,7 +189,7 @@ _OWN_TYPES = """
     FROM pg_type WHERE typtype IN ('d', 'e')
 """
 _FOREIGN_KEYS = """
-    SELECT c.conrelid, c.confrelid, n.nspname, r.relname, c.confdeltype::text,
+    SELECT c.conrelid, c.confrelid, n.nspname, r.relname, c.confdeltype::text, c.confupdtype::text,
            ARRAY(SELECT a.attname::text FROM unnest(c.conkey) WITH ORDINALITY AS k (number, place)
                  JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = k.number
                  ORDER BY k.place),
@@ -202,7 +202,7 @@ _FOREIGN_KEYS = """
     WHERE c.contype = 'f'
     ORDER BY c.conrelid, c.conname
 """
-_ON_DELETE = {"c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT", "r": "RESTRICT"}
+_ACTIONS = {"c": "CASCADE", "n": "SET NULL", "d": "SET DEFAULT", "r": "RESTRICT"}
 _SIZES = """
     SELECT c.oid, pg_table_size(c.oid) FROM pg_class c
     JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -306,6 +306,9 @@ def _place(catalog: Catalog, relation: Relation, relations: dict[int, Relation])
         )
 
 
+_BLANK_PADDED = r"character(\(\d+\))?|bpchar"
+
+
 def _read_columns(connection: Connection, catalog: Catalog, relations: dict[int, Relation]) -> None:
     schemas = sorted({relation.schema for relation in relations.values()})
     own_types = {row[0]: tuple(row[1:]) for row in _ask(connection, _OWN_TYPES)}
@@ -324,6 +327,7 @@ def _read_columns(connection: Connection, catalog: Catalog, relations: dict[int,
             is_auto_increment=is_auto,
             is_generated=is_generated,
             is_case_insensitive=is_insensitive or plain.endswith("citext"),
+            pad="PAD SPACE" if re.fullmatch(_BLANK_PADDED, plain) else "",
             collation="" if _is_by_bytes(collation) or kind != "string" else collation,
         )
 
@@ -352,7 +356,7 @@ def _read_foreign_keys(
 
     SQLAlchemy takes a table of the default schema for one of the referencing table's schema.
     """
-    for oid, target, schema, name, on_delete, columns, referenced in _ask(
+    for oid, target, schema, name, on_delete, on_update, columns, referenced in _ask(
         connection, _FOREIGN_KEYS
     ):
         facts = _facts(catalog, relations, relations[oid].root) if oid in relations else None
@@ -365,7 +369,8 @@ def _read_foreign_keys(
             columns=columns,
             referenced_table=catalog.name(schema, name),
             referenced_columns=referenced,
-            on_delete=_ON_DELETE.get(on_delete),
+            on_delete=_ACTIONS.get(on_delete),
+            on_update=_ACTIONS.get(on_update),
         )
         facts.foreign_keys = [*(facts.foreign_keys or []), key]
 

@@ -143,7 +143,9 @@ def _table(
                 length_max=_length(type_text),
                 is_auto_increment=is_rowid_alias and key > 0,
                 is_generated=hidden in GENERATED,
-                is_case_insensitive=column in insensitive or _is_nocase(definition, column),
+                is_case_insensitive=column in insensitive
+                or _has_collation(definition, column, "NOCASE"),
+                pad="PAD SPACE" if _has_collation(definition, column, "RTRIM") else "",
             )
             for column, type_text, key, hidden in columns
         },
@@ -154,10 +156,12 @@ def _table(
     )
 
 
-def _is_nocase(definition: str | None, column: str) -> bool:
+def _has_collation(definition: str | None, column: str, collation: str) -> bool:
     """Whether a table's own text gives a column the collation; no pragma tells it."""
     inside = r"(?:\([^()]*\)|[^,()])*?"
-    wanted = rf"""[(,]\s*["`\[]?{re.escape(column)}["`\]]?\s{inside}\bCOLLATE\s+["`]?NOCASE\b"""
+    wanted = (
+        rf"""[(,]\s*["`\[]?{re.escape(column)}["`\]]?\s{inside}\bCOLLATE\s+["`]?{collation}\b"""
+    )
     return re.search(wanted, definition or "", re.IGNORECASE) is not None
 
 
