@@ -108,8 +108,9 @@ class Cluster:
     def _start(self, name: str, *command: str) -> None:
         as_user = self.nodes[0].postgresql._as_user(list(command))
         with (self._folder / f"{name}.log").open("ab") as log:
+            environment = {**os.environ, "HOME": str(self._folder)}
             self._processes[name] = subprocess.Popen(
-                as_user, stdout=log, stderr=log, cwd=self._folder
+                as_user, stdout=log, stderr=log, cwd=self._folder, env=environment
             )
 
 
@@ -149,7 +150,7 @@ class Node:
                 "connect_address": database,
                 "data_dir": str(self.data),
                 "pgpass": str(self.postgresql.folder / "pgpass"),
-                "bin_dir": str(Path(str(find("postgres"))).parent),
+                "bin_dir": str(Path(str(find("pg_controldata"))).parent),
                 "authentication": users,
                 "parameters": {"unix_socket_directories": "", "max_connections": 40},
                 "pg_hba": [

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -95,7 +96,9 @@ def _signal(server: PostgreSQL, number: signal.Signals) -> None:
     if server._process is None:
         return
     for pid in [server._process.pid, *_children(server._process.pid)]:
-        os.kill(pid, number)
+        # A connection may have ended meanwhile.
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def _children(parent: int) -> list[int]:

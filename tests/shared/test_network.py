@@ -6,9 +6,13 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 from botocore.exceptions import ClientError
+
+from partita.database.storage.postgresql.commit import _TOKEN
 
 from .. import processes
 from ..migrate.servers import PostgreSQL
@@ -65,7 +69,8 @@ def test_a_commit_without_an_answer_is_found_out_and_counts_once(
         "ExpressionAttributeValues": {":one": {"N": "1"}},
     }
     site.clients[0].update_item(**count_up)
-    site.proxy.stop_at(b"COMMIT", is_passed=has_come)
+    # It goes out with its COMMIT. What sums counts has one too, but no token.
+    site.proxy.stop_at(_TOKEN.sql, is_passed=has_come)
     with ThreadPoolExecutor(1) as pool:
         counting = pool.submit(site.clients[0].update_item, **count_up)
         assert site.proxy.is_stopped.wait(10)
@@ -74,6 +79,30 @@ def test_a_commit_without_an_answer_is_found_out_and_counts_once(
         site.proxy.mend()
         counting.result()
     assert number(site.clients[1], site.table, key, "n") == 2
+
+
+def test_a_server_without_its_database_still_shows_its_own_figures(site: Site) -> None:
+    url = site.clients[0].meta.endpoint_url
+    site.proxy.cut()
+    try:
+        with urlopen(f"{url}/metrics", timeout=60) as answer:
+            assert b"partita_requests_total" in answer.read()
+        with pytest.raises(HTTPError) as refused:
+            urlopen(f"{url}/partitions?table={site.table}", timeout=60)
+        with refused.value as problem:
+            assert problem.code == 500
+            assert b"The storage cannot be reached." in problem.read()
+    finally:
+        site.proxy.mend()
+    until(lambda: _is_back(site))
+
+
+def _is_back(site: Site) -> bool:
+    try:
+        site.clients[0].put_item(TableName=site.table, Item=item("back", n=1))
+    except ClientError:
+        return False
+    return True
 
 
 def test_a_slow_network_only_takes_longer(site: Site) -> None:
