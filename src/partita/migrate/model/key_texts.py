@@ -1,11 +1,11 @@
 """Values as texts inside keys, in forms that sort as the source sorts the values.
 
 The format of a template's field says how: `{x:n10.2}` is a number in fixed point, ten digits before
-the point and two behind it; `{x:ci}`, `{x:nocase}`, `{x:ai}`, `{x:ai_no_pad}` and `{x:pad}` are
-texts as a collation compares them; `{x:lower}` and `{x:upper}` are what the functions of SQL make
-of them, `{x:lower_ascii}` and `{x:upper_ascii}` those of SQLite, `{x:lower_pad}` and
-`{x:upper_pad}` without blanks at their end; `{x:08}` is padded with zeros; `{x:%Y-%m}` is a part of
-a date.
+the point and two behind it; `{x:ci}`, `{x:nocase}`, `{x:ai}`, `{x:general}` (both also with
+`_no_pad`) and `{x:pad}` are texts as a collation compares them; `{x:lower}` and `{x:upper}` are
+what the functions of SQL make of them, `{x:lower_ascii}` and `{x:upper_ascii}` those of SQLite,
+`{x:lower_pad}` and `{x:upper_pad}` without blanks at their end; `{x:08}` is padded with zeros;
+`{x:%Y-%m}` is a part of a date.
 """
 
 from __future__ import annotations
@@ -47,6 +47,42 @@ def _without_accents(text: str) -> str:
     return unicodedata.normalize("NFC", plain.upper())
 
 
+_UNICODE_3_2 = unicodedata.ucd_3_2_0
+_MARKED = ((0xC0, 0x250), (0x370, 0x530), (0x1E00, 0x2000))
+"""Latin, Greek and Cyrillic letters, whose marks do not count."""
+_OF_GENERAL = str.maketrans(
+    "\u00df\u019e\u03d9\u03f2\u03f5\u0419\u0439\u048b\u04c6\u04ca\u04ce\u0501"
+    "\u0503\u0505\u0507\u0509\u050b\u050d\u050f\u1f71\u1f73\u1f75\u1f77\u1f79"
+    "\u1f7b\u1f7d\u1fbb\u1fc9\u1fcb\u1fd3\u1fdb\u1fe3\u1feb\u1ff9\u1ffb",
+    "\u0053\u019e\u03d9\u03a3\u03f5\u0419\u0419\u048b\u04c6\u04ca\u04ce\u0501"
+    "\u0503\u0505\u0507\u0509\u050b\u050d\u050f\u1fbb\u1fc9\u1fcb\u1fdb\u1ff9"
+    "\u1feb\u1ffb\u1fbb\u1fc9\u1fcb\u1fd3\u1fdb\u1fe3\u1feb\u1ff9\u1ffb",
+)
+"""Where the rule below is not MariaDB's, seen by comparing the weights of all letters."""
+
+
+@lru_cache(PARSED_MAX)
+def _general_letter(letter: str) -> str:
+    """As the _general_ci collations compare: letter by letter, by the Unicode of 2002, and all
+    beyond its first plane as one."""
+    if ord(letter) > 0xFFFF:
+        return "\ufffd"
+    if ord(letter) in _OF_GENERAL:
+        return letter.translate(_OF_GENERAL)
+    if any(first <= ord(letter) < end for first, end in _MARKED):
+        parts = _UNICODE_3_2.normalize("NFD", letter)
+        base, marks = parts[0], parts[1:]
+        if marks and base.isalpha() and all(map(_UNICODE_3_2.combining, marks)):
+            letter = base
+    capital = letter.upper()
+    is_known = len(capital) == 1 and "Cn" not in map(_UNICODE_3_2.category, (letter, capital))
+    return capital if is_known else letter
+
+
+def _general(text: str) -> str:
+    return text.upper() if text.isascii() else "".join(map(_general_letter, text))
+
+
 def _without_pad(text: str) -> str:
     """As PAD SPACE compares: blanks at the end do not count."""
     return text.rstrip(" ")
@@ -62,11 +98,14 @@ FOLDS: dict[str, Callable[[str], str]] = {
     "nocase": lambda text: text.translate(_ASCII_LOWER),
     "ai": lambda text: _without_pad(_without_accents(text)),
     "ai_no_pad": _without_accents,
+    "general": lambda text: _without_pad(_general(text)),
+    "general_no_pad": _general,
     "pad": _without_pad,
 }
 """By format: PostgreSQL's citext, SQLite's NOCASE, the _ci collations of MySQL with PAD SPACE and
-with NO PAD; PAD SPACE alone, which CHAR of PostgreSQL and RTRIM of SQLite have too."""
-_LIKE_FOLDS = {"ai": "ai_no_pad", "pad": ""}
+with NO PAD, and those that compare letter by letter (_general_ci); PAD SPACE alone, which CHAR of
+PostgreSQL and RTRIM of SQLite have too."""
+_LIKE_FOLDS = {"ai": "ai_no_pad", "general": "general_no_pad", "pad": ""}
 FORMS: dict[str, Callable[[str], str]] = {
     "lower": lambda text: "".join(map(_single(str.lower), text)),
     "upper": lambda text: "".join(map(_single(str.upper), text)),

@@ -63,7 +63,8 @@ def fold_of(column: Column, dialect: str) -> str:
     if not column.is_case_insensitive:
         return "pad" if column.pad == "PAD SPACE" else ""
     # Inventories of before do not know the pad: most of MySQL's collations have PAD SPACE.
-    return _INSENSITIVE_FOLDS.get(dialect, "ai_no_pad" if column.pad == "NO PAD" else "ai")
+    fold = "general" if column.is_letter_by_letter else "ai"
+    return _INSENSITIVE_FOLDS.get(dialect, f"{fold}_no_pad" if column.pad == "NO PAD" else fold)
 
 
 def folded(value: AttributeValue, fold: str) -> AttributeValue:

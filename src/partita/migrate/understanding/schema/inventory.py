@@ -52,6 +52,8 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Computed from other columns by the database."""
     is_case_insensitive: bool = False
     """A text whose collation takes "a" and "A" for the same."""
+    is_letter_by_letter: bool = False
+    """One of MySQL's (`_general_ci`) that takes a letter for another, and never for two."""
     pad: Pad = ""
     """Whether blanks at the end of a text count when it is compared; empty where they do anyway."""
     collation: str = ""

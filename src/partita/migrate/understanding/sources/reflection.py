@@ -178,6 +178,7 @@ def _column(column: dict[str, Any], facts: TableFacts) -> Column:
         is_auto_increment=known.is_auto_increment,
         is_generated=known.is_generated,
         is_case_insensitive=known.is_case_insensitive,
+        is_letter_by_letter=known.is_letter_by_letter,
         pad=known.pad,
         collation=known.collation,
         length_max=known.length_max,

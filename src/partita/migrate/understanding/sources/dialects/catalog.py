@@ -25,6 +25,7 @@ class ColumnFacts:
     is_auto_increment: bool = False
     is_generated: bool = False
     is_case_insensitive: bool = False
+    is_letter_by_letter: bool = False
     pad: Pad = ""
     collation: str = ""
 

@@ -182,6 +182,7 @@ def _read_columns(connection: Connection, catalog: Catalog) -> None:
             is_auto_increment="auto_increment" in extra.lower(),
             is_generated=bool(generation),
             is_case_insensitive="_ci" in compared,
+            is_letter_by_letter=re.match(r"utf8.*_general_", compared) is not None,
             pad=pads.get(compared, _pad_of(compared)),
             collation="" if re.search("_ci|_bin", compared) else compared,
         )
