@@ -83,7 +83,8 @@ compat: install compile provision
 	$(BIN)/pytest tests -q -m compat
 
 # What takes long, and the wire in plain Python.
-soak: install compile provision
+soak: install compile
+	@scripts/provision soak
 	$(BIN)/pytest tests -q -m soak
 	PARTITA_PURE=1 $(BIN)/pytest -q tests/wire tests/compat
 
