@@ -39,7 +39,7 @@ from partita.database.recovery.records import (
     Bulk,
 )
 from partita.database.recovery.stages import Stage
-from partita.database.recovery.tasks import Task, Workplace
+from partita.database.recovery.tasks import COMMITTED, Task, Workplace
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.indexes import entry_of
@@ -81,7 +81,7 @@ def bulk_put(work: Workplace, record: Bulk) -> Task:
             failure_code=error.code,
             failure_message=str(error),
         )
-    write_batch = yield None
+    write_batch = yield COMMITTED
     work.records.save(write_batch, replace(done, ended_at=work.clock(), reports=[]))
 
 

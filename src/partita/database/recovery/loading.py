@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
 
-from partita.database.recovery.tasks import Workplace
+from partita.database.recovery.tasks import COMMITTED, Workplace
 from partita.database.storage.engine import Load, Loads, prefix_end
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
@@ -65,13 +65,13 @@ class Loader:
         return None
 
     def finish(self, last: Sequence[Pair] = ()) -> Generator[Future[Any] | None, Any, WriteBatch]:
-        """Until all that was put is safe, and seen; then the write batch that has `last`."""
+        """Until all that was put is safe, and seen; then the next write batch."""
         if self._loads is not None:
             yield from self._finish_load(self._loads, last)
         if last:
             self._loads = None
-        write_batch: WriteBatch = yield None
-        _put(write_batch, last)
+        yield from self._put_logged(last)
+        write_batch: WriteBatch = yield COMMITTED
         return write_batch
 
     def _finish_load(self, loads: Loads, last: Sequence[Pair]) -> Steps:
@@ -83,7 +83,9 @@ class Loader:
         loads.end_load(load)
 
     def _put_logged(self, pairs: Sequence[Pair]) -> Steps:
-        _put((yield None), pairs)
+        write_batch = yield None
+        for key, value in pairs:
+            write_batch.put(key, value)
 
     def stop(self) -> None:
         """Give up what is not finished."""
@@ -91,8 +93,3 @@ class Loader:
             self._load.stop()
             self._loads.end_load(self._load)
             self._load = None
-
-
-def _put(write_batch: WriteBatch, pairs: Sequence[Pair]) -> None:
-    for key, value in pairs:
-        write_batch.put(key, value)

@@ -1,8 +1,9 @@
 """Long work on the archive, in pieces: each `yield` ends one, and gives the next write batch.
 
-A task that yields a future goes on when that is done. Nothing is stored of how far a task has come:
-after a restart it begins again, finds the chunks that are in the archive already, and a restore
-goes on behind the last item that the new table has.
+A task that yields a future goes on when that is done, and one that yields COMMITTED when all that
+it has decided is on disk: before it says that something is there. Nothing is stored of how far a
+task has come: after a restart it begins again, finds the chunks that are in the archive already,
+and a restore goes on behind the last item that the new table has.
 """
 
 from __future__ import annotations
@@ -219,3 +220,7 @@ def run_at_once(work: Callable[[], Any]) -> Future[Any]:
         # Whatever it was, whoever waits hears of it.
         future.set_exception(error)
     return future
+
+
+COMMITTED: Final = run_at_once(lambda: None)
+"""Yielded by tasks that run ahead of their commits, to wait for them."""

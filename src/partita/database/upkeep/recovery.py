@@ -29,7 +29,7 @@ from partita.database.recovery.records import (
     Import,
 )
 from partita.database.recovery.restoring import restore
-from partita.database.recovery.tasks import Task, Workplace, take_backup, take_base
+from partita.database.recovery.tasks import COMMITTED, Task, Workplace, take_backup, take_base
 from partita.database.storage.recovery_log import EVERYTHING, LOGS, MICROSECONDS, log_files
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
@@ -94,11 +94,14 @@ class RecoveryJobs:
 
     @property
     def can_work_ahead(self) -> bool:
-        return any(key[0] in RUN_AHEAD for key in self._ready())
+        return any(self._runs_ahead(key) for key in self._ready())
 
     def work_ahead(self, write_batch: WriteBatch) -> bool:
-        ahead = [key for key in self._ready() if key[0] in RUN_AHEAD]
+        ahead = [key for key in self._ready() if self._runs_ahead(key)]
         return self._advance_first(ahead, write_batch)
+
+    def _runs_ahead(self, key: Key) -> bool:
+        return key[0] in RUN_AHEAD and self._waiting.get(key) is not COMMITTED
 
     # Tasks
 
