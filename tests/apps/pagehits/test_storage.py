@@ -19,9 +19,11 @@ from partita.apps.pagehits.processing.processor import Processor
 from partita.apps.pagehits.processing.visits import Received, Visit
 from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Settings, load
 from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.pagehits.storing.closed_windows import Key
-from partita.apps.pagehits.storing.page_hits import item_of
-from partita.apps.pagehits.storing.rows import Row, rows_by_brand
+from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
+from partita.apps.pagehits.storing.late_adjustments import LateAdjustment, apply_all
+from partita.apps.pagehits.storing.list_sums import ListSums
+from partita.apps.pagehits.storing.page_hits import item_of, put_row
+from partita.apps.pagehits.storing.rows import Closed, Columns, Row, in_order, rows_by_brand
 from partita.apps.pagehits.windows import Facet, Window, Windows
 from partita.client import Client
 from partita.errors import PartitaError
@@ -229,6 +231,88 @@ def test_assets_that_share_the_lowest_count_are_all_kept_up_to_a_bound() -> None
 
 def test_a_sum_that_is_not_positive_is_not_kept() -> None:
     assert [row.asset_id for row in closed_rows([(1, 1, 2), (2, 1, 1), (2, 1, -1)], 5)] == [1]
+
+
+# Sums of the windows that a list shows.
+
+NEWEST = 4_070_908_800
+
+
+def day(hours_before: int, brand: str) -> Key:
+    return Key(brand, DAY, NEWEST - 3600 * hours_before)
+
+
+def closed_window(*hits: int) -> Closed:
+    rows = [Row(7 + n, 1, "free", "article", count) for n, count in enumerate(hits)]
+    return Closed(in_order(rows), sum(hits), {})
+
+
+def hits_of(rows: Columns) -> dict[int, int]:
+    return dict(zip(rows.assets, rows.hits, strict=True))
+
+
+async def is_kept(sums: ListSums, brand: str) -> bool:
+    return "rows" in await sums._item((brand, DAY))
+
+
+def test_a_list_reads_the_sum_of_its_windows(pipeline: Pipeline) -> None:
+    async def closed_and_read() -> None:
+        client, settings = Client(pipeline.endpoint), Settings()
+        sums = ListSums(client, settings)
+        windows = [(day(23, "sum"), closed_window(1)), (day(0, "sum"), closed_window(2, 9))]
+        await sums.put_all([(day(24, "sum"), closed_window(100)), *windows], time.time())
+        assert hits_of(await sums.read(day(0, "sum"))) == {8: 9, 7: 3}
+        for key, _ in windows:
+            request = {"TableName": settings.windows_table, "Key": key.item_key}
+            await client.call("dynamodb", "DeleteItem", request)
+        assert hits_of(await sums.read(day(0, "sum"))) == {8: 9, 7: 3}, "from one item"
+        assert hits_of(await sums.read(day(1, "sum"))) == {7: 100}, "another list"
+        await client.close()
+
+    asyncio.run(closed_and_read())
+
+
+def test_an_adjustment_of_a_window_changes_the_sum_at_once(pipeline: Pipeline) -> None:
+    async def adjusted_and_read() -> None:
+        client, settings = Client(pipeline.endpoint), Settings()
+        sums, key = ListSums(client, settings), day(3, "late")
+        windows = [(key, closed_window(5)), (day(0, "late"), closed_window(2))]
+        await sums.put_all(windows, time.time())
+        for row in windows[0][1].rows:
+            await put_row(client, settings, key, row)
+        await ClosedWindows(client, settings).mark_stored(key)
+        facet = Facet("late", 1, "free", "article")
+        adjustment = LateAdjustment("x", Window(1, key.start), 7, facet, -4)
+        assert await is_kept(sums, "late")
+        assert await apply_all(client, settings, [adjustment]) == []
+        assert not await is_kept(sums, "late")
+        assert hits_of(await sums.read(day(0, "late"))) == {7: 3}
+        await sums.renew({("late", DAY): key.start})
+        assert await is_kept(sums, "late")
+        assert hits_of(await sums.read(day(0, "late"))) == {7: 3}
+        await client.close()
+
+    asyncio.run(adjusted_and_read())
+
+
+def test_a_sum_of_windows_that_change_meanwhile_is_not_kept(pipeline: Pipeline) -> None:
+    class Overtaken(ListSums):
+        """Another counter closes one of the windows again."""
+
+        async def _windows(self, newest: Key) -> list[Columns]:
+            found = await super()._windows(newest)
+            await ListSums(self._client, self._settings)._withdraw((newest.brand, newest.period))
+            return found
+
+    async def overtaken() -> None:
+        client, settings = Client(pipeline.endpoint), Settings()
+        await Overtaken(client, settings).put_all([(day(0, "two"), closed_window(5))], time.time())
+        sums = ListSums(client, settings)
+        assert not await is_kept(sums, "two")
+        assert hits_of(await sums.read(day(0, "two"))) == {7: 5}
+        await client.close()
+
+    asyncio.run(overtaken())
 
 
 # Settings.

@@ -29,9 +29,12 @@ from partita.apps.pagehits.spam.adjustments import Row as Change
 from partita.apps.pagehits.storing.rows import (
     Columns,
     Row,
+    columns_of,
+    in_order,
     pack,
     pack_most,
     rows_by_brand,
+    summed,
     unpack,
 )
 from partita.apps.pagehits.windows import Facet, Window, Windows
@@ -287,33 +290,31 @@ def test_late_adjustments_of_one_row_are_added_up() -> None:
 
 
 def test_lists_are_those_of_a_plain_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the first rows of the windows decide, or all of them are added up."""
+    """Whether the first rows decide, or others of the same assets count too."""
     monkeypatch.setattr(most_popular, "RESULTS_MAX", 4)
-    monkeypatch.setattr(most_popular, "FIRST_ROWS", 5)
     chance = random.Random(1)
     for _ in range(300):
         steep = chance.choice((0.5, 1.5, 4.0))
-        counted: list[tuple[str, Columns]] = []
-        totals: Counter[tuple[str, int]] = Counter()
-        best: dict[tuple[str, int], Row] = {}
+        sections = chance.choice((1, 3))
+        windows: dict[str, list[Columns]] = {"a": [], "b": []}
+        counts: Counter[tuple[str, int, int]] = Counter()
         for brand in chance.choices("ab", k=4):
-            rows = {
-                Row(chance.randrange(12), chance.randrange(3), "free", "article", 0)
-                for _ in range(chance.randrange(25))
-            }
-            counts = [int(chance.paretovariate(1 / steep)) % 10**6 + 1 for _ in rows]
             made = [
-                msgspec.structs.replace(row, hits=n) for row, n in zip(rows, counts, strict=True)
+                Row(asset, section, "free", "article", 1 + int(chance.paretovariate(1 / steep)))
+                for asset in range(12)
+                for section in range(sections)
+                if chance.random() < 0.6
             ]
-            made.sort(key=lambda row: (-row.hits, row.asset_id))
-            counted.append((brand, unpack(pack(made))))
-            assert counted[-1][1].rows() == made
-            for row in made:
-                totals[brand, row.asset_id] += row.hits
-                known = best.get((brand, row.asset_id))
-                if known is None or known.hits < row.hits:
-                    best[brand, row.asset_id] = row
-        found = most_popular.ranked(counted)
+            windows[brand].append(unpack(pack(in_order(made))))
+            assert windows[brand][-1].rows() == in_order(made)
+            counts.update({(brand, row.asset_id, row.section_id): row.hits for row in made})
+        totals: Counter[tuple[str, int]] = Counter()
+        best: dict[tuple[str, int], tuple[int, int]] = {}
+        for (brand, asset, section), hits in sorted(counts.items()):
+            totals[brand, asset] += hits
+            best[brand, asset] = max(best.get((brand, asset), (0, 0)), (hits, -section))
+        sums = [(brand, columns_of(summed(found))) for brand, found in windows.items()]
+        found = most_popular.ranked(sums)
         order = sorted(totals, key=lambda asset: (-totals[asset], asset))[:4]
         assert [(asset, hits) for asset, hits, _ in found] == [(a, totals[a]) for a in order]
-        assert [row for _, _, row in found] == [best[asset] for asset in order]
+        assert [(row.hits, -row.section_id) for _, _, row in found] == [best[a] for a in order]

@@ -26,7 +26,9 @@ from partita.apps.pagehits.counting.stream import StreamReader
 from partita.apps.pagehits.counting.tally import Tally
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing import late_adjustments
-from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
+from partita.apps.pagehits.storing.closed_windows import Key
+from partita.apps.pagehits.storing.late_adjustments import LateAdjustment
+from partita.apps.pagehits.storing.list_sums import Group, ListSums, is_summed
 from partita.apps.pagehits.storing.rows import Closed, rows_by_brand
 from partita.apps.pagehits.windows import UNKNOWN_BRAND, Window
 from partita.client import Client
@@ -54,7 +56,7 @@ class Counter:
         self._settings = settings
         self._clock = clock
         self._checkpoints = CheckpointTable(client, settings.state_table)
-        self._closed_windows = ClosedWindows(client, settings)
+        self._list_sums = ListSums(client, settings)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Count until asked to stop; while another counter is at work, stand by."""
@@ -195,7 +197,7 @@ class Counter:
             if longer is not None and longer not in closing:
                 await self._write(*longer, encode_counts(counts, self._windows.facets))
             forgotten |= self._tally.drop_segments(window)
-        await self._closed_windows.put_all(closed, self._clock())
+        await self._list_sums.put_all(closed, self._clock())
         longest = len(self._settings.periods) - 1
         if any(window.level == longest for window in closing):
             self._windows.forget_facets()
@@ -227,8 +229,17 @@ class Counter:
             left = await late_adjustments.apply_all(self._client, self._settings, some)
             manifest.late_adjustments = manifest.late_adjustments[len(some) :] + left
             if len(left) < len(some):
+                await self._renew_sums(some)
                 manifest.edition += 1
                 self._is_changed = True
+
+    async def _renew_sums(self, adjustments: list[LateAdjustment]) -> None:
+        newest: dict[Group, int] = {}
+        for adjustment in adjustments:
+            period = self._settings.periods[adjustment.window.level]
+            if is_summed(period):
+                newest[adjustment.facet.brand, period] = adjustment.window.start
+        await self._list_sums.renew(newest)
 
 
 async def _sleep(seconds: float, stop: asyncio.Event) -> None:

@@ -336,7 +336,7 @@ async def _read_lists(client: Client, settings: Settings, brand: str, end: int) 
     found = Lists(client, settings)
     lists = {}
     for period in PERIODS:
-        entries = await found.most_popular(_keys(brand, period, end), Filter())
+        entries = await found.most_popular([brand], period, _newest(period, end), Filter())
         lists[period.name] = [(entry["assetId"], entry["hits"]) for entry in entries]
     return lists
 
@@ -349,12 +349,11 @@ async def _measure_lists(
 ) -> None:
     """In turns, so that what else the machine does meets all of them."""
     await asyncio.to_thread(counter.analyze)
-    keys = _keys(brand, DAY, end)
     rounds = [
         (
             await asyncio.to_thread(_old_lists_second, counter, end),
-            await _first_lists_second(client, keys),
-            await _lists_second(client, keys),
+            await _first_lists_second(client, brand, end),
+            await _lists_second(client, brand, end),
         )
         for _ in range(LIST_ROUNDS)
     ]
@@ -370,26 +369,32 @@ def _old_lists_second(counter: RelationalCounter, end: int) -> float:
     return LISTS / (perf_counter() - began)
 
 
-async def _first_lists_second(client: Client, keys: list[Key]) -> float:
+async def _first_lists_second(client: Client, brand: str, end: int) -> float:
     """Nothing is cached: every list is that of a process that has just started."""
+    newest = _newest(DAY, end)
     began = perf_counter()
     for _ in range(LISTS):
-        await Lists(client, NEW_SETTINGS).most_popular(keys, Filter())
+        await Lists(client, NEW_SETTINGS).most_popular([brand], DAY, newest, Filter())
     return LISTS / (perf_counter() - began)
 
 
-async def _lists_second(client: Client, keys: list[Key]) -> float:
-    lists = Lists(client, NEW_SETTINGS)
-    await lists.most_popular(keys, Filter())
+async def _lists_second(client: Client, brand: str, end: int) -> float:
+    lists, newest = Lists(client, NEW_SETTINGS), _newest(DAY, end)
+    await lists.most_popular([brand], DAY, newest, Filter())
     began = perf_counter()
     for _ in range(LISTS):
-        await lists.most_popular(keys, Filter())
+        await lists.most_popular([brand], DAY, newest, Filter())
     return LISTS / (perf_counter() - began)
 
 
 def _keys(brand: str, period: Period, end: int) -> list[Key]:
-    newest = period.start(end) - period.seconds
+    newest = _newest(period, end)
     return [Key(brand, period, newest - number * period.seconds) for number in range(period.count)]
+
+
+def _newest(period: Period, end: int) -> int:
+    """The start of the last window that is over."""
+    return period.start(end) - period.seconds
 
 
 def _written(settings: Settings, visits: list[Visit], end: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from partita.apps.pagehits.lists.most_popular import Lists
 from partita.apps.pagehits.lists.queries import InvalidQuery, ListQuery, read_query
 from partita.apps.pagehits.monitoring.figures import Figures
 from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
+from partita.apps.pagehits.storing.closed_windows import ClosedWindows
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.server.http.web import Request, Response, Web, json_response, problem
@@ -166,14 +166,12 @@ class Api:
         # Other brands have no windows, unless another counter such as Flink made them.
         brands = [brand for brand in query.brands if brand in known or not known]
         for period, newest in zip(query.periods, basis.newest, strict=True):
-            starts = [newest - number * period.seconds for number in range(period.count)]
-            keys = [Key(brand, period, start) for brand in brands for start in starts]
             lists.append(
                 {
                     "period": period.name,
-                    "from": period.stamp(starts[-1]),
-                    "until": period.stamp(starts[0] + period.seconds),
-                    "hits": await self._lists.most_popular(keys, query.filter),
+                    "from": period.stamp(newest - (period.count - 1) * period.seconds),
+                    "until": period.stamp(newest + period.seconds),
+                    "hits": await self._lists.most_popular(brands, period, newest, query.filter),
                 }
             )
         return _cached(query, basis, orjson.dumps({"lists": lists}))

@@ -13,6 +13,7 @@ import msgspec
 
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
+from partita.apps.pagehits.storing.list_sums import is_summed, withdrawal
 from partita.apps.pagehits.storing.page_hits import (
     Item,
     compressed_item,
@@ -21,7 +22,7 @@ from partita.apps.pagehits.storing.page_hits import (
     query_items,
     rows_of,
 )
-from partita.apps.pagehits.storing.rows import Row
+from partita.apps.pagehits.storing.rows import Row, in_order
 from partita.apps.pagehits.windows import Facet, Window
 from partita.client import Client, ClientError
 
@@ -59,6 +60,8 @@ async def apply_all(
 async def _apply(client: Client, settings: Settings, key: Key, adjustment: LateAdjustment) -> None:
     items = await query_items(client, settings, key)
     writes = [_mark(settings, key, adjustment), *_changes(settings, key, adjustment, items)]
+    if is_summed(key.period):
+        writes.append({"Update": withdrawal(settings, (key.brand, key.period))})
     try:
         await client.call("dynamodb", "TransactWriteItems", {"TransactItems": writes})
     except ClientError as error:
@@ -116,4 +119,4 @@ def _changed(rows: list[Row], adjustment: LateAdjustment) -> list[Row]:
     changed = [found for found in rows if found.facets != row.facets]
     if hits > 0:
         changed.append(msgspec.structs.replace(row, hits=hits))
-    return sorted(changed, key=lambda found: (-found.hits, found.facets))
+    return in_order(changed)

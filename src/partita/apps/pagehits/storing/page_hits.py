@@ -16,7 +16,7 @@ from typing import Any
 
 from partita.apps.pagehits.settings import Settings
 from partita.apps.pagehits.storing.closed_windows import Key
-from partita.apps.pagehits.storing.rows import Columns, Row, columns_of, pack, unpack
+from partita.apps.pagehits.storing.rows import Columns, Row, columns_of, in_order, pack, unpack
 from partita.client import Client, ClientError
 
 HITS_DIGITS = 8
@@ -114,7 +114,7 @@ async def query_rows(client: Client, settings: Settings, key: Key) -> Columns:
     for item in await query_items(client, settings, key):
         rows += rows_of(item)
     # Keys sort like numbers up to eight digits only.
-    return columns_of(sorted(rows, key=lambda row: -row.hits))
+    return columns_of(in_order(rows))
 
 
 def rows_of(item: Item) -> list[Row]:

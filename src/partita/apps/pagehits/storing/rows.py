@@ -10,7 +10,7 @@ import sys
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nlargest, nsmallest
 from typing import NamedTuple
@@ -134,6 +134,24 @@ def columns_of(rows: Sequence[Row]) -> Columns:
     repeated = max(Counter(assets).values(), default=0)
     encoded = [msgspec.Raw(msgspec.json.encode(kind)) for kind in kinds]
     return Columns(assets, hits, places, encoded, repeated)
+
+
+def summed(windows: Sequence[Columns]) -> list[Row]:
+    """The hits of each asset and kind in all these windows together."""
+    totals: dict[tuple[int, Kind], int] = {}
+    get = totals.get
+    for rows in windows:
+        kinds = list(map(rows.kind, range(len(rows.kinds))))
+        for asset_id, facet, hits in zip(rows.assets, rows.facets, rows.hits, strict=True):
+            key = asset_id, kinds[facet]
+            totals[key] = get(key, 0) + hits
+    ordered = sorted((-hits, key) for key, hits in totals.items())
+    return [Row(asset_id, *kind, -hits) for hits, (asset_id, kind) in ordered]
+
+
+def in_order(rows: Iterable[Row]) -> list[Row]:
+    """Most hits first: the first row of an asset is its most popular one."""
+    return sorted(rows, key=lambda row: (-row.hits, row.facets))
 
 
 def _array(numbers: Sequence[int]) -> array[int]:

@@ -1,0 +1,131 @@
+"""Sums of closed windows: all rows of a list in one item, for each brand and period.
+
+A list of a day is the sum of 24 windows. It is summed up when the last of them closes, so that its
+first reader reads one item. Whatever changes one of the windows withdraws the sum before or in the
+same transaction; until there is another one, readers add the windows up themselves. Each withdrawal
+has a number, and a sum is put only if there was none since its windows were read. The items are in
+the table of the counter's state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from typing import Any
+
+from partita.apps.pagehits.concurrency import run_all
+from partita.apps.pagehits.settings import Period, Settings
+from partita.apps.pagehits.storing.closed_windows import (
+    PUTS_AT_A_TIME,
+    ROWS_BYTES_MAX,
+    ClosedWindows,
+    Key,
+)
+from partita.apps.pagehits.storing.page_hits import query_rows
+from partita.apps.pagehits.storing.rows import Closed, Columns, columns_of, pack, summed, unpack
+from partita.client import Client, ClientError
+
+Group = tuple[str, Period]
+"""A brand and a period: what there is one sum of."""
+
+
+class ListSums:
+    def __init__(self, client: Client, settings: Settings) -> None:
+        self._client = client
+        self._settings = settings
+        self._closed_windows = ClosedWindows(client, settings)
+
+    async def read(self, newest: Key) -> Columns:
+        """The rows of the list whose newest window this is."""
+        item = await self._item((newest.brand, newest.period)) if is_summed(newest.period) else {}
+        if "rows" in item and int(item["newest"]["N"]) == newest.start:
+            return unpack(b64decode(item["rows"]["B"]))
+        windows = await self._windows(newest)
+        return columns_of(summed(windows)) if is_summed(newest.period) else windows[0]
+
+    async def put_all(self, closed: Sequence[tuple[Key, Closed]], now: float) -> None:
+        """Put closed windows, and the sums of those that lists show together. May be repeated."""
+        newest: dict[Group, int] = {}
+        for key, _ in closed:
+            group = key.brand, key.period
+            newest[group] = max(key.start, newest.get(group, key.start))
+        summed_groups = [group for group in newest if is_summed(group[1])]
+        await run_all(map(self._withdraw, summed_groups), PUTS_AT_A_TIME)
+        await self._closed_windows.put_all(closed, now)
+        await self.renew({group: newest[group] for group in summed_groups})
+
+    async def renew(self, newest: dict[Group, int]) -> None:
+        """Sum up again what was withdrawn; each up to this window, or to a newer one if there is
+        one."""
+        await run_all((self._renew(*each) for each in newest.items()), PUTS_AT_A_TIME)
+
+    async def _renew(self, group: Group, start: int) -> None:
+        item = await self._item(group)
+        if "rows" in item or "withdrawals" not in item:
+            return
+        newest = Key(*group, max(start, int(item["newest"]["N"]) if "newest" in item else start))
+        packed = pack(summed(await self._windows(newest)))
+        if len(packed) > ROWS_BYTES_MAX:
+            return
+        request = {
+            "TableName": self._settings.state_table,
+            "Key": _item_key(group),
+            "UpdateExpression": "SET #rows = :rows, newest = :newest, expirationTime = :expires",
+            "ConditionExpression": "withdrawals = :withdrawals",
+            "ExpressionAttributeNames": {"#rows": "rows"},
+            "ExpressionAttributeValues": {
+                ":rows": {"B": b64encode(packed).decode()},
+                ":newest": {"N": str(newest.start)},
+                ":expires": {"N": str(self._settings.expiration_time(newest.period, newest.start))},
+                ":withdrawals": item["withdrawals"],
+            },
+        }
+        try:
+            await self._client.call("dynamodb", "UpdateItem", request)
+        except ClientError as error:
+            if error.code != "ConditionalCheckFailedException":
+                raise
+
+    async def _withdraw(self, group: Group) -> None:
+        await self._client.call("dynamodb", "UpdateItem", withdrawal(self._settings, group))
+
+    async def _item(self, group: Group) -> dict[str, Any]:
+        request = {
+            "TableName": self._settings.state_table,
+            "Key": _item_key(group),
+            "ConsistentRead": True,
+        }
+        answer = await self._client.call("dynamodb", "GetItem", request)
+        item: dict[str, Any] = answer.get("Item", {})
+        return item
+
+    async def _windows(self, newest: Key) -> list[Columns]:
+        """Those of the list, newest first."""
+        brand, period, start = newest
+        keys = [Key(brand, period, start - n * period.seconds) for n in range(period.count)]
+        closed = await self._closed_windows.between(brand, period, keys[-1].start, start)
+        found = {key: one.rows for key, one in closed.items() if one.rows is not None}
+        changed = [key for key in keys if key not in found]
+        queries = [query_rows(self._client, self._settings, key) for key in changed]
+        found |= zip(changed, await asyncio.gather(*queries), strict=True)
+        return [found[key] for key in keys]
+
+
+def is_summed(period: Period) -> bool:
+    return period.count > 1
+
+
+def withdrawal(settings: Settings, group: Group) -> dict[str, Any]:
+    """The update that goes with a change of one of the windows."""
+    return {
+        "TableName": settings.state_table,
+        "Key": _item_key(group),
+        "UpdateExpression": "REMOVE #rows ADD withdrawals :one",
+        "ExpressionAttributeNames": {"#rows": "rows"},
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+
+
+def _item_key(group: Group) -> dict[str, Any]:
+    return {"name": {"S": f"sum#{Key(*group, 0).name}"}, "number": {"N": "0"}}
