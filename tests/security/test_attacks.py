@@ -89,7 +89,7 @@ def _function(people: People, key: Any, role: str) -> Any:
 
 
 def _schedule(people: People, key: Any, role: str) -> Any:
-    target = {"Arn": "arn:aws:scheduler:::aws-sdk:dynamodb:listTables", "RoleArn": role}
+    target = {"Arn": "arn:aws:scheduler:::aws-sdk:dynamodb:putItem", "RoleArn": role}
     return people.client(key, "scheduler").create_schedule, {
         "Name": f"s-{uuid4().hex[:12]}",
         "ScheduleExpression": "rate(30 days)",

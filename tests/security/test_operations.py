@@ -491,6 +491,11 @@ SCHEDULER_ROWS = {
     "GetScheduleGroup": on_group("GetScheduleGroup"),
     "ListScheduleGroups": on_all("ListScheduleGroups", f"{GROUP[:-4]}*"),
     "ListSchedules": on_all("ListSchedules", f"{SCHEDULE[:-7]}*", GroupName="jobs"),
+    "ListTagsForResource": on(GROUP, "ListTagsForResource", {"ResourceArn": GROUP}),
+    "TagResource": on(
+        GROUP, "TagResource", {"ResourceArn": GROUP, "Tags": [{"Key": "a", "Value": "b"}]}
+    ),
+    "UntagResource": on(GROUP, "UntagResource", {"ResourceArn": GROUP, "TagKeys": ["a"]}),
     "UpdateSchedule": Row(NEW_SCHEDULE, (("UpdateSchedule", SCHEDULE), ("iam:PassRole", ROLE))),
 }
 # By the service's name in the client.

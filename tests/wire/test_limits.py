@@ -467,7 +467,6 @@ UNREACHABLE: dict[str, str] = {
     "IMPORT_TOKEN_SECONDS": "eight hours would have to pass; the clock is not on the wire",
     "BULK_OPERATIONS_MAX": "fifty bulk operations would have to be under way at once",
     "LIST_BULK_PAGE": "a default: another one can be asked for",
-    "BULK_LIST_SECONDS": "ninety days would have to pass; the clock is not on the wire",
     "CLIENT_TOKEN_SECONDS": "ten minutes would have to pass; the clock is not on the wire",
 }
 # Those of streams, events and capacity need a client of their own, or a clock: where they are
@@ -515,6 +514,7 @@ ELSEWHERE: dict[str, str] = {
     "RECOVERY_DAYS_MAX": "wire/test_continuous_backups.py",
     "SYSTEM_BACKUP_SECONDS": "wire/test_continuous_backups.py",
     "LIST_JOBS_PAGE": "recovery/test_export_import.py",
+    "LISTED_SECONDS": "recovery/test_forty_days.py",
     "BULK_TABLE_OPERATIONS_MAX": "recovery/test_bulk.py",
     "RESTORES_MAX": "recovery/test_faults.py",
     "IMPORTS_MAX": "recovery/test_faults.py",
