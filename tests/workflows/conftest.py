@@ -166,6 +166,10 @@ arn = "arn:aws:sqs:us-east-1:123456789012:orders"
 file = "orders"
 
 [[sinks]]
+arn = "arn:aws:sqs:us-east-1:123456789012:orders.fifo"
+file = "orders"
+
+[[sinks]]
 arn = "arn:aws:sqs:us-east-1:123456789012:called"
 function = "write_down"
 

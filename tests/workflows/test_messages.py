@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 
 from ..processes import Server
-from .conftest import one_task
+from .conftest import ROLE, finished, one_task, states_client, write_functions
 
 Run = Callable[..., Any]
 STATES = "arn:aws:states:::"
 ACCOUNT = "us-east-1:123456789012"
 SECONDS_MAX = 60
+ORDER = {"QueueUrl": "https://x/123456789012/orders", "MessageBody": "hello"}
+NEWS = {"TopicArn": f"arn:aws:sns:{ACCOUNT}:news", "Message": "hello"}
 
 
 def lines(path: Path) -> list[Any]:
@@ -58,6 +60,62 @@ def test_a_message_for_a_queue_goes_to_its_sink(output: Run, folder: Path) -> No
     assert json.loads(sent["body"]) == {"id": 17}
     assert sent["md5OfBody"] == answer["MD5OfMessageBody"]
     assert sent["messageAttributes"]["kind"]["stringValue"] == "new"
+
+
+def test_attributes_of_a_message_arrive_with_it(output: Run, folder: Path) -> None:
+    parameters = {
+        "QueueUrl": "https://x/123456789012/orders.fifo",
+        "MessageBody": "hello",
+        "MessageGroupId": "group",
+        "MessageDeduplicationId": "once",
+        "MessageAttributes": {
+            "kind": {"DataType": "String", "StringValue": "new"},
+            "packed": {"DataType": "Binary", "BinaryValue": "aGVsbG8="},
+        },
+        "MessageSystemAttributes": {
+            "AWSTraceHeader": {"DataType": "String", "StringValue": "Root=1"}
+        },
+    }
+    answer = output(one_task(f"{STATES}sqs:sendMessage", Parameters=parameters))
+    (sent,) = [one for one in lines(folder / "orders") if one["messageId"] == answer["MessageId"]]
+    assert sent["messageAttributes"]["packed"] == {"dataType": "Binary", "binaryValue": "aGVsbG8="}
+    attributes = sent["attributes"]
+    assert attributes["MessageDeduplicationId"] == "once"
+    assert attributes["AWSTraceHeader"] == "Root=1"
+    assert attributes["SequenceNumber"] == answer["SequenceNumber"]
+    assert answer["MD5OfMessageAttributes"] == "cf2fee04cec77b9470160840d1be9663"
+
+
+def test_a_topic_takes_a_message_for_each_protocol(output: Run, folder: Path) -> None:
+    parameters = {
+        "TopicArn": f"arn:aws:sns:{ACCOUNT}:news",
+        "Message": {"default": "for all", "lambda": "for functions"},
+        "MessageStructure": "json",
+    }
+    answer = output(one_task(f"{STATES}sns:publish", Parameters=parameters))
+    (sent,) = [one for one in lines(folder / "news") if one["MessageId"] == answer["MessageId"]]
+    assert sent["Message"] == "for all"
+
+
+def test_a_queue_holds_a_message_back_also_while_its_server_is_down(
+    serve: Any, tmp_path: Path
+) -> None:
+    settings = write_functions(tmp_path)
+    options = ("serve", "--port", "0", "--data", tmp_path / "data", "--config", settings)
+    server = serve(*options, stderr=None)
+    states = states_client(server.url)
+    body = {"QueueUrl": "https://x/123456789012/orders", "MessageBody": "later", "DelaySeconds": 4}
+    definition = json.dumps(one_task(f"{STATES}sqs:sendMessage", Parameters=body))
+    machine = states.create_state_machine(name="m", definition=definition, roleArn=ROLE)
+    began = time.time()
+    started = states.start_execution(stateMachineArn=machine["stateMachineArn"])
+    answer = json.loads(finished(states, started["executionArn"])["output"])
+    server.kill()
+    assert not lines(tmp_path / "orders") or time.time() - began >= 4
+    serve(*options, stderr=None)
+    wait_for(tmp_path / "orders")
+    assert time.time() - began >= 4
+    assert {one["messageId"] for one in lines(tmp_path / "orders")} == {answer["MessageId"]}
 
 
 def test_a_sink_can_be_a_function(output: Run, folder: Path) -> None:
@@ -120,6 +178,17 @@ def test_an_answer_says_which_entries_were_not_taken(output: Run) -> None:
             "EventBridge.ResourceNotFoundException",
         ),
         ("events:putEvents", {"Entries": [{"Detail": {"a": 1}}]}, "EventBridge.FailedEntry"),
+        ("sqs:sendMessage", {**ORDER, "DelaySeconds": 901}, "SQS.SqsException"),
+        ("sqs:sendMessage", {**ORDER, "MessageDeduplicationId": "1"}, "SQS.SqsException"),
+        ("sqs:sendMessage", {**ORDER, "MessageAttributes": {"a": {}}}, "SQS.SqsException"),
+        ("sqs:sendMessage", {**ORDER, "Priority": 1}, "States.Runtime"),
+        (
+            "sns:publish",
+            {**NEWS, "MessageStructure": "json"},
+            "SNS.InvalidParameterException",
+        ),
+        ("sns:publish", {**NEWS, "PhoneNumber": "+1"}, "States.Runtime"),
+        ("events:putEvents", {"Entries": [], "EndpointId": "a.b"}, "States.Runtime"),
         ("aws-sdk:s3:getObject", {"Bucket": "none", "Key": "k"}, "S3.NoSuchBucketException"),
         ("aws-sdk:s3:getObject", {"Bucket": "reports", "Key": "no"}, "S3.NoSuchKeyException"),
         ("aws-sdk:s3:getObject", {"Bucket": "reports", "Key": "../partita.toml"}, "S3.S3Exception"),

@@ -74,10 +74,7 @@ class Sinks:
         """Returns when a message of JSON has arrived; SendFailed when it has not. `key` is the
         partition key in a stream. The role that it is for needs the right on what the sink stands
         for; the sink itself is the server's own affair."""
-        try:
-            await self._client.check_own_right(ACTIONS[sink.arn.split(":")[2]], sink.arn)
-        except ClientError as error:
-            raise SendFailed(error.message) from error
+        await self.check_right(sink)
         own = self.acting_for("")
         if sink.file is not None:
             await append(self._folder / sink.file, message)
@@ -88,6 +85,13 @@ class Sinks:
         else:
             assert sink.stream is not None
             await own.put_record(sink.stream, message, key)
+
+    async def check_right(self, sink: Sink) -> None:
+        """SendFailed when the role may not send to what the sink stands for."""
+        try:
+            await self._client.check_own_right(ACTIONS[sink.arn.split(":")[2]], sink.arn)
+        except ClientError as error:
+            raise SendFailed(error.message) from error
 
     async def call(self, function: str, message: bytes) -> None:
         try:

@@ -25,6 +25,7 @@ from partita.workflows.running.storage.records import DELETING, Machine
 from partita.workflows.running.storage.store import Store
 from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.tasks.buckets import Buckets
+from partita.workflows.running.tasks.delayed_messages import DelayedMessages
 from partita.workflows.running.tasks.functions import Functions, RemoteFunctions
 from partita.workflows.running.tasks.integrations import STATES_NAMES, Abilities
 from partita.workflows.running.tasks.jobs import Jobs
@@ -49,15 +50,18 @@ class Workflows:
         store = Store(self.client, table)
         folder, settings = Path(start.folder), start.settings
         stand_ins = {one.resource: one.function for one in settings.stand_ins}
+        sinks = Sinks(settings.sinks, folder, self.client)
+        self._delayed = DelayedMessages(store, sinks, system_clock, start.time_scale)
         tasks = TaskRunner(
             self.client,
             store,
             self._functions,
             activities,
-            Sinks(settings.sinks, folder, self.client),
+            sinks,
             Buckets(settings.buckets, folder),
             Jobs(settings.jobs),
             stand_ins,
+            self._delayed,
         )
         engine = Engine(store, tasks, system_clock, start.time_scale)
         executions = tasks.executions = Executions(store, engine, system_clock)
@@ -86,6 +90,7 @@ class Workflows:
         service = self.service
         await service.store.prepare()
         await service.engine.recover()
+        await self._delayed.recover()
         after = None
         while True:
             machines, after = await service.store.page(MACHINES, Machine, MACHINES_PAGE, after)
@@ -97,6 +102,7 @@ class Workflows:
 
     async def close(self) -> None:
         await self.service.engine.close()
+        self._delayed.close()
         await self._functions.close()
         await self.client.close()
 

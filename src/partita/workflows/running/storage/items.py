@@ -5,6 +5,7 @@ versions#MACHINE  / 0000000001       a version of a machine
 aliases#MACHINE   / NAME             an alias of a machine
 activities        / NAME             an activity
 definition#DIGEST / definition       the text that executions run
+delayed           / ID               a message that a queue holds back
 ARN               / execution        an execution, listed by the index of starts
 ARN               / history#00000001 its events from that one on
 ARN               / state            its state, listed by the index of running; kept after a
@@ -23,7 +24,7 @@ from partita.limits import MB
 TABLE = WORKFLOWS_TABLE
 STARTS, RUNNING = "starts", "running"
 """The indexes: executions of a machine in order of their start, and running executions."""
-MACHINES, ACTIVITIES = "machines", "activities"
+MACHINES, ACTIVITIES, DELAYED = "machines", "activities", "delayed"
 EXECUTION, STATE, HISTORY, DEFINITION = "execution", "state", "history#", "definition"
 MAP_RUN = "map run#"
 TRANSACTION_BYTES_MAX = 3 * MB

@@ -121,3 +121,15 @@ class MapRun(msgspec.Struct, kw_only=True):
     items: MapRunCounts
     status: str = RUNNING
     stopped_at: float | None = None
+
+
+class DelayedMessage(msgspec.Struct, kw_only=True):
+    """A message that a queue holds back."""
+
+    id: str
+    sink: str
+    """The ARN of what it is for."""
+    role: str
+    content: str
+    key: str
+    due: float = 0.0

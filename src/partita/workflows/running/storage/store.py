@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -29,6 +30,7 @@ from partita.workflows.running.storage.records import (
     SUCCEEDED,
     Activity,
     Alias,
+    DelayedMessage,
     Execution,
     Machine,
     MapRun,
@@ -215,6 +217,22 @@ class Store(Table):
             msgspec.json.decode(await self.record(item), type=MapRun)
             async for item in self.each(request)
         ]
+
+    # Messages
+
+    async def put_delayed_message(self, message: DelayedMessage) -> None:
+        await self._commits.commit([await self.put(items.DELAYED, message.id, _encode(message))])
+
+    async def remove_delayed_message(self, id: str) -> None:
+        item = await self.get(items.DELAYED, id)
+        if item is not None:
+            await self.remove(items.DELAYED, id)
+            await self.delete_all(rest_keys(item))
+
+    async def delayed_messages(self) -> list[DelayedMessage]:
+        return (await self.page(items.DELAYED, DelayedMessage, sys.maxsize))[0]
+
+    # Histories
 
     async def event_count(self, arn: str) -> int:
         counts = [await self._event_count(arn, sort) for sort in (items.STATE, items.EXECUTION)]

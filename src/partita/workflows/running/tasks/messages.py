@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import time
 import uuid
+from base64 import b64decode
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from partita.functions.destinations import moment
@@ -13,6 +16,60 @@ from partita.settings import Sink
 from partita.workflows.language.errors import RUNTIME, StateError
 from partita.workflows.language.values import json_text, parse_json
 from partita.workflows.running.arns import REGION
+from partita.workflows.running.storage.records import DelayedMessage
+from partita.workflows.running.tasks.delayed_messages import DelayedMessages
+
+PUBLISH_MEMBERS = (
+    "TopicArn",
+    "TargetArn",
+    "Message",
+    "Subject",
+    "MessageStructure",
+    "MessageAttributes",
+    "MessageDeduplicationId",
+    "MessageGroupId",
+)
+SEND_MEMBERS = (
+    "QueueUrl",
+    "MessageBody",
+    "DelaySeconds",
+    "MessageAttributes",
+    "MessageSystemAttributes",
+    "MessageDeduplicationId",
+    "MessageGroupId",
+)
+ENTRY_MEMBERS = (
+    "Time",
+    "Source",
+    "Resources",
+    "DetailType",
+    "Detail",
+    "EventBusName",
+    # For tracing, which there is none of here; events do not have it on AWS either.
+    "TraceHeader",
+)
+DELAY_SECONDS_MAX = 900
+FIFO = ".fifo"
+SEQUENCE = "SequenceNumber"
+SECONDS = "%Y-%m-%dT%H:%M:%SZ"
+
+Invalid = Callable[[str], StateError]
+"""The error of a service for a parameter that it does not take."""
+
+
+class Sender(NamedTuple):
+    """What messages are sent by, with the rights of a role."""
+
+    sinks: Sinks
+    delayed: DelayedMessages
+    role: str
+
+
+class Attribute(NamedTuple):
+    name: str
+    kind: str
+    is_binary: bool
+    value: str
 
 
 class Message(NamedTuple):
@@ -24,20 +81,31 @@ class Message(NamedTuple):
     key: str
 
 
-async def publish(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
+async def publish(sender: Sender, request: dict[str, Any]) -> dict[str, Any]:
     """SNS."""
+    _check_members(request, PUBLISH_MEMBERS, "sns:publish")
     arn = request.get("TopicArn") or request.get("TargetArn") or ""
-    sink = sinks.find(arn)
+    sink = sender.sinks.find(arn)
     if sink is None:
         raise _absent("SNS.NotFoundException", f"Topic does not exist: {arn}")
+    message = _text(request.get("Message", ""))
+    if not message:
+        raise _invalid_for_topic("Empty message")
+    if structure := request.get("MessageStructure"):
+        message = _structured(message, structure, sink)
+    fifo = _fifo(request, arn, message, _invalid_for_topic)
     id = str(uuid.uuid4())
     notification = {
         "Type": "Notification",
         "MessageId": id,
         "TopicArn": arn,
-        "Message": _text(request.get("Message", "")),
+        "Message": message,
         "Timestamp": moment(time.time()),
-        "MessageAttributes": _attributes(request, "Type", "Value"),
+        "MessageAttributes": {
+            name: {"Type": kind, "Value": value}
+            for name, kind, _, value in _attributes(request, _invalid_for_topic)
+        },
+        **fifo,
     }
     if "Subject" in request:
         notification["Subject"] = request["Subject"]
@@ -51,40 +119,94 @@ async def publish(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
             }
         ]
     }
-    await _send(sinks, Message(sink, notification, event, request.get("MessageGroupId") or id))
-    return {"MessageId": id}
+    await _send(sender, Message(sink, notification, event, request.get("MessageGroupId") or id))
+    return {"MessageId": id, **_sequence(fifo)}
 
 
-async def send_message(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
+def _structured(message: str, structure: Any, sink: Sink) -> str:
+    """The message for the protocol of a sink."""
+    try:
+        messages = parse_json(message) if structure == "json" else None
+    except ValueError:
+        messages = None
+    if not isinstance(messages, dict):
+        raise _invalid_for_topic("Message Structure - JSON message body failed to parse")
+    if not isinstance(messages.get("default"), str):
+        raise _invalid_for_topic("Message Structure - No default entry in JSON message body")
+    if sink.function is not None:
+        protocol = "lambda"
+    else:
+        protocol = (sink.url or "").partition(":")[0]
+    return str(messages.get(protocol, messages["default"]))
+
+
+async def send_message(sender: Sender, request: dict[str, Any]) -> dict[str, Any]:
     """SQS."""
+    _check_members(request, SEND_MEMBERS, "sqs:sendMessage")
     url = str(request.get("QueueUrl", ""))
-    sink = sinks.named("sqs", url.rpartition("/")[2])
+    sink = sender.sinks.named("sqs", url.rpartition("/")[2])
     if sink is None:
         raise _absent(
             "SQS.QueueDoesNotExistException", f"The specified queue does not exist: {url}"
         )
     id, body = str(uuid.uuid4()), _text(request.get("MessageBody", ""))
-    digest = hashlib.md5(body.encode(), usedforsecurity=False).hexdigest()
-    attributes = _attributes(request, "dataType", "stringValue")
-    message: dict[str, Any] = {
+    if not body:
+        raise _invalid_for_queue("The request must contain the parameter MessageBody.")
+    delay = _delay(request, sink)
+    attributes = _attributes(request, _invalid_for_queue)
+    fifo = _fifo(request, sink.arn, body, _invalid_for_queue)
+    answer = {
+        "MD5OfMessageBody": _md5(body.encode()),
+        **({"MD5OfMessageAttributes": _md5_of_attributes(attributes)} if attributes else {}),
+        "MessageId": id,
+        **_sequence(fifo),
+    }
+    message = {
         "messageId": id,
         "receiptHandle": id,
         "body": body,
-        "attributes": {"SentTimestamp": str(int(time.time() * 1000))},
-        "messageAttributes": attributes,
-        "md5OfBody": digest,
+        "attributes": {
+            "SentTimestamp": str(int(time.time() * 1000)),
+            **fifo,
+            **_system_attributes(request),
+        },
+        "messageAttributes": {
+            name: {"dataType": kind, "binaryValue" if is_binary else "stringValue": value}
+            for name, kind, is_binary, value in attributes
+        },
+        "md5OfBody": answer["MD5OfMessageBody"],
         "eventSource": "aws:sqs",
         "eventSourceARN": sink.arn,
         "awsRegion": REGION,
     }
-    if group := request.get("MessageGroupId"):
-        message["attributes"]["MessageGroupId"] = group
-    await _send(sinks, Message(sink, message, {"Records": [message]}, group or id))
-    return {"MD5OfMessageBody": digest, "MessageId": id}
+    key = request.get("MessageGroupId") or id
+    await _send(sender, Message(sink, message, {"Records": [message]}, key), delay)
+    return answer
 
 
-async def put_events(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
+def _delay(request: dict[str, Any], sink: Sink) -> int:
+    """How long the queue holds a message back."""
+    seconds = request.get("DelaySeconds", 0)
+    text = f"Value {seconds} for parameter DelaySeconds is invalid. Reason: "
+    if type(seconds) is not int or not 0 <= seconds <= DELAY_SECONDS_MAX:
+        raise _invalid_for_queue(f"{text}DelaySeconds must be >= 0 and <= {DELAY_SECONDS_MAX}.")
+    if seconds and sink.arn.endswith(FIFO):
+        raise _invalid_for_queue(
+            f"{text}The request include parameter that is not valid for this queue type."
+        )
+    return seconds
+
+
+def _system_attributes(request: dict[str, Any]) -> dict[str, str]:
+    found = request.get("MessageSystemAttributes", {})
+    if unknown := sorted(set(found) - {"AWSTraceHeader"}):
+        raise _invalid_for_queue(f"Message system attribute name '{unknown[0]}' is invalid.")
+    return {name: str(one.get("StringValue", "")) for name, one in found.items()}
+
+
+async def put_events(sender: Sender, request: dict[str, Any]) -> dict[str, Any]:
     """EventBridge."""
+    _check_members(request, ("Entries",), "events:putEvents")
     entries = request.get("Entries")
     if (
         not isinstance(entries, list)
@@ -94,8 +216,9 @@ async def put_events(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
         raise StateError(RUNTIME, "putEvents needs Entries")
     answers = []
     for entry in entries:
+        _check_members(entry, ENTRY_MEMBERS, "an entry of events:putEvents")
         bus = str(entry.get("EventBusName", "default")).rpartition("/")[2]
-        sink = sinks.named("events", bus)
+        sink = sender.sinks.named("events", bus)
         if sink is None:
             raise _absent(
                 "EventBridge.ResourceNotFoundException", f"Event bus {bus} does not exist."
@@ -109,12 +232,23 @@ async def put_events(sinks: Sinks, request: dict[str, Any]) -> dict[str, Any]:
             entry["DetailType"],
             parse_json(detail) if isinstance(detail, str) else detail,
             entry.get("Resources", []),
-            entry.get("Time"),
+            _time(entry.get("Time")),
         )
-        await _send(sinks, Message(sink, event, event, event["id"]))
+        await _send(sender, Message(sink, event, event, event["id"]))
         answers.append({"EventId": event["id"]})
     failed = sum("ErrorCode" in answer for answer in answers)
     return {"Entries": answers, "FailedEntryCount": failed}
+
+
+def _time(given: Any) -> str | None:
+    """As in an event, in whole seconds."""
+    try:
+        if isinstance(given, str):
+            moment = datetime.fromisoformat(given)
+            given = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+        return None if given is None else f"{datetime.fromtimestamp(given, UTC):{SECONDS}}"
+    except (TypeError, ValueError, OverflowError, OSError):
+        raise StateError(RUNTIME, f"The Time of an event cannot be {given!r:.100}") from None
 
 
 def _refused(entry: dict[str, Any]) -> dict[str, Any] | None:
@@ -140,13 +274,38 @@ def check_taken(answer: dict[str, Any]) -> None:
         raise StateError("EventBridge.FailedEntry", json_text(answer))
 
 
-async def _send(sinks: Sinks, message: Message) -> None:
+async def _send(sender: Sender, message: Message, delay_seconds: int = 0) -> None:
     is_called = message.sink.function is not None
-    content = message.event if is_called else message.content
+    content = json_text(message.event if is_called else message.content)
     try:
-        await sinks.send(message.sink, json_text(content).encode(), message.key)
+        if not delay_seconds:
+            await sender.sinks.send(message.sink, content.encode(), message.key)
+            return
+        await sender.sinks.check_right(message.sink)
     except SendFailed as error:
         raise StateError(RUNTIME, f"The message did not arrive: {error}") from error
+    held = DelayedMessage(
+        id=str(uuid.uuid4()),
+        sink=message.sink.arn,
+        role=sender.role,
+        content=content,
+        key=message.key,
+    )
+    await sender.delayed.add(held, delay_seconds)
+
+
+def _check_members(request: dict[str, Any], known: Collection[str], taker: str) -> None:
+    """Nothing is accepted that would have no effect."""
+    if unknown := sorted(set(request) - set(known)):
+        raise StateError(RUNTIME, f"The field {unknown[0]!r} is not supported by {taker}")
+
+
+def _invalid_for_topic(text: str) -> StateError:
+    return StateError("SNS.InvalidParameterException", f"Invalid parameter: {text}")
+
+
+def _invalid_for_queue(text: str) -> StateError:
+    return StateError("SQS.SqsException", text)
 
 
 def _absent(error: str, text: str) -> StateError:
@@ -158,12 +317,69 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json_text(value)
 
 
-def _attributes(request: dict[str, Any], kind: str, value: str) -> dict[str, Any]:
+def _attributes(request: dict[str, Any], invalid: Invalid) -> list[Attribute]:
     found = request.get("MessageAttributes", {})
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        raise invalid("MessageAttributes takes an object for each attribute.")
+    attributes = []
+    for name, one in sorted(found.items()):
+        kind = one.get("DataType")
+        if not isinstance(kind, str) or not kind:
+            raise invalid(
+                f"The message attribute '{name}' must contain a non-empty message attribute type."
+            )
+        is_binary = kind.startswith("Binary")
+        value = one.get("BinaryValue" if is_binary else "StringValue")
+        if value is None or len(one) > 2:
+            raise invalid(f"The message attribute '{name}' must have one value of type '{kind}'.")
+        attributes.append(Attribute(name, kind, is_binary, _text(value)))
+    return attributes
+
+
+def _md5_of_attributes(attributes: list[Attribute]) -> str:
+    """(SQS guide, "Calculating the MD5 message digest for message attributes")"""
+    packed = b""
+    for name, kind, is_binary, text in attributes:
+        value = _decoded(text) if is_binary else text.encode()
+        for part in (name.encode(), kind.encode()):
+            packed += len(part).to_bytes(4, "big") + part
+        packed += (b"\2" if is_binary else b"\1") + len(value).to_bytes(4, "big") + value
+    return _md5(packed)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except ValueError:
+        raise _invalid_for_queue("A BinaryValue is not valid Base64.") from None
+
+
+def _md5(content: bytes) -> str:
+    return hashlib.md5(content, usedforsecurity=False).hexdigest()
+
+
+def _fifo(request: dict[str, Any], name: str, content: str, invalid: Invalid) -> dict[str, str]:
+    """The group of a message, and in a FIFO queue or topic its place and its deduplication id. What
+    comes twice is not dropped: the receiver sees the id."""
+    group, id = request.get("MessageGroupId"), request.get("MessageDeduplicationId")
+    if not name.endswith(FIFO):
+        if id is not None:
+            raise invalid(
+                f"Value {id} for parameter MessageDeduplicationId is invalid. Reason: The request "
+                "includes MessageDeduplicationId parameter that is not valid for this queue type."
+            )
+        return {} if group is None else {"MessageGroupId": str(group)}
+    if not group:
+        raise invalid("The request must contain the parameter MessageGroupId.")
     return {
-        name: {kind: one.get("DataType"), value: one.get("StringValue", one.get("BinaryValue"))}
-        for name, one in found.items()
+        "MessageGroupId": str(group),
+        "MessageDeduplicationId": str(id or hashlib.sha256(content.encode()).hexdigest()),
+        SEQUENCE: f"{time.time_ns():020}",
     }
+
+
+def _sequence(fifo: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in fifo.items() if name == SEQUENCE}
 
 
 OPERATIONS = {

@@ -34,6 +34,7 @@ from partita.workflows.running.tasks import buckets, http_calls, integrations, j
 from partita.workflows.running.tasks.activities import Activities
 from partita.workflows.running.tasks.attribute_values import completed
 from partita.workflows.running.tasks.buckets import Buckets
+from partita.workflows.running.tasks.delayed_messages import DelayedMessages
 from partita.workflows.running.tasks.functions import Functions
 from partita.workflows.running.tasks.integrations import (
     SYNC,
@@ -84,6 +85,7 @@ class TaskRunner:
         buckets: Buckets,
         jobs: Jobs,
         stand_ins: Mapping[str, str],
+        delayed_messages: DelayedMessages,
     ) -> None:
         self._client = client
         self._store = store
@@ -93,6 +95,7 @@ class TaskRunner:
         self._buckets = buckets
         self._jobs = jobs
         self._stand_ins = stand_ins
+        self.delayed_messages = delayed_messages
         self.map_runs = MapRuns(client, buckets, store)
         self.executions: Executions | None = None
 
@@ -147,9 +150,8 @@ class TaskRunner:
         if integration.kind == integrations.START:
             return await self._start(task, execution_arn, role)
         if integration.kind in integrations.MESSAGES:
-            answer = await messages.OPERATIONS[integration.kind](
-                self._sinks.acting_for(role), task.input
-            )
+            sender = messages.Sender(self._sinks.acting_for(role), self.delayed_messages, role)
+            answer = await messages.OPERATIONS[integration.kind](sender, task.input)
             if integration.service == integrations.SDK:
                 return answer
             messages.check_taken(answer)
