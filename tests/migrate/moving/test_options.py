@@ -19,9 +19,11 @@ from partita.migrate.moving.load import load
 from partita.migrate.moving.moves import open_move
 from partita.migrate.moving.verify import verify
 from partita.migrate.moving.verifying.continuous import VERIFIED, Continuous
+from partita.migrate.understanding.sources.address import PASSWORD_ENV
 from tests.processes import Server
 
-from .conftest import KINDS, MakeSource, start
+from ..servers import PASSWORD, DatabaseServer
+from .conftest import KINDS, MakeSource, Sql, start
 from .test_move import PATTERNS, assert_same, items_of, live, moved, script
 from .test_restarts import wait_for_name
 
@@ -223,3 +225,17 @@ def test_large_tables_are_moved_and_verified_by_several_processes(
     found = verify(folder, target)
     assert (found.rows, found.tombstones) == (509, 1)
     assert_same(found)
+
+
+def test_a_source_without_a_log_is_loaded_once_after_it_was_refused(
+    mariadb: DatabaseServer, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
+    folder = Sql("mysql", tmp_path, mariadb, script(books=3)).folder(PATTERNS, target)
+    for _ in range(2):
+        with pytest.raises(PartitaError, match="load once with --no-follow"):
+            load(folder, target)
+    load(folder, target, is_followed=False)
+    assert books(folder, target) == {0, 1, 2}
+    # What is loaded goes on as it was begun.
+    assert not load(folder, target, is_followed=True).is_followed

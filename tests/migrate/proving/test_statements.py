@@ -20,7 +20,7 @@ from partita.migrate.understanding.sources.address import PASSWORD_ENV
 from ..servers import PASSWORD, DatabaseServer
 from .conftest import designed, sqlite_database
 from .invented import INVENTED
-from .test_prove import SINGLE, WIDE, verdicts, with_attributes
+from .test_prove import SINGLE, WIDE, verdicts, with_access, with_attributes
 
 ACCOUNTS = """
 CREATE TABLE teams (id INTEGER PRIMARY KEY, title TEXT NOT NULL);
@@ -44,6 +44,10 @@ PATTERNS = {
     "next page": "SELECT id, points FROM users WHERE team_id = ? AND (points, id) > (?, ?) "
     "ORDER BY points, id LIMIT 2",
     "neither": "SELECT id FROM users WHERE team_id = ? AND NOT (points > ? OR boss = ?)",
+    "either way": "SELECT id FROM users WHERE (team_id = ? AND boss = ?) "
+    "OR (boss = ? AND team_id = ?)",
+    "two ranges": "SELECT id FROM users WHERE (team_id = ? AND points < ?) "
+    "OR (team_id = ? AND points < ?)",
     "with the team": "SELECT u.id, t.title FROM users u JOIN teams t ON t.id = u.team_id "
     "WHERE u.id = ?",
     "team": "SELECT title FROM teams WHERE id = ?",
@@ -103,6 +107,23 @@ def test_a_key_that_holds_the_text_as_it_is_finds_no_other_case(
     design = with_attributes(read_design(accounts, SINGLE), "users", plain)  # type: ignore[arg-type]
     run = mutated(accounts, endpoint, design)
     assert verdicts(run)["by mail in lower case"] == "differs"
+
+
+@pytest.mark.parametrize("pattern", ["either way", "two ranges"])
+def test_a_request_that_names_the_value_of_another_alternative_is_refuted(
+    accounts: Folder, endpoint: str, pattern: str
+) -> None:
+    design = read_design(accounts, SINGLE)
+    first, second = [one.key for one in design.access if one.pattern == pattern]
+    assert ".2" not in str(first)
+    assert ".2" in str(second)
+
+    def misnamed(one: Access) -> Access:
+        key = [replace(part, value=part.value.replace(".2", "")) for part in one.key]
+        return replace(one, key=key)
+
+    run = mutated(accounts, endpoint, with_access(design, pattern, misnamed))
+    assert verdicts(run)[pattern] == "differs"
 
 
 def test_an_alternative_that_nothing_asks_for_is_not_called_served(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from partita.errors import PartitaError
 from partita.migrate.folder import Folder
@@ -15,6 +16,7 @@ from partita.migrate.model.design import Design
 from partita.migrate.model.files import CHOSEN, read_design
 from partita.migrate.model.proofs import fingerprint
 from partita.migrate.moving.items import Items
+from partita.migrate.moving.loading.reports import LANES
 from partita.migrate.moving.logs import log_of
 from partita.migrate.moving.logs.changes import ChangeLog
 from partita.migrate.moving.logs.origin import Origin
@@ -107,6 +109,13 @@ def open_move(
                 files=files,
             )
         _check_same(folder, begun, design, origin, endpoint)
+        if is_followed is False and begun.is_followed and state.fact(LANES, list) is None:
+            # Nothing has been read: who was told that there is no log to follow may go without.
+            with suppress(PartitaError):  # What could not be made is not there.
+                log_of(origin, is_followed=True).remove()
+            begun = replace(begun, is_followed=False)
+            with state.transaction():
+                state.set_fact(BEGUN, begun)
         if where and dict(where) != begun.where:
             raise PartitaError(
                 f"The load was begun with other conditions ({begun.where or 'none'}). Remove"

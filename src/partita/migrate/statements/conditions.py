@@ -90,11 +90,14 @@ def _formed(scope: Scope, node: exp.Expression) -> tuple[Ref, str]:
     return ref, f"{form}_pad"
 
 
-def _comparison(scope: Scope, node: exp.Expression) -> Test:
+def _comparison(scope: Scope, node: exp.Expression, *, is_negated: bool = False) -> Test:
     operator, exchanged = COMPARED[type(node)]
     left, right = node.this, node.expression
     if left.find(exp.Column) is None:
         operator, left, right = exchanged, right, left
+    if is_negated:
+        # Of NULL, neither a comparison nor its opposite is true.
+        operator = _OPPOSITES[operator]
     ref, form = _formed(scope, left)
     if form and operator != "=":
         raise NotExact(f"it compares {shown(left)} otherwise than for equality")
@@ -113,11 +116,7 @@ def _negated(scope: Scope, node: exp.Expression) -> Test:
     if isinstance(node, exp.Column):
         return _truth(scope, scope.column(node), is_true=False)
     if type(node) in COMPARED and not is_of_rows(node):
-        test = _comparison(scope, node)
-        # Of NULL, neither a comparison nor its opposite is true.
-        opposite = _OPPOSITES.get(test.operator)
-        if opposite is not None and not test.form:
-            return replace(test, operator=opposite)
+        return _comparison(scope, node, is_negated=True)
     raise NotExact(f"no key and no filter tests NOT {shown(node)}")
 
 

@@ -6,6 +6,7 @@ are planned from its tests. Columns are those of the inventory; a table occurs o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -18,6 +19,7 @@ Operator = Literal[
     "=", "<", "<=", ">", ">=", "between", "in", "<>", "not in", "is null", "is not null",
     "begins_with", "contains",
 ]  # fmt: skip
+_SUFFIX = re.compile(r"(\.from|\.to)?(\.\d+)?")
 OnConflict = Literal["", "nothing", "update", "replace"]
 
 
@@ -61,6 +63,20 @@ class Test:
     def is_fixing(self) -> bool:
         """Whether all rows that pass have the one value that is given."""
         return self.operator == "=" and not self.form
+
+    def suffix(self, value: Parameter) -> str:
+        """What a value's name has behind that of its column: the end of a range, and a number where
+        the statement compares the column several times."""
+        if value.outer is not None:
+            return ""
+        column = str(Ref("", self.ref.column))
+        found = value.name.removeprefix(str(self.ref)).removeprefix(column)
+        return found if _SUFFIX.fullmatch(found) else ""
+
+    @property
+    def first_suffix(self) -> str:
+        """Of several values together, the name of the first that is passed."""
+        return next((self.suffix(one) for one in self.values if isinstance(one, Parameter)), "")
 
 
 @dataclass(frozen=True)

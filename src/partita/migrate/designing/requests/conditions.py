@@ -91,6 +91,4 @@ class Conditions(HeldColumns):
     def _operand(self, field: Field, test: Test, value: Value) -> str:
         if isinstance(value, Constant):
             return self._literal(test.ref, value, "", is_plain=True)
-        own = str(Ref("", test.ref.column))
-        suffix = value.name.removeprefix(str(test.ref)).removeprefix(own)
-        return field.written(suffix)
+        return field.written(test.suffix(value))

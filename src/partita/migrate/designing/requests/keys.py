@@ -111,7 +111,7 @@ class KeyConditions(Conditions):
         (value, *others) = test.values
         if others or isinstance(value, Parameter):
             shown = replace(field, format=value_format(test.form)) if test.form else field
-            return shown.written()
+            return shown.written(test.first_suffix)
         shape = value_format(test.form) if test.form else field.format
         return self._literal(test.ref, value, shape, is_plain=parts.is_plain)
 
@@ -214,9 +214,7 @@ class KeyConditions(Conditions):
         value = test.values[position]
         if isinstance(value, Constant):
             return self._literal(test.ref, value, field.format, is_plain=is_plain)
-        is_low = test.operator in (">", ">=") or (test.operator == "between" and not position)
-        suffix = ".from" if is_low else ".to"
-        return field.written(suffix)
+        return field.written(test.suffix(value))
 
     def _beginning(
         self, attribute: Attribute, parts: Segments, lead: str, field: Field, test: Test

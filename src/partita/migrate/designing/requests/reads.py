@@ -23,7 +23,7 @@ from partita.migrate.designing.requests.homes import (
 )
 from partita.migrate.designing.requests.ways import Planned, Way
 from partita.migrate.model.design import Access, Entity, type_attribute
-from partita.migrate.statements.question import Existence, JoinedTable, Question, Sorting
+from partita.migrate.statements.question import Existence, JoinedTable, Parameter, Question, Sorting
 from partita.migrate.understanding.schema.column_refs import Ref
 
 
@@ -82,6 +82,7 @@ class ReadPlanner(DesignedSource):
 
     def _merged(self, question: Question, pattern: str, is_consistent: bool) -> list[Access]:
         """The requests of each alternative; the application puts their rows together."""
+        _refuse_shared_names(question)
         found: list[Access] = []
         homes = set()
         for number, branch in enumerate(branches(question), 1):
@@ -243,6 +244,22 @@ def branches(question: Question) -> list[Question]:
     if len(found) > 1 and question.offset is not None:
         found = [replace(one, limit=None, offset=None) for one in found]
     return found
+
+
+def _refuse_shared_names(question: Question) -> None:
+    """Joins make columns equal: a request may name either, for values that are not the same."""
+    known: dict[str, str] = {}
+    for test in question.all_tests:
+        for value in test.values:
+            if not isinstance(value, Parameter):
+                continue
+            for ref in question.same(test.ref):
+                name = f"{ref}{test.suffix(value)}"
+                if known.setdefault(name, value.name) != value.name:
+                    raise NotServed(
+                        f"its alternatives (OR) compare {known[name]} and {value.name}, which its"
+                        " joins make equal: requests cannot tell these values apart"
+                    )
 
 
 def rebased(question: Question, finest: str) -> Question:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cmp_to_key
 from itertools import product
@@ -41,6 +42,7 @@ from partita.migrate.understanding.schema.inventory import Column, Inventory
 Given = dict[str, list[AttributeValue]]
 """Values by the names that the requests of a model use; several of IN."""
 
+_END = re.compile(r"\.(from|to)(\.\d+)?$")
 _LOW = (">", ">=")
 _HIGH = ("<", "<=")
 _KEY_OPERATORS = {"=": "{} = {}", "<": "{} < {}", "<=": "{} <= {}", ">": "{} > {}",
@@ -129,20 +131,20 @@ class Asking:
         if ref.table == self.entity.source:
             names.append(str(Ref("", ref.column)))
         for name in names:
-            if test.operator in ("=", "in"):
-                given[name] = known
-            elif test.operator in (*_LOW, "between"):
-                given[f"{name}.from"] = known[:1]
-            if test.operator in (*_HIGH, "between"):
-                given[f"{name}.to"] = known[-1:]
-            for value, held in zip(test.values, values, strict=True):
+            if test.operator == "in":
+                given[name + test.first_suffix] = known
+            for place, (value, held) in enumerate(zip(test.values, values, strict=True)):
                 if isinstance(value, Parameter):
-                    own = str(Ref("", test.ref.column))
-                    suffix = value.name.removeprefix(str(test.ref)).removeprefix(own)
-                    if held is None:
-                        self._nulls.add(name + suffix)
-                    else:
-                        given.setdefault(name + suffix, [held])
+                    suffix = test.suffix(value)
+                elif test.operator in (*_LOW, *_HIGH, "between"):
+                    # No request names it; it tells which buckets to read.
+                    suffix = ".to" if test.operator in _HIGH or place else ".from"
+                else:
+                    continue
+                if held is None:
+                    self._nulls.add(name + suffix)
+                else:
+                    given.setdefault(name + suffix, [held])
 
     # Sending.
 
@@ -205,10 +207,15 @@ class Asking:
         (part,) = [one for one in template_fields(key.value) if one.name == name]
         column = name.removesuffix(BUCKET)
         first, last = attribute.first, attribute.last
-        for low in given.get(f"{column}.from", []):
-            first = max(first, plain_text(low))
-        for high in given.get(f"{column}.to", []):
-            last = min(last, plain_text(high))
+        for bound, values in given.items():
+            end = _END.search(bound)
+            if end is None or bound[: end.start()] != column:
+                continue
+            for value in values:
+                if end[1] == "from":
+                    first = max(first, plain_text(value))
+                else:
+                    last = min(last, plain_text(value))
         for day in buckets(part.format, first, last, is_descending=self.access.is_descending):
             yield {"S": day}
 
@@ -439,13 +446,13 @@ class Asking:
 
 def _part_text(part: TemplateField, value: AttributeValue) -> str:
     """A field of a request; the ends of a range may be beyond what the key holds."""
-    for suffix, is_high in ((".from", False), (".to", True)):
-        if part.name.endswith(suffix):
-            text = bound_text(part.format, value, is_high=is_high)
-            if text is None:
-                raise NotEncodable("Nothing is within the range.")
-            return text
-    return field_text(part.format, value)
+    end = _END.search(part.name)
+    if end is None:
+        return field_text(part.format, value)
+    text = bound_text(part.format, value, is_high=end[1] == "to")
+    if text is None:
+        raise NotEncodable("Nothing is within the range.")
+    return text
 
 
 class _Expression:
