@@ -9,18 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.folder import Folder
 from partita.migrate.model.design import READS, Access, Design
 from partita.migrate.model.files import read_design, to_toml
 from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.results import ProofRun
 from partita.migrate.report.page import report
-from partita.migrate.statements.parsing import parse_statement
-from partita.migrate.statements.question import Question
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.schema.inventory import read_inventory
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from ..servers import PASSWORD, DatabaseServer
@@ -132,17 +126,16 @@ def test_a_request_that_names_the_value_of_another_alternative_is_refuted(
     assert verdicts(run)[pattern] == "differs"
 
 
-def test_values_that_requests_would_call_the_same_are_unserved(accounts: Folder) -> None:
-    inventory = read_inventory(accounts)
-    question = parse_statement(
+def test_values_that_requests_would_call_the_same_are_unserved(tmp_path: Path) -> None:
+    joined = (
         "SELECT u.id FROM users u JOIN teams t ON t.id = u.team_id "
-        "WHERE (t.id = ? AND u.points > ?) OR (u.team_id = ? AND u.points < ?)",
-        SchemaLookup(inventory),
+        "WHERE (t.id = ? AND u.points > ?) OR (u.team_id = ? AND u.points < ?)"
     )
-    assert isinstance(question, Question)
-    planner = ReadPlanner(read_design(accounts, SINGLE), inventory)
-    with pytest.raises(NotServed, match="cannot tell these values apart"):
-        planner.plan(question, "of a team")
+    patterns = {"joined": joined, "users of a team": PATTERNS["users of a team"]}
+    source = sqlite_database(tmp_path / "source.db", ACCOUNTS)
+    design = read_design(designed(tmp_path / "folder", source, patterns), SINGLE)
+    (unserved,) = design.unserved
+    assert (unserved.pattern, "cannot tell these values apart" in unserved.why) == ("joined", True)
 
 
 def test_an_alternative_that_nothing_asks_for_is_not_called_served(
