@@ -503,6 +503,7 @@ def test_what_is_left_to_the_application_is_said(design: MakeDesign) -> None:
     assert '"MaxItems": 6' in paged.texts["boto3"]
     assert "# The application then skips 4, takes the first 2." in paged.texts["boto3"]
     for text in whole.texts.values():
+        assert "PK is made as C#{customer_id}" in text
         assert "The application then sorts them by total desc, skips 4, takes the first 2." in text
     assert "MaxItems" not in whole.texts["boto3"] and "break" not in whole.texts["JavaScript"]
 

@@ -126,6 +126,18 @@ def test_a_request_that_names_the_value_of_another_alternative_is_refuted(
     assert verdicts(run)[pattern] == "differs"
 
 
+def test_values_that_requests_would_call_the_same_are_unserved(tmp_path: Path) -> None:
+    joined = (
+        "SELECT u.id FROM users u JOIN teams t ON t.id = u.team_id "
+        "WHERE (t.id = ? AND u.points > ?) OR (u.team_id = ? AND u.points < ?)"
+    )
+    patterns = {"joined": joined, "users of a team": PATTERNS["users of a team"]}
+    source = sqlite_database(tmp_path / "source.db", ACCOUNTS)
+    design = read_design(designed(tmp_path / "folder", source, patterns), SINGLE)
+    (unserved,) = design.unserved
+    assert (unserved.pattern, "cannot tell these values apart" in unserved.why) == ("joined", True)
+
+
 def test_an_alternative_that_nothing_asks_for_is_not_called_served(
     accounts: Folder, endpoint: str
 ) -> None:

@@ -27,6 +27,10 @@ from partita.migrate.statements.question import Existence, JoinedTable, Paramete
 from partita.migrate.understanding.schema.column_refs import Ref
 
 
+class NamesShared(NotServed):
+    """Requests would call two values by one name, whatever the design."""
+
+
 @dataclass(frozen=True)
 class Brought:
     """How the columns of a question come with the requests of a pattern."""
@@ -256,7 +260,7 @@ def _refuse_shared_names(question: Question) -> None:
             for ref in question.same(test.ref):
                 name = f"{ref}{test.suffix(value)}"
                 if known.setdefault(name, value.name) != value.name:
-                    raise NotServed(
+                    raise NamesShared(
                         f"its alternatives (OR) compare {known[name]} and {value.name}, which its"
                         " joins make equal: requests cannot tell these values apart"
                     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import ReadPlanner
+from partita.migrate.designing.requests.reads import NamesShared, ReadPlanner
 from partita.migrate.designing.requests.writes import CopiesNotFound, WritePlanner
 from partita.migrate.model.design import (
     READS,
@@ -81,7 +81,9 @@ def _plan_all(
             found = _requests(pattern, statements, planner, drafted.get(pattern.name, []))
             planned.served.extend(found)
         except (NotExact, NotServed) as reason:
-            is_said = isinstance(reason, NotExact) and not isinstance(reason, NotStated)
+            is_said = isinstance(reason, NotExact | NamesShared) and not isinstance(
+                reason, NotStated
+            )
             why = str(reason) if is_said else refused.get(pattern.name) or str(reason)
             planned.unserved.append(Unserved(pattern=pattern.name, why=why))
             if isinstance(reason, CopiesNotFound):

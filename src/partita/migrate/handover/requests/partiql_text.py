@@ -27,7 +27,7 @@ def write(requests: list[Request]) -> str:
     lines = []
     if any(one.parts for one in requests):
         lines.append("-- All or nothing: the statements of one ExecuteTransaction.")
-    lines += [f"-- {' '.join(one.afterwards.split())}" for one in requests[:1] if one.afterwards]
+    lines += [f"-- {text}" for one in requests[:1] for text in one.comments]
     for one in found:
         if one.limit:
             lines.append(f"-- Limit: {one.limit}")
