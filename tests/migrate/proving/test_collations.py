@@ -1,8 +1,10 @@
-"""Keys compare texts as MariaDB's most usual collation does."""
+"""Keys compare texts as MariaDB's collations do: the most usual one in every letter."""
 
 from __future__ import annotations
 
 import unicodedata
+
+import pytest
 
 from partita.migrate.model.key_texts import FOLDS
 
@@ -40,3 +42,21 @@ def test_what_lies_beyond_the_first_plane_is_one_letter(mariadb: DatabaseServer)
     finally:
         connection.close()
     assert FOLDS["general"]("😀") == FOLDS["general"]("😎")
+
+
+@pytest.mark.parametrize("collation", ["unicode_ci", "unicode_520_ci", "uca1400_ai_ci"])
+def test_letters_that_all_collations_of_unicode_take_alike_or_tell_apart(
+    mariadb: DatabaseServer, collation: str
+) -> None:
+    pairs = ["ée", "Éé", "ßss", "œoe", "йи", "Йй", "\u0131i", "ñn", "äa", "ÅA", "çc", "ώΩ", "ab"]
+    fold = FOLDS["ai"]
+    connection = mariadb.connect()
+    try:
+        cursor = connection.cursor()
+        for one, other in ((pair[0], pair[1:]) for pair in pairs):
+            cursor.execute(
+                f"SELECT _utf8mb4'{one}' = _utf8mb4'{other}' COLLATE utf8mb4_{collation}"
+            )
+            assert cursor.fetchone() == (int(fold(one) == fold(other)),), (one, other)
+    finally:
+        connection.close()
