@@ -15,6 +15,7 @@ from typing import Any, Self
 import pytest
 
 START_SECONDS_MAX = 180
+INSTALL_TRIES = 5
 MEMORY_BYTES_MIN = 2 << 30
 PASSWORD = "open sesame @/:%"
 """With what a URL has to escape."""
@@ -120,18 +121,22 @@ class MariaDB(DatabaseServer):
     def initialize(self) -> None:
         install = find("mariadb-install-db")
         assert install
-        subprocess.run(
-            [
-                install,
-                "--no-defaults",
-                f"--datadir={self.folder / 'data'}",
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
-                *self._user(),
-            ],
-            check=True,
-            capture_output=True,
-        )
+        command = [
+            install,
+            "--no-defaults",
+            f"--datadir={self.folder / 'data'}",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            *self._user(),
+        ]
+        for left in reversed(range(INSTALL_TRIES)):
+            made = subprocess.run(command, capture_output=True, text=True)
+            if made.returncode == 0:
+                break
+            assert left, made.stdout[-2000:] + made.stderr[-2000:]
+            # Seen when servers beside it had been killed; a second later it works.
+            shutil.rmtree(self.folder / "data", ignore_errors=True)
+            time.sleep(1)
         (self.folder / "init.sql").write_text(
             f"CREATE USER {self.user} IDENTIFIED BY '{self.password}';\n"
             f"GRANT ALL ON *.* TO {self.user} WITH GRANT OPTION;\n"
