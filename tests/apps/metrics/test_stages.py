@@ -14,7 +14,6 @@ from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.mariadb.connections import PASSWORD
 from partita.apps.metrics.metric import Metric
 from partita.apps.metrics.migration import functions, stages, state_machine
-from partita.apps.metrics.migration.counts import Counts
 from partita.apps.metrics.migration.verification import Verification
 from partita.client import Client
 from partita.errors import PartitaError
@@ -25,32 +24,22 @@ from .population import dynamodb_contents, legacy_contents, populate
 METRICS = 4
 
 
-class Watched:
-    """What a stage says of its progress."""
-
-    def __init__(self) -> None:
-        self.migrated = 0
-        self.compared = 0
-
-    def migrating(self, counts: Counts, total: int) -> None:
-        self.migrated = counts.processed
-
-    def verifying(self, compared: int, total: int) -> None:
-        self.compared = compared
-
-
 class Stages:
     """Those of one catalogue."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.tables = Tables(catalogue.name)
-        self.display = Watched()
+        self.said: dict[str, int] = {}
+        """How far it is with what, as a stage says of its progress."""
 
     def __call__(self, stage: Any, *more: Any) -> Any:
         options = self.catalogue.options
-        place = options["--mysql"], options["--endpoint"], self.tables, self.display
+        place = options["--mysql"], options["--endpoint"], self.tables, self._progress
         return asyncio.run(stage(*place, *more))
+
+    def _progress(self, what: str, done: int, total: int) -> None:
+        self.said[what] = done
 
 
 @pytest.fixture
@@ -120,7 +109,8 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
         patch.setattr(stages, "_close", cut_off(stages._close, "m1"))
         found: Verification = run(stages.cutover)
     assert found.is_equal and found.waited_seconds is not None
-    assert (found.metrics, run.display.compared) == (METRICS, METRICS)
+    assert (found.metrics, run.said["Comparing"]) == (METRICS, METRICS)
+    assert run.said["Migrating, 0 warnings, 0 errors"] == METRICS
     assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
     assert run(stages.cutover).is_equal
     with pytest.raises(PartitaError, match="migrated already"):

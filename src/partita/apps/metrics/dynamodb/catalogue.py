@@ -184,10 +184,15 @@ class DynamoDBCatalogue:
         table = {"TableName": self.tables.directory, "ConsistentRead": True}
         return await self._names(table, "kind", kind, limit, after)
 
-    async def entries(self) -> AsyncIterator[Item]:
-        """The whole directory."""
-        scan = {"TableName": self.tables.directory, "ConsistentRead": True}
-        async for item in self._pages(scan, operation="Scan"):
+    async def entries(self, kind: str | None = None) -> AsyncIterator[Item]:
+        """Those of a kind, or the whole directory."""
+        table = {"TableName": self.tables.directory, "ConsistentRead": True}
+        query = {
+            "KeyConditionExpression": "kind = :kind",
+            "ExpressionAttributeValues": {":kind": {"S": kind}},
+        }
+        whole = self._pages(table, operation="Scan")
+        async for item in whole if kind is None else self._pages({**table, **query}):
             yield item
 
     async def _names(
