@@ -240,6 +240,7 @@ async def _naming_holders(both: BothStores, work: Callable[[float], None]) -> No
 async def _sealed(both: BothStores, fence: Fence, before: Verification) -> Verification:
     """Nobody can write in MariaDB any more, nor finish a dual write in DynamoDB, so what is equal
     now stays so. A failure opens both."""
+    is_sealed = False
     try:
         await both.modes.copy(Mode.SEALED)
         await _refuse_unmigrated(both)
@@ -251,14 +252,12 @@ async def _sealed(both: BothStores, fence: Fence, before: Verification) -> Verif
             found = await both.verify_since(before)
         if found.is_equal:
             await both.modes.change(Mode.MIGRATING, Mode.SEALED)
-            return found
-    except BaseException:
-        await both.go_back(Mode.MIGRATING)
-        await asyncio.to_thread(fence.turn, SOURCE)
-        raise
-    await both.go_back(Mode.MIGRATING)
-    await asyncio.to_thread(fence.turn, SOURCE)
-    return found
+            is_sealed = True
+        return found
+    finally:
+        if not is_sealed:
+            await both.go_back(Mode.MIGRATING)
+            await asyncio.to_thread(fence.turn, SOURCE)
 
 
 async def _mend(both: BothStores, names: Iterable[str]) -> None:

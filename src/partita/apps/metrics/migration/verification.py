@@ -103,7 +103,7 @@ class Outcome(NamedTuple):
 
     made: Made | None
     difference: str | None
-    stale: frozenset[str] | set[str]
+    stale: set[str]
     """Entries as a consumer that only DynamoDB has."""
 
 
@@ -219,7 +219,7 @@ class Comparison:
                     lambda session: self._compare_locked(name, session)
                 )
         except LockHeld as error:
-            return Outcome(made, str(error), frozenset())
+            return Outcome(made, str(error), set())
 
     async def _compare_locked(self, name: str, session: Session) -> Outcome:
         locked = await session.row(rows.LOCK_METRIC, name)
