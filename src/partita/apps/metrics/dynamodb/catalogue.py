@@ -164,10 +164,6 @@ class DynamoDBCatalogue:
     async def list_dimensions(self, limit: int, after: str) -> list[str]:
         return await self._directory(DIMENSION, limit, after)
 
-    async def list_groups(self, limit: int, after: str) -> list[str]:
-        """Those whose metric has not been added yet."""
-        return await self._directory(GROUP, limit, after)
-
     async def list_gone(self) -> list[str]:
         """Metrics that were deleted since the cutover."""
         return await self._directory(GONE)
@@ -191,8 +187,8 @@ class DynamoDBCatalogue:
             "KeyConditionExpression": "kind = :kind",
             "ExpressionAttributeValues": {":kind": {"S": kind}},
         }
-        whole = self._pages(table, operation="Scan")
-        async for item in whole if kind is None else self._pages({**table, **query}):
+        scan = (table, None, "Scan")
+        async for item in self._pages(*scan) if kind is None else self._pages({**table, **query}):
             yield item
 
     async def _names(
