@@ -12,6 +12,7 @@ from partita.migrate.handover.create import create
 from partita.migrate.moving.follow import follow
 from partita.migrate.moving.load import load
 from partita.migrate.moving.verify import verify
+from partita.migrate.proving.prove import test as prove
 
 from ..proving.conftest import designed
 from .conftest import KINDS, MakeSource, Sql
@@ -139,3 +140,39 @@ def test_an_item_lasts_until_a_row_appears_and_returns_when_it_goes(
         follow(folder, target, is_once=True)
         assert drafts(folder, target) == left, change
     assert_same(verify(folder, target))
+
+
+ACCESS = """
+[[access]]
+pattern = "add a revision"
+request = "PutItem"
+table = "Pages-{0}"
+entity = "revision"
+
+[[access]]
+pattern = "draft"
+request = "GetItem"
+table = "Drafts-{0}"
+entity = "draft"
+key = [{{ attribute = "name", value = "{{name}}" }}]
+"""
+
+
+def test_requests_that_forget_what_other_rows_decide_are_refuted(
+    make_source: MakeSource, target: str
+) -> None:
+    source = make_source("sqlite", SCRIPT)
+    patterns = {
+        "add a revision": "INSERT INTO revision (page_id, number, saved_at) VALUES (?, ?, ?)",
+        "draft": "SELECT name FROM draft WHERE name = ?",
+    }
+    folder = designed(source.path / source.database, source.url, patterns)
+    (folder.path / "model.toml").write_text((MODEL + ACCESS).format(source.database))
+    proven = prove(folder, endpoint=target)
+    assert {one.pattern: one.verdict for one in proven.functional} == dict.fromkeys(
+        patterns, "differs"
+    )
+    shown = [one.items for proof in proven.functional for one in proof.differences]
+    assert any("tags is SS['a', 'b'] and should be NULL" in line for one in shown for line in one)
+    (drafts,) = (one for one in proven.acceptance if one.table == "draft")
+    assert drafts.skipped_why == "its items are there only while no other row forbids them"
