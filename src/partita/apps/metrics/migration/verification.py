@@ -116,8 +116,11 @@ async def verify(
     after = ""
     while page := await mariadb.database.rows(SELECT_PAGE, after, PAGE):
         states = {row["name"]: row["state"] for row in page}
-        await comparison.compare(states, await of_metrics(mariadb.database.rows, states))
+        made = await of_metrics(mariadb.database.rows, states)
+        await comparison.compare(states, made)
         after = page[-1]["name"]
+        found.metrics += len(made)
+        found.versions += sum(len(one.items) - 1 for one in made.values())
         show(found.metrics)
     await comparison.compare_rest()
     found.directory |= await directory.find_differences(mariadb, dynamodb)
@@ -144,10 +147,14 @@ async def verify_since(
         for name, latest in before.equal.items()
         if here.get(name) == latest == there.get(name)
     }
-    names = {row["name"] for row in rows} | there.keys() | before.equal.keys()
+    states = {row["name"]: str(row["state"]) for row in rows}
     stale = [(kind, name) for kind, name in before.directory if kind.startswith(CONSUMER)]
+    names = states.keys() | there.keys() | before.equal.keys() | {name for _, name in stale}
     comparison = Comparison(mariadb, dynamodb, found, stale)
-    await comparison.compare_locked((names | {name for _, name in stale}) - found.equal.keys())
+    changed = sorted(names - found.equal.keys())
+    for start in range(0, len(changed), PAGE):
+        page = changed[start : start + PAGE]
+        await comparison.compare_changed({name: states.get(name, "") for name in page})
     found.directory |= listed
     return found
 
@@ -177,30 +184,29 @@ class Comparison:
                 self._copies[item["name"]["S"]].consumed.add(item["kind"]["S"])
 
     async def compare(self, states: Mapping[str, str], made: Mapping[str, Made]) -> None:
-        await asyncio.gather(
-            *(self._compare(name, states[name], made.get(name)) for name in states)
-        )
+        work = (self._compare(name, state, made.get(name)) for name, state in states.items())
+        await asyncio.gather(*work)
 
-    async def _compare(self, name: str, state: str, made: Made | None) -> None:
-        copy = self._copies.get(name, Copy())
-        outcome = _outcome(state, made, copy)
-        if outcome.difference is not None or outcome.stale:
-            outcome = await self._compare_again(name, made)
-        self._note(name, outcome)
-        self._copies.pop(name, None)
-        if outcome.made is not None:
-            self._found.metrics += 1
-            self._found.versions += len(outcome.made.versions) - 1
+    async def compare_changed(self, states: Mapping[str, str]) -> None:
+        made = await of_metrics(self._mariadb.database.rows, states)
+
+        async def read(name: str) -> None:
+            async with self._places:
+                self._copies[name] = await self._copy_of(name, made.get(name))
+
+        await asyncio.gather(*map(read, states))
+        await self.compare(states, made)
 
     async def compare_rest(self) -> None:
         """What MariaDB did not have."""
-        await self.compare_locked(list(self._copies))
+        await self.compare(dict.fromkeys(self._copies, ""), {})
 
-    async def compare_locked(self, names: Iterable[str]) -> None:
-        async def compare(name: str) -> None:
-            self._note(name, await self._compare_again(name, None))
-
-        await asyncio.gather(*map(compare, names))
+    async def _compare(self, name: str, state: str, made: Made | None) -> None:
+        outcome = _outcome(state, made, self._copies[name])
+        if outcome.difference is not None or outcome.stale:
+            outcome = await self._compare_again(name, made)
+        self._note(name, outcome)
+        del self._copies[name]
 
     def _note(self, name: str, outcome: Outcome) -> None:
         if outcome.difference is not None:
@@ -225,14 +231,17 @@ class Comparison:
         locked = await session.row(rows.LOCK_METRIC, name)
         state = locked["migratedToDynamoDB"] if locked is not None else ""
         made = (await of_metrics(session.rows, [name])).get(name)
+        return _outcome(state, made, await self._copy_of(name, made))
+
+    async def _copy_of(self, name: str, made: Made | None) -> Copy:
+        """With entries as a consumer that it ought to have, or was seen to have."""
         copy = Copy()
         async for item in self._dynamodb.items_of(name):
             copy.versions[item["version"]["S"]] = Held.of(item)
-        known = self._copies[name].consumed | (made.consumed.keys() if made is not None else set())
-        for kind in known:
+        for kind in self._copies[name].consumed | (made.consumed.keys() if made else set()):
             if await self._dynamodb.is_consumer(name, kind.removeprefix(CONSUMER)):
                 copy.consumed.add(kind)
-        return _outcome(state, made, copy)
+        return copy
 
 
 def _outcome(state: str, made: Made | None, copy: Copy) -> Outcome:
