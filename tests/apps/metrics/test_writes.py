@@ -269,15 +269,23 @@ def test_without_dynamodb_a_migrating_catalogue_goes_on_for_a_while(mariadb: Mar
 
 
 def test_a_broken_copy_is_found_and_made_again(lambdas: tuple[Catalogue, Api]) -> None:
-    catalogue, _ = lambdas
+    catalogue, api = lambdas
+    api.add_primitive("n", "country")
     run(catalogue, "migrate")
     client = catalogue.partita.client()
+    client.update_item(
+        TableName=catalogue.name,
+        Key={"name": {"S": "n"}, "version": {"S": "1"}},
+        UpdateExpression="SET madeUp = :more",
+        ExpressionAttributeValues={":more": {"S": "by nobody's row"}},
+    )
     client.delete_item(TableName=catalogue.name, Key={"name": {"S": "m"}, "version": {"S": "1"}})
     orphan = {"name": {"S": "orphan"}, "version": {"S": "0"}, "latestVersion": {"N": "1"}}
     client.put_item(TableName=catalogue.name, Item=orphan)
     found = run(catalogue, "verify")
     assert found.returncode == 1
     assert "m: version 1 differs" in found.stdout
+    assert "n: version 1 differs" in found.stdout
     assert "orphan: only DynamoDB has it" in found.stdout
     assert run(catalogue, "cutover").returncode == 1
     done = run(catalogue, "migrate")

@@ -113,7 +113,8 @@ class ReadRows:
             statement = f"SELECT * FROM {table} WHERE {column} IN ({places})"
             for found in await self._read(statement, *some):
                 row = _row(found)
-                known[_held(row[column])].append(row)
+                # MariaDB takes "m " for "m".
+                known.setdefault(_held(row[column]), []).append(row)
         return [row for value in wanted for row in known[value]]
 
 
