@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
         run(stages.cutover)
     run(stages.migrate)
     with monkeypatch.context() as patch:
-        patch.setattr(stages, "verify_since", fail)
+        patch.setattr(stages, "verify_since", fails_the_second_time(stages.verify_since))
         with pytest.raises(PartitaError, match="broken"):
             run(stages.cutover)
     # Whoever writes in MariaDB is not refused, and what then differs is found.
@@ -130,8 +131,16 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
     assert legacy_contents(catalogue)["m2"][1]["updatedBy"] != "stray"
 
 
-async def fail(*_: object) -> None:
-    raise PartitaError("broken")
+def fails_the_second_time(work: Any) -> Any:
+    """That is, while the fence is closed."""
+    calls = itertools.count(1)
+
+    async def run(*given: object) -> Any:
+        if next(calls) == 2:
+            raise PartitaError("broken")
+        return await work(*given)
+
+    return run
 
 
 def cut_off(close: Any, name: str) -> Any:

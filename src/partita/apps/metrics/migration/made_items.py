@@ -119,8 +119,11 @@ class ReadRows:
 
 
 def _row(found: Row) -> Item:
-    values = {name: _attribute_value(value) for name, value in found.items()}
-    return {name: value for name, value in values.items() if value is not None}
+    return {
+        name: converted
+        for name, value in found.items()
+        if value is not None and (converted := _attribute_value(value)) is not None
+    }
 
 
 def _held(value: AttributeValue) -> Any:

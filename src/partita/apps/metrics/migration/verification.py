@@ -85,8 +85,11 @@ class Held(NamedTuple):
 
     @classmethod
     def of(cls, item: Item) -> Held:
+        whole = item_digest(item)
+        if not item.keys() & SET_ATTRIBUTES:
+            return cls(whole, whole)
         rest = {name: value for name, value in item.items() if name not in SET_ATTRIBUTES}
-        return cls(item_digest(item), item_digest(rest))
+        return cls(whole, item_digest(rest))
 
 
 @dataclass
