@@ -15,7 +15,7 @@ from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.mariadb.connections import PASSWORD
 from partita.apps.metrics.metric import Metric
 from partita.apps.metrics.migration import functions, stages, state_machine
-from partita.apps.metrics.migration.verification import Verification
+from partita.apps.metrics.migration.verification import Verification, verify_since
 from partita.client import Client
 from partita.errors import PartitaError
 
@@ -97,7 +97,7 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
         run(stages.cutover)
     run(stages.migrate)
     with monkeypatch.context() as patch:
-        patch.setattr(stages, "verify_since", fails_the_second_time(stages.verify_since))
+        patch.setattr(stages, "verify_since", fails_the_second_time(verify_since))
         with pytest.raises(PartitaError, match="broken"):
             run(stages.cutover)
     # Whoever writes in MariaDB is not refused, and what then differs is found.
