@@ -1,4 +1,4 @@
-"""MariaDB's fence: triggers for each row, and what they do not see.
+"""The fence of MariaDB and MySQL: triggers for each row, and what they do not see.
 
 Rows that a foreign key changes call no triggers, so the tables whose rows would cascade into moved
 ones are fenced too. TRUNCATE calls none either: it is refused for a table that a foreign key refers
@@ -18,13 +18,26 @@ SELECT TABLE_NAME, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CON
 WHERE CONSTRAINT_SCHEMA = DATABASE()
 AND (UPDATE_RULE IN ('CASCADE', 'SET NULL') OR DELETE_RULE IN ('CASCADE', 'SET NULL'))
 """
-HOLDERS = f"""
+HOLDERS = """
 SELECT p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)
-FROM information_schema.INNODB_LOCK_WAITS w
-JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id
-JOIN information_schema.INNODB_TRX t ON t.trx_id = w.blocking_trx_id
+FROM {waits} w
+JOIN information_schema.INNODB_TRX r ON r.trx_id = w.{requesting}
+JOIN information_schema.INNODB_TRX t ON t.trx_id = w.{blocking}
 JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
-WHERE r.trx_mysql_thread_id = {VALUE}
+WHERE r.trx_mysql_thread_id = {value}
+"""
+WAITS = (
+    ("information_schema.INNODB_LOCK_WAITS", "requesting_trx_id", "blocking_trx_id"),
+    (
+        "performance_schema.data_lock_waits",
+        "REQUESTING_ENGINE_TRANSACTION_ID",
+        "BLOCKING_ENGINE_TRANSACTION_ID",
+    ),
+)
+"""Where MariaDB and MySQL tell who waits for whom."""
+KEPT = f"""
+SELECT TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA = DATABASE() AND CONSTRAINT_NAME = {VALUE}
 """
 
 
@@ -64,27 +77,30 @@ class Fence(AnyFence):
         for name in self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_"):
             session.run(f"DROP TRIGGER IF EXISTS {session.quote(name)}")
 
-    def guard(self, session: Session) -> None:
+    def guard(self, session: Session) -> list[str]:
         for place, table in enumerate(self.origin.tables):
-            if not table.primary_key:
+            keeper = f"{KEEPER}{place}"
+            if not table.primary_key or session.run(KEPT, keeper):
                 continue
             keys = ", ".join(map(session.quote, table.primary_key))
             relation = session.quote(table.name)
-            keeper = f"{KEEPER}{place}"
             try:
                 session.run(
-                    f"CREATE TABLE IF NOT EXISTS {keeper} ENGINE=InnoDB AS SELECT {keys}"
-                    f" FROM {relation} LIMIT 0"
+                    f"CREATE TABLE IF NOT EXISTS {keeper} (PRIMARY KEY ({keys})) ENGINE=InnoDB"
+                    f" AS SELECT {keys} FROM {relation} LIMIT 0"
                 )
                 session.run(
-                    f"ALTER TABLE {keeper} ADD CONSTRAINT {keeper} FOREIGN KEY IF NOT EXISTS"
+                    f"ALTER TABLE {keeper} ADD CONSTRAINT {keeper} FOREIGN KEY"
                     f" ({keys}) REFERENCES {relation} ({keys})"
                 )
             except session.driver.Error as error:
                 if session.is_away(error):
                     raise
+                if session.is_busy(error):
+                    return [f"sessions that use {table.name}"]
                 # A table that no foreign key can refer to: partitioned, or of another engine.
                 session.run(f"DROP TABLE IF EXISTS {keeper}")
+        return []
 
     def unguard(self, session: Session) -> None:
         for name in self._own(session, "TABLE_NAME", "TABLES", "TABLE_SCHEMA", KEEPER):
@@ -94,11 +110,23 @@ class Fence(AnyFence):
         return int(session.connection.thread_id())
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        return [
-            f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
-            f" {str(command).lower()}{f': {query}' if query else ''}"
-            for number, user, host, command, since, query in session.run(HOLDERS, waiting)
-        ]
+        for waits, requesting, blocking in WAITS:
+            statement = HOLDERS.format(
+                waits=waits, requesting=requesting, blocking=blocking, value=VALUE
+            )
+            try:
+                found = session.run(statement, waiting)
+            except session.driver.Error as error:
+                if session.is_away(error):
+                    raise
+                # The other server's, or a user who may not see them.
+                continue
+            return [
+                f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
+                f" {str(command).lower()}{f': {query}' if query else ''}"
+                for number, user, host, command, since, query in found
+            ]
+        return []
 
 
 def _trigger(table: str, event: str) -> str:
