@@ -100,7 +100,7 @@ def _double(number: float) -> str:
     digits = digits.rstrip("0")
     if not digits:
         return f"{sign}0.0"
-    if not -FIXED_DIGITS_MAX < point <= FIXED_DIGITS_MAX and point != len(digits):
+    if not -FIXED_DIGITS_MAX < point <= max(FIXED_DIGITS_MAX, len(digits) - 1):
         rest = f".{digits[1:]}" if len(digits) > 1 else ""
         return f"{sign}{digits[0]}{rest}e{point - 1}"
     if point <= 0:
