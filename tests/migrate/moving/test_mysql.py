@@ -94,7 +94,7 @@ def test_a_transaction_that_is_logged_and_not_yet_committed_is_not_lost(
     source.server.execute(
         "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so';"
         "SET GLOBAL rpl_semi_sync_source_enabled = 1;"
-        "SET GLOBAL rpl_semi_sync_source_timeout = 3000",
+        "SET GLOBAL rpl_semi_sync_source_timeout = 6000",
         source.database,
     )
     try:
