@@ -27,7 +27,6 @@ PACKAGES = (
     "jinja2",
     "psycopg",
     "pymysql",
-    "pymysqlreplication",
     "rich",
     "sqlalchemy",
     "sqlglot",

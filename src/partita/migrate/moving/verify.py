@@ -165,6 +165,8 @@ class _Verifier:
         self.move.log.tell = lambda sentence: self.progress(sentence, 0, 0)
         for _ in range(TRIES):
             with self.move.log.sessions() as open_session, open_session() as session:
+                if not session.is_exact:
+                    continue
                 if is_following and not isinstance(self.move.log, Unlogged):
                     self.follower.run(session.position, is_exact=True)
                     if self.move.position < session.position:

@@ -166,7 +166,8 @@ class Rows:
         for name, attribute in self._owned[number].items():
             row.pop(name, None)
             value = new.get(attribute)
-            if value is not None and "NULL" not in value:
+            # A document may be null, which is another thing than no document.
+            if value is not None and ("NULL" not in value or columns[name].kind == "json"):
                 row[name] = normalized(columns[name], value)
         row.update(key)
         return Wish(entity.source, key, row, text)

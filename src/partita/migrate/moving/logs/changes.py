@@ -56,6 +56,8 @@ class Session(NamedTuple):
     position: int
     """All that was committed up to here is in its rows, and nothing after it."""
     resume: str
+    is_exact: bool = True
+    """Or something after it may be: MySQL does not tell where a snapshot is while it commits."""
 
 
 OpenSession = Callable[[], AbstractContextManager[Session]]
