@@ -159,7 +159,9 @@ def _connect(origin: Origin, driver: Any, lock_seconds: float) -> Any:
     flags = {"client_flag": CLIENT.FOUND_ROWS, "autocommit": True, "charset": "utf8mb4"}
     connection = driver.connect(**{**arguments, **flags})
     with connection.cursor() as cursor:
-        cursor.execute("SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES'")
+        # A row with the number 0 keeps it.
+        modes = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO"
+        cursor.execute(f"SET SESSION time_zone = '+00:00', sql_mode = '{modes}'")
         cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {max(1, round(lock_seconds))}")
         cursor.execute(f"SET SESSION lock_wait_timeout = {max(1, round(lock_seconds))}")
     return connection
