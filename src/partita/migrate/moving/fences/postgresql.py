@@ -5,9 +5,12 @@ from __future__ import annotations
 from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
 from partita.migrate.moving.fences.fence import Fence as AnyFence
 from partita.migrate.moving.fences.session import VALUE, Session
+from partita.migrate.moving.logs.postgresql import PARTS, PREPARED
 
 TRIGGER = "partita_fence"
 FUNCTION = "partita_check_fence"
+FENCED = f"SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = {VALUE}"
+PARTED = f"{PARTS.format(VALUE)} SELECT number::regclass::text FROM part"
 HOLDERS = f"""
 SELECT a.pid, a.usename, a.application_name, a.client_addr, a.xact_start, a.state, left(a.query, 80)
 FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids({VALUE}))
@@ -40,34 +43,30 @@ class Fence(AnyFence):
             END $$
             """
         )
-        known = {
-            int(number)
-            for (number,) in session.run(
-                f"SELECT tgrelid::bigint FROM pg_trigger WHERE tgname = {VALUE}", TRIGGER
-            )
-        }
+        known = set(session.run(FENCED, TRIGGER))
         for table in self.origin.tables:
-            relation = session.relation(table)
-            ((number,),) = session.run(f"SELECT to_regclass({VALUE})::oid::bigint", relation)
-            if number not in known:
-                session.run(
-                    f"CREATE TRIGGER {TRIGGER} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON"
-                    f" {relation} FOR EACH STATEMENT EXECUTE FUNCTION {home}.{FUNCTION}()"
-                )
+            # A statement calls the triggers of the table that it names: also of a partition.
+            for part in session.run(PARTED, session.relation(table)):
+                if part not in known:
+                    session.run(
+                        f"CREATE TRIGGER {TRIGGER} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON"
+                        f" {part[0]} FOR EACH STATEMENT EXECUTE FUNCTION {home}.{FUNCTION}()"
+                    )
 
     def remove_triggers(self, session: Session) -> None:
-        for table in self.origin.tables:
-            session.run(f"DROP TRIGGER IF EXISTS {TRIGGER} ON {session.relation(table)}")
+        for (relation,) in session.run(FENCED, TRIGGER):
+            session.run(f"DROP TRIGGER IF EXISTS {TRIGGER} ON {relation}")
         session.run(f"DROP FUNCTION IF EXISTS {FUNCTION}()")
 
     def number(self, session: Session) -> int:
         return int(session.connection.info.backend_pid)
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        return [
+        found = [
             f"session {pid} of {user}"
             f"{f' ({name})' if name else ''}{f' at {address}' if address else ''},"
             f" in a transaction since {since:%H:%M:%S}, {state}: {query}"
             for pid, user, name, address, since, state, query in session.run(HOLDERS, waiting)
             if since is not None
         ]
+        return found or [str(one) for (one,) in session.run(PREPARED)]

@@ -53,7 +53,7 @@ from partita.migrate.moving.switching.phases import (
     phase_of,
 )
 from partita.migrate.moving.switching.steps import Switched, note_fence, open_fence, switching
-from partita.migrate.moving.verify import verified_position
+from partita.migrate.moving.verify import Verified, check_storage, last_verified
 from partita.migrate.progress import Progress, silent
 
 WAIT_SECONDS = 30.0
@@ -131,7 +131,7 @@ class _Cutover:
         self.fence: Fence = fence_of(move.origin)
         self.rows = Rows(move)
         self.since = Since()
-        self.verified = 0
+        self.verified: Verified | None = None
 
     def check(self, *, is_one_way: bool) -> None:
         """What can be known before anything changes."""
@@ -146,7 +146,8 @@ class _Cutover:
         self.found.one_way = self.rows.without_way_back()
         if phase_of(move.state).name == BACKWARD:
             return
-        self.verified = verified_position(move.folder, phase_of(move.state))
+        self.verified = last_verified(move.folder, phase_of(move.state))
+        check_storage(move, self.verified)
         if self.found.one_way and not is_one_way:
             raise PartitaError(
                 "Not all that is written at the target could come back: "
@@ -267,8 +268,11 @@ class _Cutover:
 
     def _compare_since(self) -> None:
         """Items that were written since the verification are what rows make."""
+        verified = self.verified
+        assert verified is not None
+        check_storage(self.move, verified)
         for table in self.move.design.tables:
-            for item in self._written_since(table, self.verified):
+            for item in self._written_since(table, verified.position):
                 if is_tombstone(item):
                     continue
                 made = None
