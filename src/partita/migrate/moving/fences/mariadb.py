@@ -7,6 +7,8 @@ to, so each gets an empty one that does.
 
 from __future__ import annotations
 
+from typing import Any
+
 from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
 from partita.migrate.moving.fences.fence import Fence as AnyFence
 from partita.migrate.moving.fences.session import VALUE, Session
@@ -18,9 +20,14 @@ SELECT TABLE_NAME, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CON
 WHERE CONSTRAINT_SCHEMA = DATABASE()
 AND (UPDATE_RULE IN ('CASCADE', 'SET NULL') OR DELETE_RULE IN ('CASCADE', 'SET NULL'))
 """
+SESSIONS = "SELECT p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)"
+OPEN_ONES = f"""
+{SESSIONS} FROM information_schema.INNODB_TRX t
+JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
+WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID() ORDER BY t.trx_started
+"""
 HOLDERS = f"""
-SELECT p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)
-FROM information_schema.INNODB_LOCK_WAITS w
+{SESSIONS} FROM information_schema.INNODB_LOCK_WAITS w
 JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id
 JOIN information_schema.INNODB_TRX t ON t.trx_id = w.blocking_trx_id
 JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
@@ -94,11 +101,18 @@ class Fence(AnyFence):
         return int(session.connection.thread_id())
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        return [
-            f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
-            f" {str(command).lower()}{f': {query}' if query else ''}"
-            for number, user, host, command, since, query in session.run(HOLDERS, waiting)
-        ]
+        return list(map(_shown, session.run(HOLDERS, waiting)))
+
+    def open_transactions(self, session: Session) -> list[str]:
+        return list(map(_shown, session.run(OPEN_ONES)))
+
+
+def _shown(found: tuple[Any, ...]) -> str:
+    number, user, host, command, since, query = found
+    return (
+        f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
+        f" {str(command).lower()}{f': {query}' if query else ''}"
+    )
 
 
 def _trigger(table: str, event: str) -> str:

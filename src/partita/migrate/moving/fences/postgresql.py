@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
 from partita.migrate.moving.fences.fence import Fence as AnyFence
 from partita.migrate.moving.fences.session import VALUE, Session
@@ -11,9 +13,13 @@ TRIGGER = "partita_fence"
 FUNCTION = "partita_check_fence"
 FENCED = f"SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = {VALUE}"
 PARTED = f"{PARTS.format(VALUE)} SELECT number::regclass::text FROM part"
-HOLDERS = f"""
+SESSIONS = """
 SELECT a.pid, a.usename, a.application_name, a.client_addr, a.xact_start, a.state, left(a.query, 80)
-FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids({VALUE}))
+FROM pg_stat_activity a WHERE a.xact_start IS NOT NULL AND
+"""
+HOLDERS = f"{SESSIONS} a.pid = ANY (pg_blocking_pids({VALUE}))"
+OPEN_ONES = f"""
+{SESSIONS} a.datname = current_database() AND a.pid <> pg_backend_pid() ORDER BY a.xact_start
 """
 
 
@@ -62,11 +68,18 @@ class Fence(AnyFence):
         return int(session.connection.info.backend_pid)
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        found = [
-            f"session {pid} of {user}"
-            f"{f' ({name})' if name else ''}{f' at {address}' if address else ''},"
-            f" in a transaction since {since:%H:%M:%S}, {state}: {query}"
-            for pid, user, name, address, since, state, query in session.run(HOLDERS, waiting)
-            if since is not None
-        ]
+        found = list(map(_shown, session.run(HOLDERS, waiting)))
         return found or [str(one) for (one,) in session.run(PREPARED)]
+
+    def open_transactions(self, session: Session) -> list[str]:
+        prepared = [str(one) for (one,) in session.run(PREPARED)]
+        return [*map(_shown, session.run(OPEN_ONES)), *prepared]
+
+
+def _shown(found: tuple[Any, ...]) -> str:
+    pid, user, name, address, since, state, query = found
+    return (
+        f"session {pid} of {user}"
+        f"{f' ({name})' if name else ''}{f' at {address}' if address else ''},"
+        f" in a transaction since {since:%H:%M:%S}, {state}: {query}"
+    )

@@ -26,6 +26,10 @@ BUSY = (1205, 1213)
 BUSY_STATES = ("55P03", "40P01", "40001", "57014")
 
 
+class SourceAway(PartitaError):
+    """No session can be had, or it was lost."""
+
+
 class Session:
     def __init__(self, origin: Origin, connection: Any) -> None:
         self.origin = origin
@@ -129,13 +133,14 @@ def open_session(origin: Origin, lock_seconds: float = LOCK_SECONDS) -> Iterator
         connection = _connect(origin, driver, lock_seconds)
     except driver.Error as error:
         said = origin.address.scrub(str(error.args[-1] if error.args else error))
-        raise PartitaError(f"{origin.address} cannot be opened: {said}.") from error
+        raise SourceAway(f"{origin.address} cannot be opened: {said}.") from error
     with closing(connection):
         session = Session(origin, connection)
         try:
             yield session
         except driver.Error as error:
-            raise PartitaError(f"{origin.address} refused: {session.said(error)}.") from error
+            kind = SourceAway if session.is_away(error) else PartitaError
+            raise kind(f"{origin.address} refused: {session.said(error)}.") from error
 
 
 def _connect(origin: Origin, driver: Any, lock_seconds: float) -> Any:
