@@ -123,6 +123,13 @@ def test_a_table_that_could_not_be_updated_any_more_is_not_published(
     assert_same(verify(folder, target))
 
 
+def test_a_table_that_cannot_be_published_is_said(make_source: MakeSource, target: str) -> None:
+    source = make_source("postgresql", PLAIN.replace("CREATE TABLE", "CREATE UNLOGGED TABLE"))
+    folder = source.folder(PATTERNS, target)
+    with pytest.raises(PartitaError, match=r"cannot publish its tables: .*unlogged"):
+        load(folder, target, is_followed=True)
+
+
 def test_the_next_number_of_a_sequence_of_its_own_is_free(
     make_source: MakeSource, target: str
 ) -> None:

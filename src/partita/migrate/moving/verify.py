@@ -138,9 +138,11 @@ def last_verified(folder: Folder, phase: Phase) -> Verified:
     return found
 
 
-def check_storage(move: Move, found: Verified) -> None:
-    """Raises when rows may have gone or come since, and the log has not told it."""
+def check_unchanged(move: Move, found: Verified) -> None:
+    """Raises when tables have changed since, or rows may have gone or come with them, which the
+    log has not told."""
     with move.origin.connect() as source:
+        move.origin.check_schema(source)
         if move.log.storage(source) != found.storage:
             raise PartitaError(
                 f"{move.origin.address} has given tables other partitions or other files since the"

@@ -105,10 +105,20 @@ class PostgreSQLLog(ChangeLog):
                 "SELECT 1 FROM pg_publication WHERE pubname = %s", (self.name,)
             ).fetchone()
             if known is None:
-                connection.execute(
-                    f"CREATE PUBLICATION {self.name} FOR TABLE {', '.join(self._relations())}"
-                    " WITH (publish_via_partition_root = true)"
-                )
+                self._publish(connection)
+
+    def _publish(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            connection.execute(
+                f"CREATE PUBLICATION {self.name} FOR TABLE {', '.join(self._relations())}"
+                " WITH (publish_via_partition_root = true)"
+            )
+        except psycopg.Error as error:
+            said = self.origin.address.scrub("; ".join(str(error).splitlines()))
+            raise PartitaError(
+                f"{self.origin.address} cannot publish its tables: {said} Exclude what cannot be"
+                " followed, or load once with --no-follow."
+            ) from error
 
     def _relations(self) -> list[str]:
         with self.origin.connect() as source:

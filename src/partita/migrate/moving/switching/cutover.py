@@ -59,7 +59,7 @@ from partita.migrate.moving.switching.steps import (
     open_fence,
     switching,
 )
-from partita.migrate.moving.verify import Verified, check_storage, last_verified
+from partita.migrate.moving.verify import Verified, check_unchanged, last_verified
 from partita.migrate.progress import Progress, silent
 
 WAIT_SECONDS = 30.0
@@ -155,7 +155,7 @@ class _Cutover:
         if phase_of(move.state).name == BACKWARD:
             return
         self.verified = last_verified(move.folder, phase_of(move.state))
-        check_storage(move, self.verified)
+        check_unchanged(move, self.verified)
         if self.found.one_way and not is_one_way:
             raise PartitaError(
                 "Not all that is written at the target could come back: "
@@ -278,7 +278,7 @@ class _Cutover:
         """Items that were written since the verification are what rows make."""
         verified = self.verified
         assert verified is not None
-        check_storage(self.move, verified)
+        check_unchanged(self.move, verified)
         for table in self.move.design.tables:
             for item in self._written_since(table, verified.position):
                 if is_tombstone(item):
