@@ -51,6 +51,10 @@ class Fence(ABC):
     def holders(self, session: Session, waiting: int) -> list[str]:
         """Who keeps the session of a number waiting, in words."""
 
+    def open_transactions(self, session: Session) -> list[str]:
+        """What a table may be in use by, in words."""
+        return []
+
     @abstractmethod
     def number(self, session: Session) -> int:
         """Of a session, as others see it."""
@@ -76,9 +80,11 @@ class Fence(ABC):
                     return
                 except session.driver.Error as error:
                     if not session.is_busy(error) or time.monotonic() > end:
+                        open_ones = "; ".join(self.open_transactions(session))
                         raise PartitaError(
                             f"{self.origin.address} cannot be given its triggers:"
-                            f" {session.said(error)}. Nothing has changed."
+                            f" {session.said(error)}"
+                            f"{f' (open: {open_ones})' if open_ones else ''}. Nothing has changed."
                         ) from error
             time.sleep(PAUSE_SECONDS)
 

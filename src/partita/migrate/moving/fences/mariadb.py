@@ -20,17 +20,24 @@ SELECT TABLE_NAME, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CON
 WHERE CONSTRAINT_SCHEMA = DATABASE()
 AND (UPDATE_RULE IN ('CASCADE', 'SET NULL') OR DELETE_RULE IN ('CASCADE', 'SET NULL'))
 """
-HOLDER = "p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)"
+SESSION = "p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)"
+OPEN_ONES = (
+    f"""
+SELECT {SESSION} FROM information_schema.INNODB_TRX t
+JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
+WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID() ORDER BY t.trx_started
+""",
+)
 OF_A_ROW = (
     f"""
-SELECT {HOLDER} FROM information_schema.INNODB_LOCK_WAITS w
+SELECT {SESSION} FROM information_schema.INNODB_LOCK_WAITS w
 JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id
 JOIN information_schema.INNODB_TRX t ON t.trx_id = w.blocking_trx_id
 JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
 WHERE r.trx_mysql_thread_id = {VALUE}
 """,
     f"""
-SELECT {HOLDER} FROM performance_schema.data_lock_waits w
+SELECT {SESSION} FROM performance_schema.data_lock_waits w
 JOIN information_schema.INNODB_TRX r ON r.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID
 JOIN information_schema.INNODB_TRX t ON t.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID
 JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
@@ -40,20 +47,15 @@ WHERE r.trx_mysql_thread_id = {VALUE}
 """Whom a session waits for, as MariaDB and as MySQL tells it."""
 OF_A_TABLE = (
     f"""
-SELECT DISTINCT {HOLDER} FROM performance_schema.metadata_locks l
+SELECT DISTINCT {SESSION} FROM performance_schema.metadata_locks l
 JOIN performance_schema.threads h ON h.THREAD_ID = l.OWNER_THREAD_ID
 JOIN information_schema.PROCESSLIST p ON p.ID = h.PROCESSLIST_ID
 LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID
 WHERE l.OBJECT_SCHEMA = DATABASE() AND l.OBJECT_NAME = {VALUE} AND l.LOCK_STATUS = 'GRANTED'
 AND p.ID <> CONNECTION_ID()
 """,
-    f"""
-SELECT {HOLDER} FROM information_schema.INNODB_TRX t
-JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
-WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID() AND {VALUE} <> ''
-""",
 )
-"""Who uses it; or, for MariaDB seldom tells that, who has a transaction in this database."""
+"""Who uses it, which MariaDB seldom tells."""
 KEPT = f"""
 SELECT TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = DATABASE() AND CONSTRAINT_NAME = {VALUE}
@@ -116,7 +118,8 @@ class Fence(AnyFence):
                 if session.is_away(error):
                     raise
                 if session.is_busy(error):
-                    used = _holders(session, OF_A_TABLE, table.name)
+                    used = _sessions(session, OF_A_TABLE, table.name)
+                    used = used or self.open_transactions(session)
                     return used or [f"sessions that use {table.name}"]
                 # A table that no foreign key can refer to: partitioned, or of another engine.
                 session.run(f"DROP TABLE IF EXISTS {keeper}")
@@ -130,17 +133,20 @@ class Fence(AnyFence):
         return int(session.connection.thread_id())
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        return _holders(session, OF_A_ROW, waiting)
+        return _sessions(session, OF_A_ROW, waiting)
+
+    def open_transactions(self, session: Session) -> list[str]:
+        return _sessions(session, OPEN_ONES)
 
 
-def _holders(session: Session, statements: Sequence[str], about: int | str) -> list[str]:
+def _sessions(session: Session, statements: Sequence[str], *about: int | str) -> list[str]:
+    """What the first statement finds that the server knows and the user may ask."""
     for statement in statements:
         try:
-            found = session.run(statement, about)
+            found = session.run(statement, *about)
         except session.driver.Error as error:
             if session.is_away(error):
                 raise
-            # The other server's, or a user who may not see them.
             continue
         if found:
             return [

@@ -18,7 +18,8 @@ from pymysql.constants.COMMAND import COM_BINLOG_DUMP
 from partita.migrate.moving.logs.binlog_bytes import packed_number
 from partita.migrate.moving.logs.binlog_shapes import Shape, character_sets_of, shape_of
 
-QUERY, ROTATE, XID, TABLE_MAP, XA_PREPARE, PARTIAL_UPDATE = 2, 4, 16, 19, 38, 39
+QUERY, ROTATE, XID, LOAD_QUERY, TABLE_MAP, XA_PREPARE, PARTIAL_UPDATE = 2, 4, 16, 18, 19, 38, 39
+STATEMENTS = (QUERY, LOAD_QUERY)
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = (23, 30), (24, 31), (25, 32)
 ROWS = (*WRITE_ROWS, *UPDATE_ROWS, *DELETE_ROWS)
 WITH_EXTRA_DATA = (30, 31, 32)
@@ -33,6 +34,8 @@ MARIADB_CAPABILITY = 4
 """Of a client that knows GTID events."""
 LOST = 2013
 EOF_MARK = 0xFE
+LOAD_FILE_BYTES = 13
+"""Of a LOAD DATA: which file it was, and where its name stands in the statement."""
 _HEADER = struct.Struct("<xIBIIIH")
 _QUERY = struct.Struct("<IIBHH")
 
@@ -130,6 +133,6 @@ class BinlogStream:
 def statement_of(event: Event) -> tuple[str, str]:
     """The schema and the text of a statement in the log."""
     _, _, schema_size, _, status_size = _QUERY.unpack_from(event.body)
-    place = _QUERY.size + status_size
+    place = _QUERY.size + status_size + (LOAD_FILE_BYTES if event.kind == LOAD_QUERY else 0)
     schema = event.body[place : place + schema_size].decode(errors="replace")
     return schema, event.body[place + schema_size + 1 :].decode(errors="replace")

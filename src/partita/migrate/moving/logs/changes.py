@@ -103,5 +103,9 @@ class ChangeLog(ABC):
     def remove(self) -> None:
         """Leave nothing behind in the source."""
 
+    def storage(self, source: Source) -> str:
+        """What tables lie in, where rows may go or come with it and the log does not tell."""
+        return ""
+
     def confirm(self, position: int) -> None:  # noqa: B027 - only a slot waits for it
         """What is up to here need not be kept for us."""

@@ -21,8 +21,8 @@ from partita.migrate.moving.logs.binlog import (
     COMPRESSED,
     GTIDS,
     PARTIAL_UPDATE,
-    QUERY,
     ROWS,
+    STATEMENTS,
     UPDATE_ROWS,
     WRITE_ROWS,
     XA_PREPARE,
@@ -85,9 +85,19 @@ NO_CASCADES = 0x02 | 0x10
 """Of the flags of a row event: the session had no checks of foreign keys; or the server (MySQL 9.6
 and later) logs the rows that they change like any other."""
 _TRUNCATE = re.compile(r"\s*TRUNCATE\s+(?:TABLE\s+)?(.+)", re.IGNORECASE | re.DOTALL)
-_DML = re.compile(r"\s*(?:/\*.*?\*/\s*)*(INSERT|UPDATE|DELETE|REPLACE|LOAD)\b", re.I | re.DOTALL)
+_DML = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|LOAD)\b", re.IGNORECASE)
+_UNLOGGED = re.compile(
+    r"\s*(DROP\s+TABLE|RENAME\s+TABLE|CREATE\s+OR\s+REPLACE\s+TABLE|ALTER\b.*\bTABLE\b.*"
+    r"(\b(DROP|TRUNCATE|EXCHANGE|CONVERT)\s+PARTITION\b|\bCONVERT\s+TABLE\b"
+    r"|\bRENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)|\bIMPORT\s+TABLESPACE\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Other rows are there afterwards, and the log does not tell which."""
 _IGNORED = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|START TRANSACTION|#)", re.I)
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'|/\*.*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
+"""What is no word of a statement: values and comments."""
+_NAME = r"`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([\w$]+)"
+_NAMES = re.compile(rf"(?:(?:{_NAME})\s*\.\s*)?(?:{_NAME})")
 
 
 class MariaDBLog(ChangeLog):
@@ -258,7 +268,7 @@ class _Reader:
                 changes += self._changes(event)
             elif event.kind in GTIDS:
                 changes, is_within = [], True
-            elif event.kind == XID or (event.kind == QUERY and self._is_end(event, changes)):
+            elif event.kind == XID or (event.kind in STATEMENTS and self._is_end(event, changes)):
                 self._commit(event, changes)
                 changes, is_within = [], False
             elif event.kind in BETWEEN and not is_within:
@@ -279,16 +289,21 @@ class _Reader:
         schema, statement = statement_of(event)
         if _IGNORED.match(statement):
             return statement.strip().upper() == "COMMIT"
-        if statement.lstrip().upper().startswith("XA "):
+        statement = _TEXT.sub(" ", statement).strip()
+        if statement.upper().startswith("XA "):
             raise PartitaError(f"{self.origin.address} {REFUSED[XA_PREPARE]}")
-        if truncated := _TRUNCATE.match(_COMMENT.sub(" ", statement)):
-            table = self._named(truncated[1], schema)
-            if table is not None:
-                changes.append(Change(table, None, None))
-        elif _DML.match(statement) and schema == self.database:
+        named = list(self._named(statement, schema))
+        if truncated := _TRUNCATE.match(statement):
+            changes += [Change(table, None, None) for table in self._named(truncated[1], schema)]
+        elif _DML.match(statement) and (named or schema == self.database):
             raise PartitaError(
                 f"{self.origin.address} has a statement in its binlog in place of rows"
-                f" ({statement.strip()[:60]!r}): a session had binlog_format=STATEMENT. Load anew."
+                f" ({statement[:60]!r}): a session had binlog_format=STATEMENT. Load anew."
+            )
+        elif named and _UNLOGGED.match(statement):
+            raise PartitaError(
+                f"{self.origin.address} has given {named[0]} other rows, which its binlog does not"
+                f" tell ({statement[:60]!r}). Load anew."
             )
         elif any(re.search(rf"\b{re.escape(name)}\b", statement) for name in self.tables):
             with self.origin.connect() as source:
@@ -296,10 +311,13 @@ class _Reader:
         # MySQL's CREATE TABLE ... SELECT is followed by its rows.
         return not statement.rstrip().upper().endswith("START TRANSACTION")
 
-    def _named(self, text: str, schema: str) -> str | None:
-        parts = [part.strip().strip("`;").strip() for part in text.strip().split(".")]
-        database = parts[0] if len(parts) > 1 else schema
-        return parts[-1] if database == self.database and parts[-1] in self.tables else None
+    def _named(self, text: str, schema: str) -> Iterator[str]:
+        """The moved tables that a statement names."""
+        for found in _NAMES.finditer(text):
+            *before, quoted, ansi, plain = found.groups()
+            name = quoted or ansi or plain
+            if name in self.tables and next(filter(None, before), schema) == self.database:
+                yield name
 
     def _changes(self, event: Event) -> Iterator[Change]:
         assert self._stream is not None
