@@ -7,8 +7,6 @@ to, so each gets an empty one that does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
 from partita.migrate.moving.fences.fence import Fence as AnyFence
 from partita.migrate.moving.fences.session import VALUE, Session
@@ -21,7 +19,7 @@ WHERE CONSTRAINT_SCHEMA = DATABASE()
 AND (UPDATE_RULE IN ('CASCADE', 'SET NULL') OR DELETE_RULE IN ('CASCADE', 'SET NULL'))
 """
 HOLDER = "p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)"
-OF_A_ROW = (
+HOLDERS = (
     f"""
 SELECT {HOLDER} FROM information_schema.INNODB_LOCK_WAITS w
 JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id
@@ -38,22 +36,6 @@ WHERE r.trx_mysql_thread_id = {VALUE}
 """,
 )
 """Whom a session waits for, as MariaDB and as MySQL tells it."""
-OF_A_TABLE = (
-    f"""
-SELECT DISTINCT {HOLDER} FROM performance_schema.metadata_locks l
-JOIN performance_schema.threads h ON h.THREAD_ID = l.OWNER_THREAD_ID
-JOIN information_schema.PROCESSLIST p ON p.ID = h.PROCESSLIST_ID
-LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID
-WHERE l.OBJECT_SCHEMA = DATABASE() AND l.OBJECT_NAME = {VALUE} AND l.LOCK_STATUS = 'GRANTED'
-AND p.ID <> CONNECTION_ID()
-""",
-    f"""
-SELECT {HOLDER} FROM information_schema.INNODB_TRX t
-JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
-WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID() AND {VALUE} <> ''
-""",
-)
-"""Who uses it; or, for MariaDB seldom tells that, who has a transaction in this database."""
 KEPT = f"""
 SELECT TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = DATABASE() AND CONSTRAINT_NAME = {VALUE}
@@ -96,7 +78,7 @@ class Fence(AnyFence):
         for name in self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_"):
             session.run(f"DROP TRIGGER IF EXISTS {session.quote(name)}")
 
-    def guard(self, session: Session) -> list[str]:
+    def guard(self, session: Session) -> None:
         for place, table in enumerate(self.origin.tables):
             keeper = f"{KEEPER}{place}"
             if not table.primary_key or session.run(KEPT, keeper):
@@ -115,12 +97,9 @@ class Fence(AnyFence):
             except session.driver.Error as error:
                 if session.is_away(error):
                     raise
-                if session.is_busy(error):
-                    used = _holders(session, OF_A_TABLE, table.name)
-                    return used or [f"sessions that use {table.name}"]
-                # A table that no foreign key can refer to: partitioned, or of another engine.
+                # A table that no foreign key can refer to (partitioned, of another engine), or that
+                # a transaction uses: TRUNCATE waits for that one too.
                 session.run(f"DROP TABLE IF EXISTS {keeper}")
-        return []
 
     def unguard(self, session: Session) -> None:
         for name in self._own(session, "TABLE_NAME", "TABLES", "TABLE_SCHEMA", KEEPER):
@@ -130,26 +109,20 @@ class Fence(AnyFence):
         return int(session.connection.thread_id())
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        return _holders(session, OF_A_ROW, waiting)
-
-
-def _holders(session: Session, statements: Sequence[str], about: int | str) -> list[str]:
-    for statement in statements:
-        try:
-            found = session.run(statement, about)
-        except session.driver.Error as error:
-            if session.is_away(error):
-                raise
-            # The other server's, or a user who may not see them.
-            continue
-        if found:
+        for statement in HOLDERS:
+            try:
+                found = session.run(statement, waiting)
+            except session.driver.Error as error:
+                if session.is_away(error):
+                    raise
+                # The other server's, or a user who may not see them.
+                continue
             return [
-                f"session {number} of {user} at {host}, in a transaction"
-                f"{f' since {since:%H:%M:%S}' if since else ''}, {str(command).lower()}"
-                f"{f': {query}' if query else ''}"
+                f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
+                f" {str(command).lower()}{f': {query}' if query else ''}"
                 for number, user, host, command, since, query in found
             ]
-    return []
+        return []
 
 
 def _trigger(table: str, event: str) -> str:
