@@ -297,10 +297,10 @@ class ConnectionPool:
 
     async def _holders(self, waiting: int) -> list[str]:
         # Needed by those who wait, and not quickly imported.
-        from partita.migrate.moving.fences.mariadb import OF_A_ROW
+        from partita.migrate.moving.fences.mariadb import HOLDERS
         from partita.migrate.moving.fences.session import VALUE
 
-        for statement in OF_A_ROW:
+        for statement in HOLDERS:
             # MariaDB's is none of MySQL's, and the other way round.
             with suppress(CatalogueError, Error):
                 if found := await self._described(statement.replace(VALUE, "%s"), waiting):

@@ -59,10 +59,8 @@ class Fence(ABC):
     def number(self, session: Session) -> int:
         """Of a session, as others see it."""
 
-    def guard(self, session: Session) -> list[str]:
-        """Against what skips triggers, which only MariaDB and MySQL have; who keeps it from that,
-        in words. Run again it changes nothing."""
-        return []
+    def guard(self, session: Session) -> None:  # noqa: B027 - only MariaDB and MySQL need it
+        """Against what skips triggers. Run again it adds what could not be made before."""
 
     def unguard(self, session: Session) -> None:  # noqa: B027
         """What `guard` did is undone."""
@@ -133,14 +131,13 @@ class Fence(ABC):
         """From now on the source refuses writes, and nobody has one that is not committed."""
         end = time.monotonic() + wait_seconds
         with open_session(self.origin) as session:
+            self.guard(session)
             while True:
-                holders: list[str] | None = self.guard(session)
-                if not holders:
-                    self._set(session, GATE, CLOSED)
-                    holders = self._try_to_close(session, progress)
-                    if holders is None:
-                        return
-                    self._set(session, GATE, OPEN)
+                self._set(session, GATE, CLOSED)
+                holders = self._try_to_close(session, progress)
+                if holders is None:
+                    return
+                self._set(session, GATE, OPEN)
                 if time.monotonic() > end:
                     self.unguard(session)
                     named = "; ".join(holders) or "a session that the server does not name"
@@ -216,6 +213,9 @@ class Fence(ABC):
                     self._set(session, GATE, OPEN)
             if side == SOURCE:
                 self.unguard(session)
+            else:
+                # Of tables that were in use when the fence was closed.
+                self.guard(session)
 
     @contextmanager
     def passing(self, session: Session) -> Iterator[None]:

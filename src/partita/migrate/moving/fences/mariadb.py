@@ -28,7 +28,7 @@ JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
 WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID() ORDER BY t.trx_started
 """,
 )
-OF_A_ROW = (
+HOLDERS = (
     f"""
 SELECT {SESSION} FROM information_schema.INNODB_LOCK_WAITS w
 JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id
@@ -45,17 +45,6 @@ WHERE r.trx_mysql_thread_id = {VALUE}
 """,
 )
 """Whom a session waits for, as MariaDB and as MySQL tells it."""
-OF_A_TABLE = (
-    f"""
-SELECT DISTINCT {SESSION} FROM performance_schema.metadata_locks l
-JOIN performance_schema.threads h ON h.THREAD_ID = l.OWNER_THREAD_ID
-JOIN information_schema.PROCESSLIST p ON p.ID = h.PROCESSLIST_ID
-LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID
-WHERE l.OBJECT_SCHEMA = DATABASE() AND l.OBJECT_NAME = {VALUE} AND l.LOCK_STATUS = 'GRANTED'
-AND p.ID <> CONNECTION_ID()
-""",
-)
-"""Who uses it, which MariaDB seldom tells."""
 KEPT = f"""
 SELECT TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = DATABASE() AND CONSTRAINT_NAME = {VALUE}
@@ -98,7 +87,7 @@ class Fence(AnyFence):
         for name in self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_"):
             session.run(f"DROP TRIGGER IF EXISTS {session.quote(name)}")
 
-    def guard(self, session: Session) -> list[str]:
+    def guard(self, session: Session) -> None:
         for place, table in enumerate(self.origin.tables):
             keeper = f"{KEEPER}{place}"
             if not table.primary_key or session.run(KEPT, keeper):
@@ -117,13 +106,9 @@ class Fence(AnyFence):
             except session.driver.Error as error:
                 if session.is_away(error):
                     raise
-                if session.is_busy(error):
-                    used = _sessions(session, OF_A_TABLE, table.name)
-                    used = used or self.open_transactions(session)
-                    return used or [f"sessions that use {table.name}"]
-                # A table that no foreign key can refer to: partitioned, or of another engine.
+                # A table that no foreign key can refer to (partitioned, of another engine), or that
+                # a transaction uses: TRUNCATE waits for that one too.
                 session.run(f"DROP TABLE IF EXISTS {keeper}")
-        return []
 
     def unguard(self, session: Session) -> None:
         for name in self._own(session, "TABLE_NAME", "TABLES", "TABLE_SCHEMA", KEEPER):
@@ -133,14 +118,14 @@ class Fence(AnyFence):
         return int(session.connection.thread_id())
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        return _sessions(session, OF_A_ROW, waiting)
+        return _sessions(session, HOLDERS, waiting)
 
     def open_transactions(self, session: Session) -> list[str]:
         return _sessions(session, OPEN_ONES)
 
 
-def _sessions(session: Session, statements: Sequence[str], *about: int | str) -> list[str]:
-    """What the first statement finds that the server knows and the user may ask."""
+def _sessions(session: Session, statements: Sequence[str], *about: int) -> list[str]:
+    """By the first statement that the server knows and the user may ask."""
     for statement in statements:
         try:
             found = session.run(statement, *about)
@@ -148,13 +133,11 @@ def _sessions(session: Session, statements: Sequence[str], *about: int | str) ->
             if session.is_away(error):
                 raise
             continue
-        if found:
-            return [
-                f"session {number} of {user} at {host}, in a transaction"
-                f"{f' since {since:%H:%M:%S}' if since else ''}, {str(command).lower()}"
-                f"{f': {query}' if query else ''}"
-                for number, user, host, command, since, query in found
-            ]
+        return [
+            f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
+            f" {str(command).lower()}{f': {query}' if query else ''}"
+            for number, user, host, command, since, query in found
+        ]
     return []
 
 
