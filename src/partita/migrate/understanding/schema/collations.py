@@ -88,31 +88,45 @@ class Folding:
         longest_first = sorted(self._joined, key=len, reverse=True)
         self._joins = re.compile("|".join(map(re.escape, longest_first))) if self._joined else None
         self._is_padded = collation.pad == "PAD SPACE"
-        joined_ascii = {*"".join(one for one in self._joined if one.isascii())}
-        self._plain = re.compile(
-            "["
-            + "".join(
-                re.escape(one)
-                for one in map(chr, range(0x20, 0x80))
-                if self._texts[ord(one)] == one.upper() and one not in joined_ascii
-            )
-            + "]*"
-        )
-        """Of capitals alone, which is what most texts become."""
+        self._odd = self._odd_ascii()
+
+    def _odd_ascii(self) -> re.Pattern[str] | None:
+        """What of ASCII is more than capitals in keys: most texts have none of it. None where case
+        counts, or two characters are one letter."""
+        known = list(map(chr, range(0x80)))
+        if any(one.isascii() for one in self._joined):
+            return None
+        if any(self._texts[ord(one)] != one.upper() for one in known if one.isalnum()):
+            return None
+        odd = [one for one in known if one < " " or self._texts[ord(one)] != one.upper()]
+        return re.compile(f"[{re.escape(''.join(odd))}]")
 
     def __call__(self, text: str) -> str:
-        if self._plain.fullmatch(text):
+        odd = self._odd
+        if odd is not None and text.isascii():
             written = text.upper()
+            if odd.search(written):
+                written = self._lowered(odd.sub(self._mark, written))
         elif self._joins is not None and self._joins.search(text):
-            written = self._with_joined(self._joins, text)
+            written = self._lowered(self._with_joined(self._joins, text))
         else:
-            written = text.translate(self._texts)
-        if not self._is_padded:
+            written = self._lowered(text.translate(self._texts))
+        return (written.rstrip(" ") or " ") if self._is_padded else written
+
+    def _lowered(self, written: str) -> str:
+        """Letters before what sorts before a blank, which PAD SPACE has behind the last one."""
+        if not self._is_padded or not _BEFORE_BLANK.search(written):
             return written
-        written = written.rstrip(" ")
-        if _BEFORE_BLANK.search(written):
-            written = _lowered(written)
-        return written or " "
+        found: list[str] = []
+        is_lower = False
+        for letter in reversed(_LETTER.findall(written.rstrip(" "))):
+            found.append(_below(letter) if is_lower else letter)
+            if letter != " ":
+                is_lower = letter < " "
+        return "".join(reversed(found))
+
+    def _mark(self, match: re.Match[str]) -> str:
+        return self._texts[ord(match[0])]
 
     def _with_joined(self, joins: re.Pattern[str], text: str) -> str:
         found, place = "", 0
@@ -143,17 +157,6 @@ class Folding:
         *before, last = _LETTER.findall(written)
         first = "".join(before) + _below(last) if self._is_padded else written
         return first, written + HIGH
-
-
-def _lowered(written: str) -> str:
-    """Letters before what sorts before a blank, which is what PAD SPACE has behind the last one."""
-    found: list[str] = []
-    is_lower = False
-    for letter in reversed(_LETTER.findall(written)):
-        found.append(_below(letter) if is_lower else letter)
-        if letter != " ":
-            is_lower = letter < " "
-    return "".join(reversed(found))
 
 
 def _below(letter: str) -> str:
