@@ -107,11 +107,15 @@ class Folding:
             written = text.upper()
             if odd.search(written):
                 written = self._lowered(odd.sub(self._mark, written))
-        elif self._joins is not None and self._joins.search(text):
-            written = self._lowered(self._with_joined(self._joins, text))
         else:
-            written = self._lowered(text.translate(self._texts))
+            written = self._lowered(self.unpadded(text))
         return (written.rstrip(" ") or " ") if self._is_padded else written
+
+    def unpadded(self, text: str) -> str:
+        """With NO PAD."""
+        if self._joins is not None and self._joins.search(text):
+            return self._with_joined(self._joins, text)
+        return text.translate(self._texts)
 
     def _lowered(self, written: str) -> str:
         """Letters before what sorts before a blank, which PAD SPACE has behind the last one."""

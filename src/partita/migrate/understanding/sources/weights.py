@@ -11,7 +11,8 @@ from __future__ import annotations
 import random
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from itertools import product
 
 from partita.errors import PartitaError
@@ -50,8 +51,6 @@ _WEIGHTS = f"""
     WHERE weights <> '{{usual}}' AND (weights <> {_RULE} OR code >= {ord(LAST) - 1})
 """
 
-Weigh = Callable[[Sequence[str]], list[bytes]]
-
 
 class NotInKeys(PartitaError):
     """Why keys cannot say how a collation compares."""
@@ -73,6 +72,7 @@ class Weights:
         self._refuse_levels()
         self._ask_characters()
         self.longest = 1
+        self._joined: list[str] = []
         if self.bytes == 2:
             self._ask_letters()
         self._check()
@@ -141,56 +141,68 @@ class Weights:
 
     def _ask_letters(self) -> None:
         """Pairs first, for some triples are longer than a pair that they begin with."""
-        for length, candidates in ((2, _pairs()), (3, _triples())):
-            some: list[str] = []
-            for one in candidates:
-                some.append(one)
-                if len(some) * (length + 1) > ASKED_CHARACTERS:
-                    self._find_letters(some)
-                    some = []
-            self._find_letters(some)
-            self.longest = max(map(len, self.of))
+        for length, blocks in ((2, (_LATIN, *_NEIGHBOURS)), (3, (_ASCII,))):
+            self._find_letters(_decomposed(length))
+            for block in blocks:
+                known = [one for one in map(chr, block) if self.weight(one) != by_code(one)]
+                heads = map("".join, product(known, repeat=length - 1))
+                self._find_joined(list(heads), known)
+            self.longest = max(map(len, self._joined), default=1)
 
-    def _find_letters(self, candidates: list[str]) -> None:
-        """Those whose weights are not the weights of their parts."""
-        expected = [self.weights(one) for one in candidates]
+    def _find_joined(self, heads: Sequence[str], tails: Sequence[str]) -> None:
+        """Each head with each tail; the server says by a checksum whether all are two letters."""
         separator = self.weight(_SEPARATOR)
-        (found,) = self._weigh(["".join(one + _SEPARATOR for one in candidates)])
-        if found == b"".join(one + separator for one in expected):
-            return
-        if len(candidates) > ASKED_TEXTS:
-            step = len(candidates) // 10 + 1
-            for start in range(0, len(candidates), step):
-                self._find_letters(candidates[start : start + step])
-            return
-        for one, parts, whole in zip(candidates, expected, self._weigh(candidates), strict=True):
-            if parts != whole:
-                self.of[one] = whole
-        if sum(len(one) > 1 for one in self.of) > LETTERS_OF_SEVERAL_MAX:
+        texts = [one + _SEPARATOR for one in tails]
+        weights = [self.weight(one) + separator for one in tails]
+        step = ASKED_CHARACTERS // (3 * len(tails) + 1) + 1
+        for start in range(0, len(heads) if tails else 0, step):
+            some = heads[start : start + step]
+            sums = self._ask([one + one.join(texts) for one in some], "SHA2({}, 256)")
+            for one, found in zip(some, sums, strict=True):
+                weight = self.weights(one)
+                if sha256(weight + weight.join(weights)).hexdigest() != found:
+                    self._find_letters([one + tail for tail in tails])
+
+    def _find_letters(self, candidates: Sequence[str]) -> None:
+        """Those whose weights are not the weights of their parts."""
+        for start in range(0, len(candidates), ASKED_TEXTS):
+            some = candidates[start : start + ASKED_TEXTS]
+            for one, whole in zip(some, self._weigh(some), strict=True):
+                if whole != self.weights(one):
+                    self.of[one] = whole
+                    self._joined.append(one)
+        if len(self._joined) > LETTERS_OF_SEVERAL_MAX:
             raise NotInKeys("too many of its letters are written with several characters")
 
     def _check(self) -> None:
         """Texts of all kinds of characters weigh what their letters do."""
         chance = random.Random(self.collation)
         known = sorted(self.of)
-        joined = [one for one in known if len(one) > 1] or known
+        joined = sorted({*"".join(self._joined)}) or known
         texts = []
         for number in range(CHECKED_TEXTS):
             begin = chance.randrange(len(known))
-            drawn = (known, known[begin : begin + 200], sorted({*"".join(joined)}))[number % 3]
+            drawn = (known, known[begin : begin + 200], joined)[number % 3]
             texts.append("".join(chance.choices(drawn, k=CHECKED_CHARACTERS)))
         for text, found in zip(texts, self._weigh(texts), strict=True):
             if found != self.weights(text):
                 raise NotInKeys("the weight of a text is not the weights of its letters")
 
     def _weigh(self, texts: Sequence[str]) -> list[bytes]:
+        return [bytes.fromhex(one) for one in self._ask(texts, "HEX({})")]
+
+    def _ask(self, texts: Sequence[str], form: str) -> list[str]:
         asked = ", ".join(
-            f"HEX(WEIGHT_STRING(CONVERT(_utf8mb4 X'{one.encode().hex()}' USING {self.charset})"
-            f" COLLATE {self.collation}))"
+            form.format(
+                f"WEIGHT_STRING(CONVERT(_utf8mb4 X'{one.encode().hex()}' USING {self.charset})"
+                f" COLLATE {self.collation})"
+            )
             for one in texts
         )
-        ((*found,),) = self._source.rows(f"SELECT {asked}")
-        return [bytes.fromhex(one) for one in found]
+        with self._source.errors():
+            # As it is: there is nothing to bind in so long a text.
+            (found,) = self._source.connection.exec_driver_sql(f"SELECT {asked}")
+        return list(found)
 
 
 def by_code(one: str) -> bytes:
@@ -201,36 +213,26 @@ def by_code(one: str) -> bytes:
 
 
 _LATIN = (*range(0x20, 0x250), 0x387)
-_NEIGHBOURS = ((0x900, 0x1C00), (0xA800, 0xAB00))
-"""Scripts of South and South East Asia, whose letters join with their neighbours."""
 _BLOCK = 0x80
+_NEIGHBOURS = [
+    range(block, block + _BLOCK)
+    for first, end in ((0x900, 0x1C00), (0xA800, 0xAB00))
+    for block in range(first, end, _BLOCK)
+]
+"""Scripts of South and South East Asia, whose letters join with their neighbours."""
+_ASCII = [code for code in range(0x80) if chr(code).isalpha()]
 
 
-def _pairs() -> Iterator[str]:
-    """Those of all collations that were looked at, each with each: MariaDB 10.11, MySQL 9.7."""
-    yield from dict.fromkeys(
-        text[place : place + 2] for text in _decomposed() for place in range(len(text) - 1)
-    )
-    yield from map("".join, product(map(chr, _LATIN), repeat=2))
-    for first, end in _NEIGHBOURS:
-        for block in range(first, end, _BLOCK):
-            yield from map("".join, product(map(chr, range(block, block + _BLOCK)), repeat=2))
-
-
-def _triples() -> Iterator[str]:
-    yield from dict.fromkeys(
-        text[place : place + 3] for text in _decomposed() for place in range(len(text) - 2)
-    )
-    letters = [chr(code) for code in range(0x80) if chr(code).isalpha()]
-    yield from map("".join, product(letters, repeat=3))
-
-
-def _decomposed() -> Iterable[str]:
-    for code in range(PLANE):
-        one = chr(code)
-        if unicodedata.decomposition(one):
-            yield unicodedata.normalize("NFD", one)
-            yield unicodedata.normalize("NFKD", one)
-            parts = unicodedata.decomposition(one).split()
-            if parts and not parts[0].startswith("<"):
-                yield "".join(chr(int(part, 16)) for part in parts)
+def _decomposed(length: int) -> list[str]:
+    """Parts of what Unicode takes apart."""
+    found: dict[str, None] = {}
+    for one in map(chr, range(PLANE)):
+        parts = unicodedata.decomposition(one).split()
+        if parts:
+            texts = [unicodedata.normalize(form, one) for form in ("NFD", "NFKD")]
+            if not parts[0].startswith("<"):
+                texts.append("".join(chr(int(part, 16)) for part in parts))
+            for text in texts:
+                for place in range(len(text) - length + 1):
+                    found[text[place : place + length]] = None
+    return list(found)
