@@ -14,6 +14,8 @@ from partita.migrate.understanding.sources.collations import collations_of
 from partita.migrate.understanding.sources.connection import Source
 from partita.migrate.understanding.sources.weights import NotInKeys, Weights
 
+SOFT_HYPHEN = "\u00ad"
+"""Which Unicode's collations ignore."""
 _LETTERS = ((0xAA, 0x250), (0x370, 0x530), (0x1E00, 0x2000))
 """Latin, Greek and Cyrillic ones with marks."""
 
@@ -37,8 +39,7 @@ def variants(folding: Folding, text: str) -> Iterator[tuple[str, str]]:
     if place is not None:
         one = doubled[text[place : place + 2]]
         yield "one letter for two", text[:place] + one + text[place + 2 :]
-    for one in _ignored(folding):
-        yield "an ignored character", text[:1] + one + text[1:]
+    yield "a soft hyphen", text[:1] + SOFT_HYPHEN + text[1:]
 
 
 @lru_cache(8)
@@ -70,12 +71,6 @@ def _doubled(folding: Folding) -> dict[str, str]:
         if len(one) == 1 and len(text) == 2 and text.isascii() and text.isalnum()
         for letters in (text, text.lower(), text.title())
     }
-
-
-@lru_cache(8)
-def _ignored(folding: Folding) -> list[str]:
-    marks = ("\u00ad", "\u0301", "\u200d")
-    return [one for one in marks if not folding.unpadded(one)][:1]
 
 
 @lru_cache(1)

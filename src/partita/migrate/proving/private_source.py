@@ -98,7 +98,7 @@ def _mariadb(space: Path, source: Source) -> Iterator[URL]:
     made = subprocess.run(
         [install, "--no-defaults", f"--datadir={space / 'data'}", "--skip-test-db",
          "--auth-root-authentication-method=normal", *user],
-        capture_output=True, text=True,
+        capture_output=True, text=True, env={**os.environ, "TMPDIR": str(space)},
     )  # fmt: skip
     if made.returncode:
         said = [line for line in (made.stderr + made.stdout).splitlines() if "ERROR" in line]
@@ -112,6 +112,7 @@ def _mariadb(space: Path, source: Source) -> Iterator[URL]:
     command = [
         server, "--no-defaults", f"--datadir={space / 'data'}", f"--socket={space / 'socket'}",
         f"--pid-file={space / 'pid'}", f"--port={port}", f"--bind-address={LOCAL}",
+        f"--tmpdir={space}",  # One that starts removes what others keep in the usual place.
         "--skip-name-resolve", "--character-set-server=utf8mb4", "--skip-log-bin",
         "--innodb-flush-log-at-trx-commit=0", f"--init-file={space / 'init.sql'}", *user,
     ]  # fmt: skip
