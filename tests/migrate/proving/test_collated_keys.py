@@ -156,13 +156,14 @@ def test_a_file_that_compares_otherwise_is_refuted(
         assert is_told == ("texts" in members), wrong
 
 
-def test_what_keys_cannot_say_is_not_served(collated: Callable[..., Folder]) -> None:
+def test_what_keys_cannot_say_is_not_served(collated: Callable[..., Folder], endpoint: str) -> None:
     folder = collated("utf8mb4_uca1400_as_ci", PATTERNS | WRITES)
     for name in (WIDE, SINGLE):
         design = read_design(folder, name)
         unserved = {one.pattern: one.why for one in design.unserved}
         assert unserved.keys() == (PATTERNS | WRITES).keys()
         assert all("utf8mb4_uca1400_as_ci is not in keys" in why for why in unserved.values())
+        assert prove(folder, name=name, endpoint=endpoint).keys == []
 
 
 def test_a_model_of_before_is_read_and_put_to_the_test(

@@ -12,6 +12,7 @@ from partita.migrate.understanding.schema.collations import FOLDINGS, why_not_in
 from partita.migrate.understanding.schema.inventory import Column
 from partita.migrate.understanding.sources.values import UTC_OFFSET, attribute_value
 
+MYSQL = ("mysql", "mariadb")
 NUMBERS = ("integer", "decimal", "float")
 
 
@@ -61,8 +62,8 @@ _INSENSITIVE_FOLDS = {"sqlite": "nocase", "postgresql": "ci"}
 
 def fold_of(column: Column, dialect: str) -> str:
     """How a collation compares the texts of a column; empty for letter by letter."""
-    if column.collation in FOLDINGS:
-        return column.collation
+    if column.collation and dialect in MYSQL:
+        return column.collation if column.collation in FOLDINGS else ""
     if not column.is_case_insensitive:
         return "pad" if column.pad == "PAD SPACE" else ""
     # Inventories of before know neither pad nor collation: most of MySQL's have PAD SPACE.
@@ -81,6 +82,6 @@ def sorts_otherwise(column: Column) -> bool:
 
 def not_in_keys(column: Column, dialect: str) -> str:
     """Why no key finds its texts; empty where keys do."""
-    if dialect not in ("mysql", "mariadb") or not sorts_otherwise(column):
+    if dialect not in MYSQL or not sorts_otherwise(column):
         return ""
     return f"the collation {column.collation} is not in keys: {why_not_in_keys(column.collation)}"
