@@ -32,6 +32,8 @@ _FIRST_COUNTER = ord("0")
 _SURROGATES = range(0xD800, 0xE000)
 _IMPLICIT = range(0xFB00, 0xFC00)
 """First halves of weights that are computed from a code point: what follows belongs to them."""
+_OTHERS = 0xFBC0
+"""The first of them that are no ideographs."""
 _RUN_MIN = 8
 
 
@@ -46,15 +48,13 @@ def texts_of(
     """
     split = {one: _split(held, weight_bytes) for one, held in weights.items()}
     alone: dict[Weight, int] = {}
-    for one, held in split.items():
-        if len(held) == 1 and len(one) == 1:
-            known = alone.get(held[0])
-            if known is None or known != _code(held[0]):
-                is_own = known is None or ord(one) == _code(held[0]) or ord(one) < known
-                alone[held[0]] = ord(one) if is_own or known is None else known
+    for one in sorted(split, key=lambda one: (one not in _KEPT, one)):
+        if len(one) == len(split[one]) == 1:
+            alone.setdefault(split[one][0], ord(one))
     others = _split(beyond or b"", weight_bytes)
     ordered = sorted({weight for held in (*split.values(), others) for weight in held})
-    texts = dict(zip(ordered, _texts([alone.get(weight) for weight in ordered]), strict=True))
+    codes = [_own_code(weight, split) or alone.get(weight) for weight in ordered]
+    texts = dict(zip(ordered, _texts(codes), strict=True))
     written = {one: "".join(texts[weight] for weight in held) for one, held in split.items()}
     runs = []
     if beyond is not None:
@@ -63,9 +63,15 @@ def texts_of(
     return _shortened(written, runs)
 
 
-def _code(weight: Weight) -> int:
-    """The character whose code a weight is made of."""
-    return (weight[0] & 0x3F) << 15 | weight[1] & 0x7FFF if len(weight) == 2 else -1
+def _own_code(weight: Weight, split: Mapping[str, tuple[Weight, ...]]) -> int | None:
+    """The character whose code a weight is made of: an ideograph, and not the radical like it."""
+    if len(weight) == 1:
+        return None
+    code = (weight[0] & 0x3F) << 15 | weight[1] & 0x7FFF
+    if code > ord(HIGH):
+        return None
+    is_unlisted = weight[0] >= _OTHERS and code >= PLANE and chr(code) not in split
+    return code if is_unlisted or split.get(chr(code)) == (weight,) else None
 
 
 def _split(held: bytes, weight_bytes: int) -> tuple[Weight, ...]:

@@ -8,6 +8,7 @@ from partita.migrate.understanding.schema.collation_texts import texts_of
 from partita.migrate.understanding.schema.collations import (
     COLLATIONS,
     Collation,
+    Folding,
     Pad,
     file_of,
     know,
@@ -46,7 +47,11 @@ def collation_of(source: Source, name: str, pad: Pad, server: str) -> Collation:
     except NotInKeys as reason:
         return Collation(name=name, server=server, not_in_keys=str(reason))
     texts, runs = texts_of(weights.of, weights.bytes, weights.beyond)
-    return Collation(name=name, server=server, pad=pad, texts=texts, runs=runs)
+    found = Collation(name=name, server=server, pad=pad, texts=texts, runs=runs)
+    if Folding(found).unpadded(" ") != " ":
+        # Keys could not end where PAD SPACE ends.
+        return Collation(name=name, server=server, not_in_keys="its blank comes after letters")
+    return found
 
 
 def _known(folder: Folder, name: str) -> Collation | None:

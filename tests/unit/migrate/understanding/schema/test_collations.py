@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from partita.errors import PartitaError
@@ -49,6 +49,7 @@ def test_keys_sort_as_weights_do(held: dict[str, list[bytes]], one: str, other: 
     weights = {letter: b"".join(parts) for letter, parts in held.items()} | {" ": BLANK}
     first, second = units(weights, one), units(weights, other)
     fold = folding(weights, "NO PAD")
+    assume(fold.unpadded(" ") == " ")
     assert compared(fold(one), fold(other)) == (first > second) - (first < second)
     padded = list(zip_longest(first, second, fillvalue=BLANK))
     mine, theirs = [pair[0] for pair in padded], [pair[1] for pair in padded]
