@@ -154,6 +154,7 @@ def test_a_collation_that_keys_cannot_say_has_a_reason(
 ) -> None:
     folder = planned(collation)
     assert why in folder.read_json(file_of(collation), Collation).not_in_keys
+    assert f"word of words are compared by {collation}" in (folder.path / "plan.md").read_text()
 
 
 def test_latin_is_readable_and_files_are_small_and_stable(planned: Planned) -> None:
