@@ -12,7 +12,7 @@ from partita.migrate.understanding.schema.collations import FOLDINGS, HIGH, Fold
 from partita.migrate.understanding.schema.inventory import Inventory
 from partita.migrate.understanding.sources.collations import collations_of
 from partita.migrate.understanding.sources.connection import Source
-from partita.migrate.understanding.sources.weights import NotInKeys, Weights
+from partita.migrate.understanding.sources.weights import NotInKeys, weights_of
 
 SOFT_HYPHEN = "\u00ad"
 """Which Unicode's collations ignore."""
@@ -111,7 +111,7 @@ def collation_problems(source: Source, inventory: Inventory) -> Iterator[KeyProb
 def _difference(source: Source, folding: Folding) -> str:
     again = "remove this file and run `partita migrate plan` again"
     try:
-        weights = Weights(source, folding.collation.name)
+        weights = weights_of(source, folding.collation.name)
     except NotInKeys as reason:
         return f"The server says otherwise: {reason}; {again}."
     letters = {*weights.of, *folding.collation.texts}

@@ -15,7 +15,7 @@ from partita.migrate.understanding.schema.collations import (
 )
 from partita.migrate.understanding.schema.inventory import Inventory
 from partita.migrate.understanding.sources.connection import Source
-from partita.migrate.understanding.sources.weights import NotInKeys, Weights
+from partita.migrate.understanding.sources.weights import NotInKeys, weights_of
 
 
 def ask_collations(
@@ -43,7 +43,7 @@ def collations_of(inventory: Inventory) -> dict[str, Pad]:
 
 def collation_of(source: Source, name: str, pad: Pad, server: str) -> Collation:
     try:
-        weights = Weights(source, name)
+        weights = weights_of(source, name)
     except NotInKeys as reason:
         return Collation(name=name, server=server, not_in_keys=str(reason))
     texts, runs = texts_of(weights.of, weights.bytes, weights.beyond)

@@ -205,6 +205,18 @@ class Weights:
         return list(found)
 
 
+_ASKED: dict[tuple[str | None, int | None, str, str], Weights] = {}
+
+
+def weights_of(source: Source, collation: str) -> Weights:
+    """A process asks a server once: what it compares by does not change while it runs."""
+    url = source.address.url
+    key = (url.host, url.port, source.server_version, collation)
+    if key not in _ASKED:
+        _ASKED[key] = Weights(source, collation)
+    return _ASKED[key]
+
+
 def by_code(one: str) -> bytes:
     code = ord(one)
     return (_IMPLICIT + (code >> 15)).to_bytes(2, "big") + (code & 0x7FFF | 0x8000).to_bytes(
