@@ -10,12 +10,17 @@ import pytest
 from partita.migrate.folder import Folder
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
-from .servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
+from .servers import PASSWORD, DatabaseServer, MariaDB, MySQL, PostgreSQL
 
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[DatabaseServer]:
     yield from _serve(MariaDB)
+
+
+@pytest.fixture(scope="session")
+def mysql() -> Iterator[DatabaseServer]:
+    yield from _serve(MySQL)
 
 
 @pytest.fixture(scope="session")

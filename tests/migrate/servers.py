@@ -1,4 +1,9 @@
-"""MariaDB and PostgreSQL, each in a folder and on a port of its own, from Debian's packages."""
+"""MariaDB, MySQL and PostgreSQL, each in a folder and on a port of its own.
+
+MariaDB and PostgreSQL are from Debian's packages. Debian's stable releases have no MySQL: it is
+the program that PARTITA_TEST_MYSQLD names, or a `mysqld` that is not MariaDB's. With
+PARTITA_TEST_MYSQL_FOR_MARIADB=1 the tests of MariaDB run on it.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,9 @@ import subprocess
 import tempfile
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import pytest
 
@@ -29,8 +35,6 @@ class DatabaseServer(ABC):
 
     scheme: str
     user: str
-    program: str
-    """What the server's own program is called."""
 
     def __init__(self) -> None:
         # Not under pytest's own folders: a socket's path may have about 100 characters.
@@ -40,10 +44,9 @@ class DatabaseServer(ABC):
         self._process: subprocess.Popen[bytes] | None = None
 
     @classmethod
+    @abstractmethod
     def require(cls) -> None:
         """A test is skipped where the server is not installed."""
-        if find(cls.program) is None:
-            pytest.skip(f"{cls.program} is not installed; scripts/provision installs it")
 
     def __enter__(self) -> Self:
         try:
@@ -113,22 +116,56 @@ class DatabaseServer(ABC):
         return self.url(database)
 
 
+class Make(NamedTuple):
+    """What MariaDB and MySQL are called with, each in its own words."""
+
+    program: Callable[[], str | None]
+    absent: str
+    install: Callable[[Path], list[str]]
+    """Makes a folder a database."""
+    options: list[str]
+
+
+def mysqld() -> str | None:
+    named = os.environ.get("PARTITA_TEST_MYSQLD") or find("mysqld")
+    if named is None:
+        return None
+    said = subprocess.run([named, "--version"], capture_output=True, text=True).stdout
+    return None if "MariaDB" in said else named
+
+
+MARIADB = Make(
+    lambda: find("mariadbd"),
+    "mariadbd is not installed; scripts/provision installs it",
+    lambda data: [
+        str(find("mariadb-install-db")),
+        "--no-defaults",
+        f"--datadir={data}",
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+    ],
+    [],
+)
+MYSQL = Make(
+    mysqld,
+    "no MySQL; PARTITA_TEST_MYSQLD may name its mysqld",
+    lambda data: [str(mysqld()), "--no-defaults", "--initialize-insecure", f"--datadir={data}"],
+    ["--mysqlx=OFF", "--skip-log-bin", "--secure-file-priv=NULL"],
+)
+
+
 class MariaDB(DatabaseServer):
     scheme = "mysql"
     user = "partita"
-    program = "mariadbd"
+    make = MYSQL if os.environ.get("PARTITA_TEST_MYSQL_FOR_MARIADB") else MARIADB
+
+    @classmethod
+    def require(cls) -> None:
+        if cls.make.program() is None:
+            pytest.skip(cls.make.absent)
 
     def initialize(self) -> None:
-        install = find("mariadb-install-db")
-        assert install
-        command = [
-            install,
-            "--no-defaults",
-            f"--datadir={self.folder / 'data'}",
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            *self._user(),
-        ]
+        command = [*self.make.install(self.folder / "data"), *self._user()]
         for left in reversed(range(INSTALL_TRIES)):
             env = {**os.environ, "TMPDIR": str(self.folder)}
             made = subprocess.run(command, capture_output=True, text=True, env=env)
@@ -147,7 +184,7 @@ class MariaDB(DatabaseServer):
     def command(self) -> list[str]:
         first, self._first = self._first, []
         return [
-            str(find(self.program)),
+            str(self.make.program()),
             "--no-defaults",
             f"--datadir={self.folder / 'data'}",
             f"--socket={self.folder / 'socket'}",
@@ -161,6 +198,7 @@ class MariaDB(DatabaseServer):
             "--performance-schema",
             "--performance-schema-consumer-statements-digest=ON",
             "--performance-schema-instrument=statement/%=ON",
+            *self.make.options,
             *self._user(),
             *first,
         ]
@@ -194,10 +232,18 @@ class MariaDB(DatabaseServer):
             connection.close()
 
 
+class MySQL(MariaDB):
+    make = MYSQL
+
+
 class PostgreSQL(DatabaseServer):
     scheme = "postgresql"
     user = "postgres"
-    program = "postgres"
+
+    @classmethod
+    def require(cls) -> None:
+        if find("postgres") is None:
+            pytest.skip("postgres is not installed; scripts/provision installs it")
 
     def initialize(self) -> None:
         secret = self.folder / "secret"
@@ -228,7 +274,7 @@ class PostgreSQL(DatabaseServer):
             "max_connections": "30",
         }
         options = [f"--{name}={value}" for name, value in settings.items()]
-        return self._as_user([str(find(self.program)), "-D", str(self.folder / "data"), *options])
+        return self._as_user([str(find("postgres")), "-D", str(self.folder / "data"), *options])
 
     def _run(self, command: list[str]) -> None:
         subprocess.run(self._as_user(command), check=True, capture_output=True, cwd=self.folder)

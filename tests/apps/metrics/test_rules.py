@@ -13,7 +13,7 @@ from partita.apps.metrics import rules
 from partita.apps.metrics.dynamodb.items import latest_item, metric_of, version_item, version_of
 from partita.apps.metrics.failures import Conflict, Refused
 from partita.apps.metrics.formula import consumed_metrics
-from partita.apps.metrics.metric import Change, Metric, NewMetric, as_version
+from partita.apps.metrics.metric import Change, Metric, NewMetric, Version
 from partita.apps.metrics.modes import Mode, steps
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.]{0,8}", fullmatch=True)
@@ -92,7 +92,8 @@ def test_items_are_those_of_figure_5_3() -> None:
     }
     assert latest_item(metric) == {**version_item(metric), **whole}
     assert metric_of(latest_item(metric)) == metric
-    assert version_of(version_item(metric)) == as_version(metric)
+    fields = {name: getattr(metric, name) for name in Version.__struct_fields__}
+    assert version_of(version_item(metric)) == Version(**fields)
 
 
 def test_a_version_follows_from_the_one_before() -> None:

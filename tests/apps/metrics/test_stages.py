@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,7 @@ from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.mariadb.connections import PASSWORD
 from partita.apps.metrics.metric import Metric
 from partita.apps.metrics.migration import functions, stages, state_machine
-from partita.apps.metrics.migration.counts import Counts
-from partita.apps.metrics.migration.verification import Verification
+from partita.apps.metrics.migration.verification import Verification, verify_since
 from partita.client import Client
 from partita.errors import PartitaError
 
@@ -25,32 +25,22 @@ from .population import dynamodb_contents, legacy_contents, populate
 METRICS = 4
 
 
-class Watched:
-    """What a stage says of its progress."""
-
-    def __init__(self) -> None:
-        self.migrated = 0
-        self.compared = 0
-
-    def migrating(self, counts: Counts, total: int) -> None:
-        self.migrated = counts.processed
-
-    def verifying(self, compared: int, total: int) -> None:
-        self.compared = compared
-
-
 class Stages:
     """Those of one catalogue."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
         self.tables = Tables(catalogue.name)
-        self.display = Watched()
+        self.said: dict[str, int] = {}
+        """How far it is with what, as a stage says of its progress."""
 
     def __call__(self, stage: Any, *more: Any) -> Any:
         options = self.catalogue.options
-        place = options["--mysql"], options["--endpoint"], self.tables, self.display
+        place = options["--mysql"], options["--endpoint"], self.tables, self._progress
         return asyncio.run(stage(*place, *more))
+
+    def _progress(self, what: str, done: int, total: int) -> None:
+        self.said[what] = done
 
 
 @pytest.fixture
@@ -107,7 +97,7 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
         run(stages.cutover)
     run(stages.migrate)
     with monkeypatch.context() as patch:
-        patch.setattr(stages, "verify_since", fail)
+        patch.setattr(stages, "verify_since", fails_the_second_time(verify_since))
         with pytest.raises(PartitaError, match="broken"):
             run(stages.cutover)
     # Whoever writes in MariaDB is not refused, and what then differs is found.
@@ -120,7 +110,8 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
         patch.setattr(stages, "_close", cut_off(stages._close, "m1"))
         found: Verification = run(stages.cutover)
     assert found.is_equal and found.waited_seconds is not None
-    assert (found.metrics, run.display.compared) == (METRICS, METRICS)
+    assert (found.metrics, run.said["Comparing"]) == (METRICS, METRICS)
+    assert run.said["Migrating, 0 warnings, 0 errors"] == METRICS
     assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
     assert run(stages.cutover).is_equal
     with pytest.raises(PartitaError, match="migrated already"):
@@ -140,8 +131,16 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
     assert legacy_contents(catalogue)["m2"][1]["updatedBy"] != "stray"
 
 
-async def fail(*_: object) -> None:
-    raise PartitaError("broken")
+def fails_the_second_time(work: Any) -> Any:
+    """That is, while the fence is closed."""
+    calls = itertools.count(1)
+
+    async def run(*given: object) -> Any:
+        if next(calls) == 2:
+            raise PartitaError("broken")
+        return await work(*given)
+
+    return run
 
 
 def cut_off(close: Any, name: str) -> Any:

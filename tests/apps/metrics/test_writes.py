@@ -269,15 +269,23 @@ def test_without_dynamodb_a_migrating_catalogue_goes_on_for_a_while(mariadb: Mar
 
 
 def test_a_broken_copy_is_found_and_made_again(lambdas: tuple[Catalogue, Api]) -> None:
-    catalogue, _ = lambdas
+    catalogue, api = lambdas
+    api.add_primitive("n", "country")
     run(catalogue, "migrate")
     client = catalogue.partita.client()
+    client.update_item(
+        TableName=catalogue.name,
+        Key={"name": {"S": "n"}, "version": {"S": "1"}},
+        UpdateExpression="SET madeUp = :more",
+        ExpressionAttributeValues={":more": {"S": "by nobody's row"}},
+    )
     client.delete_item(TableName=catalogue.name, Key={"name": {"S": "m"}, "version": {"S": "1"}})
     orphan = {"name": {"S": "orphan"}, "version": {"S": "0"}, "latestVersion": {"N": "1"}}
     client.put_item(TableName=catalogue.name, Item=orphan)
     found = run(catalogue, "verify")
     assert found.returncode == 1
     assert "m: version 1 differs" in found.stdout
+    assert "n: version 1 differs" in found.stdout
     assert "orphan: only DynamoDB has it" in found.stdout
     assert run(catalogue, "cutover").returncode == 1
     done = run(catalogue, "migrate")
@@ -393,10 +401,10 @@ def test_what_cannot_be_migrated_is_reported_with_its_reason(
 ) -> None:
     catalogue, api = lambdas
     api.add_primitive("n", "country")
+    # A version that is counted from 0 takes the place of the copy of the latest.
     catalogue.mariadb.execute(
-        "INSERT INTO dimensions (name) VALUES ('country\\nodd');"
-        "INSERT INTO dimensions_metric_groups (metric_group_id, dimension_id) SELECT g.id, d.id "
-        "FROM metric_groups g, dimensions d WHERE g.name = 'm' AND d.name = 'country\\nodd'",
+        "UPDATE metric_versions v JOIN metrics m ON m.id = v.metric_id SET v.version = 0 "
+        "WHERE m.name = 'm' AND v.version = 1",
         catalogue.name,
     )
     done = run(catalogue, "migrate")
@@ -415,6 +423,19 @@ def test_what_cannot_be_migrated_is_reported_with_its_reason(
     assert (catalogue.count("NOT_MIGRATED"), list(dynamodb_contents(catalogue))) == (1, ["n"])
     refused = run(catalogue, "cutover")
     assert (refused.returncode, "1 metrics are not migrated" in refused.stderr) == (1, True)
+
+
+def test_names_that_no_request_could_give_are_moved_whole(lambdas: tuple[Catalogue, Api]) -> None:
+    catalogue, _ = lambdas
+    catalogue.mariadb.execute(
+        "INSERT INTO dimensions (name) VALUES ('country\\nodd');"
+        "INSERT INTO dimensions_metric_groups (metric_group_id, dimension_id) SELECT g.id, d.id "
+        "FROM metric_groups g, dimensions d WHERE g.name = 'm' AND d.name = 'country\\nodd'",
+        catalogue.name,
+    )
+    assert run(catalogue, "migrate").returncode == 0
+    assert dynamodb_contents(catalogue)["m"][0]["relatedDimensions"] == {"country", "country\nodd"}
+    assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
 
 
 def run(catalogue: Catalogue, command: str) -> Any:

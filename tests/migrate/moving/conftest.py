@@ -20,7 +20,7 @@ from partita.testing import server as dynamodb
 from tests.processes import ENVIRONMENT
 
 from ..proving.conftest import designed, sqlite_database
-from ..servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
+from ..servers import MYSQL, PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 
 KINDS = ("sqlite", "mysql", "postgresql")
 _numbers = count(1)
@@ -32,6 +32,10 @@ class LoggedMariaDB(MariaDB):
         return [*super().command(), *logged, "--binlog-row-metadata=FULL"]
 
 
+class LoggedMySQL(LoggedMariaDB):
+    make = MYSQL
+
+
 class LoggedPostgreSQL(PostgreSQL):
     def command(self) -> list[str]:
         return [*super().command(), "--wal_level=logical", "--max_replication_slots=40"]
@@ -41,6 +45,13 @@ class LoggedPostgreSQL(PostgreSQL):
 def logged_mariadb() -> Iterator[DatabaseServer]:
     LoggedMariaDB.require()
     with LoggedMariaDB() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def logged_mysql() -> Iterator[DatabaseServer]:
+    LoggedMySQL.require()
+    with LoggedMySQL() as server:
         yield server
 
 
@@ -99,13 +110,17 @@ MakeSource = Callable[..., Sql]
 def make_source(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> MakeSource:
-    """`make_source(kind, script)`."""
+    """`make_source(kind, script)`; "mysql" is MariaDB, "oracle" is MySQL itself."""
     monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
-    fixtures = {"mysql": "logged_mariadb", "postgresql": "logged_postgresql"}
+    fixtures = {
+        "mysql": "logged_mariadb",
+        "oracle": "logged_mysql",
+        "postgresql": "logged_postgresql",
+    }
 
     def make(kind: str, script: str) -> Sql:
         server = request.getfixturevalue(fixtures[kind]) if kind in fixtures else None
-        return Sql(kind, tmp_path, server, script)
+        return Sql(server.scheme if server else kind, tmp_path, server, script)
 
     return make
 

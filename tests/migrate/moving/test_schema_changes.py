@@ -8,10 +8,11 @@ import pytest
 
 from partita.errors import PartitaError
 from partita.migrate.moving.load import load
+from partita.migrate.moving.switching.cutover import cutover
 from partita.migrate.moving.verify import verify
 
-from .conftest import MakeSource
-from .test_move import PATTERNS, assert_same, items_of, script
+from .conftest import KINDS, MakeSource
+from .test_move import PATTERNS, assert_same, items_of, moved, script
 
 SERVERS = ("mysql", "postgresql")
 
@@ -59,6 +60,32 @@ def test_a_column_that_goes_in_the_middle_of_a_load_ends_it(
     with pytest.raises(PartitaError, match="book: column price is gone"):
         load(folder, target, is_followed=True, progress=alter)
     assert not items_of(folder, target)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_column_that_comes_behind_the_verification_ends_a_cutover(
+    make_source: MakeSource, target: str, kind: str
+) -> None:
+    source = make_source(kind, script())
+    folder = moved(source, target)
+    assert_same(verify(folder, target))
+    source.run("ALTER TABLE book ADD COLUMN extra INT DEFAULT 5")
+    with pytest.raises(PartitaError, match="book: column extra is new"):
+        cutover(folder, target)
+    source.run("UPDATE book SET title = 'free' WHERE id = 1")
+
+
+def test_a_table_that_takes_its_triggers_along_is_no_longer_followed_and_that_is_said(
+    make_source: MakeSource, target: str
+) -> None:
+    source = make_source("sqlite", script())
+    folder = moved(source, target)
+    assert_same(verify(folder, target))
+    source.run("DROP TABLE book; CREATE TABLE book (id INT PRIMARY KEY, author_id INT NOT NULL,"
+               " title VARCHAR(200), price DECIMAL(10, 2))")  # fmt: skip
+    for stage in (verify, cutover):
+        with pytest.raises(PartitaError, match="no longer logs changes of book"):
+            stage(folder, target)
 
 
 @pytest.mark.parametrize("kind", SERVERS)

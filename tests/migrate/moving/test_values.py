@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from partita.migrate.moving.follow import follow
 from partita.migrate.moving.load import load
+from partita.migrate.moving.switching.cutover import cutover
+from partita.migrate.moving.switching.rollback import rollback
 from partita.migrate.moving.verify import verify
 
 from .conftest import MakeSource
-from .test_move import assert_same
+from .test_life import Application, rows_of
+from .test_move import assert_same, live
 
 MYSQL = (
     """
@@ -89,6 +94,27 @@ def test_a_followed_row_is_the_row_that_a_load_would_have_read(
     found = verify(folder, target, is_dry_run=True)
     assert found.rows == len(rows)
     assert_same(found)
+
+
+@pytest.mark.parametrize("kind", ["mysql", pytest.param("postgresql", marks=pytest.mark.soak)])
+def test_what_dynamodb_has_no_number_for_and_null_documents_return_as_they_were(
+    make_source: MakeSource, target: str, kind: str
+) -> None:
+    source = make_source(
+        kind,
+        "CREATE TABLE kinds (id INT PRIMARY KEY, a INT, b DOUBLE PRECISION, c NUMERIC(50), d JSON);"
+        f"INSERT INTO kinds VALUES (1, 1, 1e300, {'7' * 45}, 'null'), (2, 1, 0, 0, NULL)",
+    )
+    folder = source.folder({"one": "SELECT * FROM kinds WHERE id = ?"}, target)
+    load(folder, target, is_followed=True)
+    assert_same(verify(folder, target))
+    cutover(folder, target)
+    application = Application(folder, target)
+    for item in live(folder, target):
+        application.set(item, "a", {"N": "2"})
+    rollback(folder, target)
+    rows = rows_of(source, "SELECT a, b = 1e300, c, d IS NULL FROM kinds ORDER BY id")
+    assert rows == [(2, True, Decimal("7" * 45), False), (2, False, Decimal(0), True)]
 
 
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])

@@ -16,12 +16,12 @@ from partita.apps.metrics.modes import Mode
 from partita.errors import PartitaError
 
 if TYPE_CHECKING:
-    from partita.apps.metrics.migration.stages import Display
     from partita.apps.metrics.migration.verification import Verification
+    from partita.migrate.progress import Progress
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
-Stage = Callable[[str, str, Tables, "Display"], Coroutine[Any, Any, T]]
+Stage = Callable[[str, str, Tables, "Progress"], Coroutine[Any, Any, T]]
 SERVED = [Mode.LEGACY, Mode.MIGRATING, Mode.DYNAMODB]
 PACKAGES = ("asyncmy", "jsonata", "jsonpath", "pymysql", "rich", "sqlalchemy")
 """Those of `partita[metrics]`."""
@@ -212,11 +212,11 @@ def cloudformation(table: str) -> None:
 
 def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
     """Run a stage of the migration, with progress bars."""
-    from partita.apps.metrics.migration.display import progress_bars
+    from partita.migrate.commands.group import progress_bars
     from partita.server.http.lifecycle import run
 
-    with progress_bars() as display:
-        return run(lambda: stage(mysql, endpoint, Tables(table), display))
+    with progress_bars() as progress:
+        return run(lambda: stage(mysql, endpoint, Tables(table), progress))
 
 
 def _compared(found: Verification) -> list[str]:

@@ -132,11 +132,6 @@ def as_metric(version: Version, created_at: str, created_by: str) -> Metric:
     )
 
 
-def as_version(metric: Metric) -> Version:
-    fields = {name: getattr(metric, name) for name in Version.__struct_fields__}
-    return Version(**fields)
-
-
 def timestamp(seconds: float) -> str:
     """To the millisecond, in UTC: the format of times in every store."""
     return format_time(datetime.fromtimestamp(seconds, UTC))

@@ -27,7 +27,6 @@ PACKAGES = (
     "jinja2",
     "psycopg",
     "pymysql",
-    "pymysqlreplication",
     "rich",
     "sqlalchemy",
     "sqlglot",
@@ -85,7 +84,7 @@ def stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
     try:
         from partita.migrate.folder import Folder
 
-        with _progress_bars() as progress:
+        with progress_bars() as progress:
             yield Folder.open(path), progress
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in PACKAGES:
@@ -101,7 +100,7 @@ def _progress_line(description: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def _progress_bars() -> Iterator[Progress]:
+def progress_bars() -> Iterator[Progress]:
     """On a terminal; where output is kept they would only be in the way."""
     if os.environ.get(PROGRESS) == "lines":
         yield _progress_line

@@ -26,6 +26,8 @@ AttributeType = Literal["S", "N", "B", "BOOL", "SS", "NS", "BS", "L", "M"]
 DesignKind = Literal["denormalized", "single-table"]
 DESIGN_KINDS: tuple[DesignKind, ...] = get_args(DesignKind)
 """In the order in which proposals are shown."""
+LATEST = "latest"
+"""As `rows` of an entity, and as `when` of an attribute."""
 RequestName = Literal[
     "GetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TTL",
     "none",
@@ -62,8 +64,9 @@ class Attribute(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     """Foreign keys to follow, each "child.column = parent.column", in either direction."""
     shards: int = 1
     when: str = ""
-    """A condition on the entity's own row, such as `returned_on is null`: without it, the item does
-    not have the attribute."""
+    """A condition on the entity's own row, such as `returned_on is null`, or `latest`, for the row
+    with the greatest `latest_by` of the entity: without it, the item does not have the
+    attribute."""
     first: str = ""
     last: str = ""
     """Of a key by a part of a date: the dates between which rows were found. An application reads
@@ -80,6 +83,9 @@ class Entity(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """`latest`: one item for the row with the greatest `latest_by` among those equal in `per`."""
     latest_by: str | None = None
     per: list[str] = field(default_factory=list)
+    unless: list[list[str]] = field(default_factory=list)
+    """Ways to other rows, each as in `through`: the item is there only while none of them leads to
+    a row."""
     is_guard: bool = False
     """Keeps a unique constraint: written in one transaction with the item that it guards."""
     attributes: list[Attribute]
@@ -87,6 +93,21 @@ class Entity(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
     def attribute(self, name: str) -> Attribute | None:
         return next((one for one in self.attributes if one.name == name), None)
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether its items come and go with the rows of its table."""
+        return self.rows == "each" and not self.is_guard and not self.unless
+
+    @property
+    def tells_latest(self) -> bool:
+        """Whether its items depend on which row is the latest of its kind."""
+        return self.rows == LATEST or any(one.when == LATEST for one in self.attributes)
+
+    @property
+    def ways(self) -> list[list[str]]:
+        """All foreign keys that its items are made by."""
+        return [*(one.through for one in self.attributes if one.through), *self.unless]
 
 
 class SecondaryIndex(

@@ -6,7 +6,7 @@ the point and two behind it; `{x:ci}`, `{x:nocase}`, `{x:ai}`, `{x:general}` (bo
 `{x:utf8mb4_unicode_ci}`, by the file of that name in the folder's `collations/`; `{x:lower}` and
 `{x:upper}` are what the functions of SQL make of them, `{x:lower_ascii}` and `{x:upper_ascii}`
 those of SQLite, `{x:lower_pad}` and `{x:upper_pad}` without blanks at their end; `{x:08}` is padded
-with zeros; `{x:%Y-%m}` is a part of a date.
+with zeros; `{x:%Y-%m}` is a part of a date, and `{x:ms}` a moment in UTC, to the millisecond.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import re
 import unicodedata
 from base64 import b64decode
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import lru_cache
 
@@ -27,6 +27,7 @@ from partita.migrate.understanding.schema.column_refs import PARSED_MAX
 
 _FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
+MILLISECONDS = "ms"
 HIGHEST = "\U0010ffff"
 """Sorts behind every text."""
 _ASCII_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
@@ -202,6 +203,8 @@ def _writer(part_format: str) -> Callable[[AttributeValue], str]:
     if part_format.startswith("0"):
         digits = int(part_format)
         return lambda value: plain_text(value).zfill(digits)
+    if part_format == MILLISECONDS:
+        return lambda value: _milliseconds(plain_text(value))
     if part_format in FOLDINGS:
         # Asked for each time: a process may read another folder.
         return lambda value: escaped(FOLDINGS[part_format](plain_text(value)))
@@ -219,6 +222,14 @@ def _writer(part_format: str) -> Callable[[AttributeValue], str]:
 def _part_of_date(part_format: str, text: str) -> str:
     moment = moment_of(text)
     return escaped(moment.strftime(part_format) if moment else text)
+
+
+def _milliseconds(text: str) -> str:
+    moment = moment_of(text)
+    if moment is None:
+        return escaped(text)
+    moment = moment if moment.tzinfo is None else moment.astimezone(UTC)
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str | None:

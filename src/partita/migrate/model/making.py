@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import Attribute, Entity
+from partita.migrate.model.design import LATEST, Attribute, Entity
 from partita.migrate.model.key_texts import Written, field_writer, moment_of, plain_text
 from partita.migrate.model.row_conditions import parse_condition
 from partita.migrate.model.templates import (
@@ -37,6 +37,8 @@ Chains = dict[tuple[str, ...], list[Chain]]
 """Of one row, by the foreign keys that were followed: attributes of an item share them."""
 Make = Callable[[Item, Chains], AttributeValue | None]
 """The value of an attribute of a row's item."""
+Chained = Callable[[Item, Chains], list[Chain]]
+"""The rows that foreign keys lead to from a row."""
 
 
 class Rows(Protocol):
@@ -52,6 +54,8 @@ class Plan(NamedTuple):
     entity: Entity
     attributes: list[tuple[str, Make, bool]]
     """Name, value, and whether there is no item without it."""
+    unless: list[Chained]
+    """There is no item of a row that one of these leads on from."""
 
 
 class ItemMaker:
@@ -68,10 +72,12 @@ class ItemMaker:
     def item(self, entity: Entity, row: Item) -> Item | None:
         """The item that a row becomes; None when it becomes none of this type."""
         plan = self._plans.get(id(entity)) or self._plan(entity)
-        if entity.rows == "latest" and not self._is_latest(entity, row):
+        if entity.rows == LATEST and not self._is_latest(entity, row):
             return None
         item: Item = {}
         chains: Chains = {}
+        if any(leads_on(row, chains) for leads_on in plan.unless):
+            return None
         for name, make, is_required in plan.attributes:
             value = make(row, chains)
             if value is not None:
@@ -86,7 +92,7 @@ class ItemMaker:
 
     def chains(self, entity: Entity, attribute: Attribute, row: Item) -> list[Chain]:
         """The row itself, and those that the foreign keys of an attribute lead to."""
-        return self._chained(entity, attribute)(row, {})
+        return self._chained(entity.source, attribute.through)(row, {})
 
     # What a design says, read once.
 
@@ -95,7 +101,8 @@ class ItemMaker:
             (one.name, self._make(entity, one), entity.is_guard and bool(one.template))
             for one in entity.attributes
         ]
-        self._plans[id(entity)] = Plan(entity, attributes)
+        unless = [self._chained(entity.source, way) for way in entity.unless]
+        self._plans[id(entity)] = Plan(entity, attributes, unless)
         return self._plans[id(entity)]
 
     def _make(self, entity: Entity, attribute: Attribute) -> Make:
@@ -107,6 +114,8 @@ class ItemMaker:
 
     def _conditional(self, entity: Entity, attribute: Attribute) -> Make:
         make = self._unconditional(entity, attribute)
+        if attribute.when == LATEST:
+            return lambda row, chains: make(row, chains) if self._is_latest(entity, row) else None
         condition = parse_condition(attribute.when) if attribute.when else None
         if condition is None:
             return make
@@ -124,7 +133,7 @@ class ItemMaker:
         if attribute.template is not None:
             return self._template(entity, attribute, attribute.template)
         if attribute.collect:
-            chained = self._chained(entity, attribute)
+            chained = self._chained(entity.source, attribute.through)
             return lambda row, chains: (
                 _collected(attribute, found) if (found := chained(row, chains)) else None
             )
@@ -137,7 +146,7 @@ class ItemMaker:
     def _cells(self, entity: Entity, attribute: Attribute, refs: Sequence[Ref]) -> list[Make]:
         """Columns of the row, or of the first rows that the attribute's foreign keys lead to."""
         if attribute.through:
-            chained = self._chained(entity, attribute)
+            chained = self._chained(entity.source, attribute.through)
             return [_joined_cell(chained, ref) for ref in refs]
         return [_own_cell(ref.column if ref.table == entity.source else None) for ref in refs]
 
@@ -153,7 +162,7 @@ class ItemMaker:
         needs_all, count, first, rest = entity.is_guard, len(named), literals[0], literals[1:]
         if len(cells) == count == 1 and not attribute.through:
             return _one_field(first, cells[0], writers[0], rest[0])
-        chained = self._chained(entity, attribute)
+        chained = self._chained(entity.source, attribute.through)
 
         def make(row: Item, chains: Chains) -> AttributeValue | None:
             if not chained(row, chains):
@@ -173,13 +182,10 @@ class ItemMaker:
         table, shards = entity.source, attribute.shards
         return lambda row, chains: {"N": str(self.shard(table, row, shards))}
 
-    def _chained(
-        self, entity: Entity, attribute: Attribute
-    ) -> Callable[[Item, Chains], list[Chain]]:
-        way = tuple(attribute.through)
+    def _chained(self, source: str, through: Sequence[str]) -> Chained:
+        way = tuple(through)
         joins = [parse_join(text) for text in way]
         known = [join for join in joins if join is not None]
-        source = entity.source
         if len(joins) == len(known) == 1:
             return self._joined_once(source, known[0], way)
 
@@ -199,9 +205,7 @@ class ItemMaker:
 
         return chained
 
-    def _joined_once(
-        self, source: str, join: Join, way: tuple[str, ...]
-    ) -> Callable[[Item, Chains], list[Chain]]:
+    def _joined_once(self, source: str, join: Join, way: tuple[str, ...]) -> Chained:
         """The usual way: one foreign key of the row."""
         before, after = [ref.column for ref in join.before], [ref.column for ref in join.after]
         is_own, table = all(ref.table == source for ref in join.before), join.after[0].table
@@ -290,7 +294,7 @@ def _own_cell(column: str | None) -> Make:
     return lambda row, chains: row.get(column)
 
 
-def _joined_cell(chained: Callable[[Item, Chains], list[Chain]], ref: Ref) -> Make:
+def _joined_cell(chained: Chained, ref: Ref) -> Make:
     table, column = ref
 
     def cell(row: Item, chains: Chains) -> AttributeValue | None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 
-from partita.migrate.model.design import Attribute, Entity, KeyAttribute, TableDesign, columns_of
+from partita.migrate.model.design import (
+    LATEST,
+    Attribute,
+    Entity,
+    KeyAttribute,
+    TableDesign,
+    columns_of,
+)
 from partita.migrate.model.findings import Finding, Subject, error
 from partita.migrate.model.row_conditions import parse_condition
 from partita.migrate.model.templates import PATH, ROOT, template_fields
@@ -24,6 +31,12 @@ def _origins(subject: Subject) -> Iterator[Finding]:
         if subject.volumes.inventory.table(entity.source) is None:
             yield error(place, f"the source has no table {entity.source!r}")
             continue
+        if entity.tells_latest and not (entity.latest_by and entity.per):
+            yield error(place, "latest needs latest_by and per, which tell the latest row")
+        named = [name for name in (entity.latest_by, *entity.per) if name]
+        yield from _columns_exist(subject, place, [Ref.parse(name) for name in named])
+        for way in entity.unless:
+            yield from _way(subject, place, "unless", entity, way)
         for attribute in entity.attributes:
             yield from _origin(subject, f"{place}, {attribute.name}", entity, attribute)
 
@@ -42,21 +55,13 @@ def _origin(
     members = [Ref.parse(name).column for name in attribute.collect]
     for name in sorted({one for one in members if members.count(one) > 1}):
         yield error(place, f"collect has two columns named {name}; a map holds one of them")
-    reached = [entity.source]
-    for text in attribute.through:
-        join = parse_join(text)
-        if join is None:
-            yield error(place, f'through has {text!r}; write "table.column = table.column"')
-            return
-        yield from _columns_exist(subject, place, [*join.before, *join.after])
-        if join.before[0].table not in reached:
-            yield error(
-                place, f"through {text!r} does not start at {', '.join(dict.fromkeys(reached))}"
-            )
-        reached.append(join.after[0].table)
-    if attribute.when and parse_condition(attribute.when) is None:
+    reached = yield from _way(subject, place, "through", entity, attribute.through)
+    if reached is None:
+        return
+    if attribute.when not in ("", LATEST) and parse_condition(attribute.when) is None:
         yield error(
-            place, f'when has {attribute.when!r}; write "column is null" or "column = value"'
+            place,
+            f'when has {attribute.when!r}; write "column is null", "column = value" or "latest"',
         )
     refs = columns_of(entity, attribute)
     yield from _columns_exist(subject, place, refs)
@@ -73,6 +78,25 @@ def _origin(
                 place,
                 f"{ref} is of another table; say in through which foreign keys lead to it",
             )
+
+
+def _way(
+    subject: Subject, place: str, word: str, entity: Entity, way: Sequence[str]
+) -> Generator[Finding, None, list[str] | None]:
+    """Returns the tables that it leads to; None of one that cannot be read."""
+    reached = [entity.source]
+    for text in way:
+        join = parse_join(text)
+        if join is None:
+            yield error(place, f'{word} has {text!r}; write "table.column = table.column"')
+            return None
+        yield from _columns_exist(subject, place, [*join.before, *join.after])
+        if join.before[0].table not in reached:
+            yield error(
+                place, f"{word} {text!r} does not start at {', '.join(dict.fromkeys(reached))}"
+            )
+        reached.append(join.after[0].table)
+    return reached
 
 
 def _columns_exist(subject: Subject, place: str, refs: list[Ref]) -> Iterator[Finding]:

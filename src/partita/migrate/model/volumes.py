@@ -10,7 +10,14 @@ from msgspec import Struct
 from partita.errors import PartitaError
 from partita.limits import KB
 from partita.migrate.folder import Folder
-from partita.migrate.model.design import Attribute, Entity, SecondaryIndex, TableDesign, columns_of
+from partita.migrate.model.design import (
+    LATEST,
+    Attribute,
+    Entity,
+    SecondaryIndex,
+    TableDesign,
+    columns_of,
+)
 from partita.migrate.model.row_conditions import RowCondition, parse_condition
 from partita.migrate.model.templates import PATH, SHARD, template_fields, template_text
 from partita.migrate.understanding.analysis import Analysis, ColumnFigures, KeySkew, read_analysis
@@ -165,6 +172,10 @@ class Volumes:
         rows = self.rows(entity.source)
         if entity.rows == "each":
             return rows
+        return self.latest_rows(entity)
+
+    def latest_rows(self, entity: Entity) -> float:
+        rows = self.rows(entity.source)
         skew = self.skew(entity.source, [Ref.parse(name).column for name in entity.per])
         return skew.distinct * self._rows_times.get(entity.source, 1) if skew and rows else rows
 
@@ -264,6 +275,8 @@ class Volumes:
     def absent_share(self, entity: Entity, attribute: Attribute) -> float:
         """Of an entity's rows, those that lack an attribute: all its columns are NULL, or its
         condition does not hold."""
+        if attribute.when == LATEST:
+            return 1 - self.latest_rows(entity) / max(self.rows(entity.source), 1)
         condition = parse_condition(attribute.when)
         if condition is not None:
             return 1 - self.condition_share(entity.source, condition)

@@ -14,6 +14,7 @@ from typing import Any
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.model.design import TableDesign
+from partita.migrate.moving.loading.keys import entities_by_value
 from partita.migrate.moving.logs.changes import Change, Transaction
 from partita.migrate.moving.moves import Move
 from partita.migrate.moving.positions import key_of, stamped, tombstone
@@ -41,6 +42,7 @@ class Applier:
         for table in move.origin.tables:
             for key in table.foreign_keys:
                 self._children.setdefault(key.referenced_table, []).append((table.name, key))
+        self._by_value = entities_by_value(move.homes, move.inventory)
 
     def apply(self, transaction: Transaction) -> None:
         touched: Touched = {}
@@ -79,8 +81,16 @@ class Applier:
         if new is not None:
             new_key = self.state.key_text(table, new)
             there = old if new_key == old_key else self.state.find(table, new_key)
+            if there is not None and there.position >= position:
+                self._write_again(table, new_key, touched)
             if there is None or there.position <= position:
                 self._replace(table, there.row if there else None, new, position, touched)
+
+    def _write_again(self, table: str, key: str, touched: Touched) -> None:
+        """A row that was read with this change has a value already that another one gives up in the
+        log: behind the tombstone of that one's item comes this one's."""
+        for number in self._by_value.intersection(self.move.items.numbers.get(table, ())):
+            touched.setdefault((number, key), None)
 
     def _completed(
         self, change: Change, new: Item, known: Item | None, position: int

@@ -43,6 +43,8 @@ class Reach:
             self._add_own(number, entity)
             for attribute in entity.attributes:
                 self._add_joined(number, entity, attribute)
+            for way in entity.unless:
+                self._add_way(number, _joins(way), ())
 
     def _add(self, table: str, path: Path, columns: Iterable[str] | None) -> None:
         known = self._paths.setdefault(table, {})
@@ -51,14 +53,14 @@ class Reach:
 
     def _add_own(self, number: int, entity: Entity) -> None:
         self._add(entity.source, Path(number, ()), None)
-        if entity.rows == "latest":
+        if entity.tells_latest:
             per = tuple(Ref.parse(name).column for name in entity.per)
             by = Ref.parse(entity.latest_by or "").column
             step = Step(per, entity.source, per)
             self._add(entity.source, Path(number, (step,)), (*per, by))
 
     def _add_joined(self, number: int, entity: Entity, attribute: Attribute) -> None:
-        joins = [join for text in attribute.through if (join := parse_join(text)) is not None]
+        joins = _joins(attribute.through)
         if not joins:
             return
         formats = {part.format for part in template_fields(attribute.template or "")}
@@ -67,8 +69,11 @@ class Reach:
             columns = (*step.values, *(ref.column for ref in joins[0].before))
             self._add(entity.source, Path(number, (step,), is_repeated=True), columns)
             return
-        needed = [*columns_of(entity, attribute)]
-        needed += [ref for join in joins for ref in (*join.before, *join.after)]
+        self._add_way(number, joins, columns_of(entity, attribute))
+
+    def _add_way(self, number: int, joins: Sequence[Join], refs: Sequence[Ref]) -> None:
+        """`refs`: the columns that matter, besides those that are joined by."""
+        needed = [*refs, *(ref for join in joins for ref in (*join.before, *join.after))]
         for place, join in enumerate(joins):
             table = join.after[0].table
             columns = tuple(ref.column for ref in needed if ref.table == table)
@@ -93,6 +98,10 @@ class Reach:
         for step in path.steps:
             found = [other for one in found for other in _taken(step, one, rows)]
         return found
+
+
+def _joins(way: Sequence[str]) -> list[Join]:
+    return [join for text in way if (join := parse_join(text)) is not None]
 
 
 def _way_back(joins: Sequence[Join], place: int) -> Iterator[Step]:

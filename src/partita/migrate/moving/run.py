@@ -22,7 +22,7 @@ from partita.migrate.moving.switching.cutover import cutover
 from partita.migrate.moving.switching.finish import finish
 from partita.migrate.moving.switching.phases import BACKWARD, FINISHED, Phase
 from partita.migrate.moving.switching.rollback import rollback
-from partita.migrate.moving.verify import verified_position, verify
+from partita.migrate.moving.verify import last_verified, verify
 from partita.migrate.progress import Progress, silent
 
 Until = Literal["load", "verify", "follow", "cutover", "finish"]
@@ -112,7 +112,7 @@ def next_stage(folder: Folder, until: Until | None = None) -> str:
 
 def _is_verified(folder: Folder, told: Status) -> bool:
     try:
-        verified_position(folder, Phase(told.phase, told.turns))
+        last_verified(folder, Phase(told.phase, told.turns))
     except PartitaError:
         return False
     return True

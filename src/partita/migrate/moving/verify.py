@@ -71,6 +71,8 @@ class Verified(Struct, kw_only=True, omit_defaults=True):
     is_sample: bool
     turns: int = 0
     """Cutovers and rollbacks before it."""
+    storage: str = ""
+    """What tables lay in, where rows may go with that unnoticed."""
     rows: int = 0
     items: int = 0
     tombstones: int = 0
@@ -122,8 +124,8 @@ def compare_sides(move: Move, progress: Progress = silent) -> Verified:
     return verifier.found
 
 
-def verified_position(folder: Folder, phase: Phase) -> int:
-    """The position at which both sides were last found to be the same, as a whole."""
+def last_verified(folder: Folder, phase: Phase) -> Verified:
+    """When both sides were last found to be the same, as a whole."""
     advice = "run `partita migrate verify` first, without --sample."
     if not folder.has(REPORT):
         raise PartitaError(f"{folder.path} was never verified as a whole; {advice}")
@@ -133,7 +135,20 @@ def verified_position(folder: Folder, phase: Phase) -> int:
         raise PartitaError(f"{folder.path}: {what} the last time; {advice}")
     if found.turns < len(phase.turns):
         raise PartitaError(f"{folder.path} was not verified since the rollback; {advice}")
-    return found.position
+    return found
+
+
+def check_unchanged(move: Move, found: Verified) -> None:
+    """Raises when tables have changed since, or rows may have gone or come with them, which the
+    log has not told."""
+    with move.origin.connect() as source:
+        move.origin.check_schema(source)
+        if move.log.storage(source) != found.storage:
+            raise PartitaError(
+                f"{move.origin.address} has given tables other partitions or other files since the"
+                " last verification, and rows may have gone with them, which its log does not tell;"
+                " run `partita migrate verify` once more. Nothing has changed."
+            )
 
 
 class _Verifier:
@@ -165,6 +180,8 @@ class _Verifier:
         self.move.log.tell = lambda sentence: self.progress(sentence, 0, 0)
         for _ in range(TRIES):
             with self.move.log.sessions() as open_session, open_session() as session:
+                if not session.is_exact:
+                    continue
                 if is_following and not isinstance(self.move.log, Unlogged):
                     self.follower.run(session.position, is_exact=True)
                     if self.move.position < session.position:
@@ -172,6 +189,7 @@ class _Verifier:
                         self.follower.run(self.follower.log_end())
                         continue
                 self.found.position = self.move.position
+                self.found.storage = self.move.log.storage(session.source)
                 self.behind = self._behind()
                 self.last = {name: self.state.last(name) for name in self.move.items.numbers}
                 self.rows = sum(self.state.count(one.name) for one in self.move.origin.tables)

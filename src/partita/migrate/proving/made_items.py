@@ -287,6 +287,8 @@ class Making:
         return found
 
     def _why_skipped(self, table: str) -> str:
+        if any(entity.unless for _, _, entity in self._entities(table)):
+            return "its items are there only while no other row forbids them"
         holders = self._holders(table)
         if holders:
             return f"no items of its own: what is read of it is in the items of {holders}"
@@ -306,11 +308,7 @@ class Making:
     def way_back(self) -> list[WayBack]:
         found = []
         for table in self.inventory.tables:
-            own = [
-                entity
-                for _, _, entity in self._entities(table.name)
-                if not entity.is_guard and entity.rows == "each"
-            ]
+            own = [entity for _, _, entity in self._entities(table.name) if entity.holds_rows]
             why = self.inexact.get(table.name, "")
             if not own:
                 why = self._why_skipped(table.name)

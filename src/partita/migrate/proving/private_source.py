@@ -1,8 +1,9 @@
 """A private copy of the source, of the same kind, that statements may write to.
 
-SQLite's is a file of its own; MariaDB and PostgreSQL run for the length of a test on a port of
-their own, from the programs that are installed here. Triggers are not taken along: what they do is
-no part of a statement, and no design does it.
+SQLite's is a file of its own; MariaDB, MySQL and PostgreSQL run for the length of a test on a port
+of their own, from the programs that are installed here. MariaDB is never a copy of MySQL, nor the
+other way round: they compare texts and count in other ways. Triggers are not taken along: what they
+do is no part of a statement, and no design does it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def private_copy(
     family = "mysql" if source.dialect == "mariadb" else source.dialect
     with ExitStack() as stack:
         space = Path(stack.enter_context(TemporaryDirectory(prefix="partita-copy-")))
-        url = stack.enter_context(_SERVERS[family](space, source))
+        url = stack.enter_context(_SERVERS[source.dialect](space, source))
         try:
             connection = stack.enter_context(_connect(url, family))
             _SCHEMAS[family](source, inventory, connection, url)
@@ -93,17 +94,48 @@ def _sqlite(space: Path, source: Source) -> Iterator[URL]:
 
 @contextmanager
 def _mariadb(space: Path, source: Source) -> Iterator[URL]:
-    server, install = _found("mariadbd", "mysqld"), _found("mariadb-install-db")
+    server, install = _found("mariadbd"), _found("mariadb-install-db")
+    made = [install, "--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]
+    with _mysql_family(space, server, made, []) as url:
+        yield url
+
+
+@contextmanager
+def _mysql(space: Path, source: Source) -> Iterator[URL]:
+    server = _mysqld()
+    made = [server, "--no-defaults", "--initialize-insecure"]
+    options = ["--mysqlx=OFF", "--secure-file-priv=NULL"]
+    with _mysql_family(space, server, made, options) as url:
+        yield url
+
+
+def _mysqld() -> str:
+    """Where MariaDB is installed, that name is often one of its own."""
+    for folder in _folders():
+        server = shutil.which("mysqld", path=folder)
+        if server is None:
+            continue
+        said = subprocess.run([server, "--version"], capture_output=True, text=True).stdout
+        if "MariaDB" not in said:
+            return server
+    raise NoCopy("MySQL's mysqld is not installed here, and writes need a private copy.")
+
+
+@contextmanager
+def _mysql_family(
+    space: Path, server: str, install: Sequence[str], options: Sequence[str]
+) -> Iterator[URL]:
     user = ["--user=root"] if os.geteuid() == 0 else []
     made = subprocess.run(
-        [install, "--no-defaults", f"--datadir={space / 'data'}", "--skip-test-db",
-         "--auth-root-authentication-method=normal", *user],
-        capture_output=True, text=True, env={**os.environ, "TMPDIR": str(space)},
-    )  # fmt: skip
+        [*install, f"--datadir={space / 'data'}", *user],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TMPDIR": str(space)},
+    )
     if made.returncode:
         said = [line for line in (made.stderr + made.stdout).splitlines() if "ERROR" in line]
         why = said[0].strip() if said else f"it ended with {made.returncode}"
-        raise NoCopy(f"mariadb-install-db made no private copy: {why[:300]}.")
+        raise NoCopy(f"{Path(install[0]).name} made no private copy: {why[:300]}.")
     (space / "init.sql").write_text(
         f"CREATE DATABASE {NAME} CHARACTER SET utf8mb4;\n"
         f"CREATE USER partita@'%' IDENTIFIED BY 'partita';\nGRANT ALL ON *.* TO partita@'%';\n"
@@ -114,7 +146,7 @@ def _mariadb(space: Path, source: Source) -> Iterator[URL]:
         f"--pid-file={space / 'pid'}", f"--port={port}", f"--bind-address={LOCAL}",
         f"--tmpdir={space}",  # One that starts removes what others keep in the usual place.
         "--skip-name-resolve", "--character-set-server=utf8mb4", "--skip-log-bin",
-        "--innodb-flush-log-at-trx-commit=0", f"--init-file={space / 'init.sql'}", *user,
+        "--innodb-flush-log-at-trx-commit=0", f"--init-file={space / 'init.sql'}", *options, *user,
     ]  # fmt: skip
     url = URL.create(
         "mysql+pymysql", "partita", "partita", LOCAL, port, NAME, query={"charset": "utf8mb4"}
@@ -163,7 +195,12 @@ def _locale(source: Source) -> list[str]:
     return [f"--locale={icu if provider == 'b' else collate}"]
 
 
-_SERVERS = {"sqlite": _sqlite, "mysql": _mariadb, "postgresql": _postgresql}
+_SERVERS = {
+    "sqlite": _sqlite,
+    "mariadb": _mariadb,
+    "mysql": _mysql,
+    "postgresql": _postgresql,
+}
 
 
 @contextmanager
@@ -191,15 +228,17 @@ def _wait(process: subprocess.Popen[bytes], url: URL) -> None:
             time.sleep(0.1)
 
 
-def _found(*programs: str) -> str:
+def _found(program: str) -> str:
+    where = shutil.which(program, path=os.pathsep.join(_folders()))
+    if where is None:
+        raise NoCopy(f"{program} is not installed here, and writes need a private copy.")
+    return where
+
+
+def _folders() -> list[str]:
     """Debian keeps servers out of a user's path."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", *map(str, versions)])
-    for program in programs:
-        where = shutil.which(program, path=path)
-        if where is not None:
-            return where
-    raise NoCopy(f"{programs[0]} is not installed here, and writes need a private copy.")
+    return [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", *map(str, versions)]
 
 
 def _free_port() -> int:

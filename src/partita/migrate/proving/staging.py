@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -37,13 +38,12 @@ def lookups(design: Design, inventory: Inventory) -> dict[str, list[tuple[str, .
         if entity.per:
             per = tuple(Ref.parse(name).column for name in entity.per)
             found.setdefault(entity.source, set()).add(per)
-        for attribute in entity.attributes:
-            for text in attribute.through:
-                join = parse_join(text)
-                if join is not None:
-                    for side in (join.before, join.after):
-                        columns = tuple(ref.column for ref in side)
-                        found.setdefault(side[0].table, set()).add(columns)
+        for text in chain.from_iterable(entity.ways):
+            join = parse_join(text)
+            if join is not None:
+                for side in (join.before, join.after):
+                    columns = tuple(ref.column for ref in side)
+                    found.setdefault(side[0].table, set()).add(columns)
     return {table: sorted(columns) for table, columns in found.items()}
 
 

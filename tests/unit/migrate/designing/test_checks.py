@@ -51,6 +51,23 @@ def edited(old: str, new: str) -> list[Finding]:
             " collect and expires (there are 2).",
         ),
         (
+            'source = "PlayersGamesItems"',
+            'source = "PlayersGamesItems"\nunless = [["Games.GameId = Players.PlayerId"]]',
+            "Games, PlayersGamesItems: unless 'Games.GameId = Players.PlayerId' does not start at"
+            " PlayersGamesItems.",
+        ),
+        (
+            'column = "PlayersGamesItems.Score"',
+            'column = "PlayersGamesItems.Score", when = "latest"',
+            "Games, PlayersGamesItems: latest needs latest_by and per, which tell the latest row.",
+        ),
+        (
+            'column = "PlayersGamesItems.Score"',
+            'column = "PlayersGamesItems.Score", when = "newest"',
+            "Games, PlayersGamesItems, Score: when has 'newest'; write"
+            ' "column is null", "column = value" or "latest".',
+        ),
+        (
             ', through = ["PlayersGamesItems.PlayerId = Players.PlayerId"]',
             "",
             "Games, PlayersGamesItems, PlayerName: Players.PlayerName is of another table; say in"

@@ -63,3 +63,16 @@ def test_collations_fold_as_their_servers_compare() -> None:
     assert said["ai"] == ["EVE", "EVE", "EVE"]
     assert said["ci"] == ["éve", "eve", "eve"]
     assert said["nocase"] == ["Éve", "eve", "eve"]
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-01-31T10:15:30.5", "2026-01-31T10:15:30.500Z"),
+        ("2026-01-31", "2026-01-31T00:00:00.000Z"),
+        ("2026-01-31T10:15:30.123456+02:00", "2026-01-31T08:15:30.123Z"),
+        ("0000-00-00", "0000-00-00"),
+    ],
+)
+def test_a_moment_to_the_millisecond_is_in_utc(text: str, moment: str) -> None:
+    assert field_text("ms", {"S": text}) == moment

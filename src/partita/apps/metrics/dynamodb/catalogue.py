@@ -164,10 +164,6 @@ class DynamoDBCatalogue:
     async def list_dimensions(self, limit: int, after: str) -> list[str]:
         return await self._directory(DIMENSION, limit, after)
 
-    async def list_groups(self, limit: int, after: str) -> list[str]:
-        """Those whose metric has not been added yet."""
-        return await self._directory(GROUP, limit, after)
-
     async def list_gone(self) -> list[str]:
         """Metrics that were deleted since the cutover."""
         return await self._directory(GONE)
@@ -184,10 +180,15 @@ class DynamoDBCatalogue:
         table = {"TableName": self.tables.directory, "ConsistentRead": True}
         return await self._names(table, "kind", kind, limit, after)
 
-    async def entries(self) -> AsyncIterator[Item]:
-        """The whole directory."""
-        scan = {"TableName": self.tables.directory, "ConsistentRead": True}
-        async for item in self._pages(scan, operation="Scan"):
+    async def entries(self, kind: str | None = None) -> AsyncIterator[Item]:
+        """Those of a kind, or the whole directory."""
+        table = {"TableName": self.tables.directory, "ConsistentRead": True}
+        query = {
+            "KeyConditionExpression": "kind = :kind",
+            "ExpressionAttributeValues": {":kind": {"S": kind}},
+        }
+        scan = (table, None, "Scan")
+        async for item in self._pages(*scan) if kind is None else self._pages({**table, **query}):
             yield item
 
     async def _names(

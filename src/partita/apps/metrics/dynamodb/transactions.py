@@ -90,7 +90,7 @@ def remove(tables: Tables, metric: Metric, versions: Iterable[str], guard: int) 
         latest,
         *(delete(tables.directory, one) for one in consumed),
         *(delete(tables.metrics, key(metric.name, version)) for version in versions),
-        {"Put": {"TableName": tables.directory, "Item": entry(GONE, metric.name)}},
+        put(tables.directory, entry(GONE, metric.name)),
         _turn_guard(tables, guard),
     ]
 
@@ -107,6 +107,10 @@ def add_group(tables: Tables, name: str, related_dimensions: Iterable[str]) -> l
             }
         },
     ]
+
+
+def put(table: str, item: Item) -> Action:
+    return {"Put": {"TableName": table, "Item": item}}
 
 
 def put_new(table: str, item: Item, key_attribute: str = "version") -> Action:
@@ -138,7 +142,7 @@ def relationships(tables: Tables, previous: Metric | None, metric: Metric) -> li
     entries = {name: entry(CONSUMER + name, metric.name) for name in before ^ after}
     table = tables.directory
     return [
-        *({"Put": {"TableName": table, "Item": entries[name]}} for name in after - before),
+        *(put(table, entries[name]) for name in after - before),
         *(delete(table, entries[name]) for name in before - after),
     ]
 

@@ -4,6 +4,7 @@ the server aborts them to resolve a deadlock."""
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -50,7 +51,7 @@ JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id WHERE p.DB
 """
 LOCK_HOLDER = """
 SELECT ID, USER, HOST, NULL AS trx_started
-FROM information_schema.PROCESSLIST WHERE ID = IS_USED_LOCK(MD5(%s))
+FROM information_schema.PROCESSLIST WHERE ID = IS_USED_LOCK(%s)
 """
 
 UNAVAILABLE = (OSError, OperationalError, InternalError, asyncio.IncompleteReadError)
@@ -296,10 +297,15 @@ class ConnectionPool:
 
     async def _holders(self, waiting: int) -> list[str]:
         # Needed by those who wait, and not quickly imported.
-        from partita.migrate.moving.fences.mariadb import HOLDERS
+        from partita.migrate.moving.fences.mariadb import OF_A_ROW
         from partita.migrate.moving.fences.session import VALUE
 
-        return await self._described(HOLDERS.replace(VALUE, "%s"), waiting)
+        for statement in OF_A_ROW:
+            # MariaDB's is none of MySQL's, and the other way round.
+            with suppress(CatalogueError, Error):
+                if found := await self._described(statement.replace(VALUE, "%s"), waiting):
+                    return found
+        return []
 
     async def open_transactions(self) -> list[str]:
         """Whose they are; they keep the schema as it is."""
@@ -318,23 +324,29 @@ class ConnectionPool:
     @asynccontextmanager
     async def lock(self, name: str, seconds_max: float = LOCK_SECONDS_MAX) -> AsyncIterator[None]:
         """A named lock of the server; it ends with the connection, even if this process dies."""
+        key = _lock_key(name)
         async with self.session(self._lock_places) as session:
-            got = await session.row("SELECT GET_LOCK(MD5(%s), %s) AS got", name, seconds_max)
+            got = await session.row("SELECT GET_LOCK(%s, %s) AS got", key, seconds_max)
             if got is None or got["got"] != 1:
-                held = await self._described(LOCK_HOLDER, name) or ["another process"]
+                held = await self._described(LOCK_HOLDER, key) or ["another process"]
                 raise LockHeld(f"The lock {name!r} is held by {held[0]}: try again.")
             try:
                 yield
             finally:
                 # A server that was restarted meanwhile has forgotten it.
                 with suppress(*UNAVAILABLE):
-                    await session.row("SELECT RELEASE_LOCK(MD5(%s))", name)
+                    await session.row("SELECT RELEASE_LOCK(%s)", key)
 
     def close(self) -> None:
         """Close idle connections."""
         for session in self._free:
             session.close()
         self._free.clear()
+
+
+def _lock_key(name: str) -> str:
+    """A name has 64 characters at most. Computed here: MySQL 9.6 has no MD5() any more."""
+    return hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()
 
 
 def number(error: BaseException) -> int:

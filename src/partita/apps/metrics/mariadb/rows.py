@@ -61,11 +61,7 @@ _all_versions = (
 # One statement each, so that the result is consistent despite concurrent writes.
 SELECT_METRIC = f"{_metrics} AND m.name = %s"
 SELECT_METRICS = f"{_metrics} AND m.name > %s ORDER BY m.name LIMIT %s"
-SELECT_METRICS_BETWEEN = f"{_metrics} AND m.name > %s AND m.name <= %s"
 SELECT_VERSIONS = f"{_all_versions} WHERE m.name = %s"
-SELECT_VERSIONS_BETWEEN = (
-    f"{_all_versions} WHERE m.name > %s AND m.name <= %s ORDER BY m.name, v.version"
-)
 LOCK_METRIC = (
     "SELECT id, metric_group_id, migratedToDynamoDB FROM metrics WHERE name = %s FOR UPDATE"
 )

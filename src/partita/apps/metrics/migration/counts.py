@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from partita.migrate.progress import Progress
+
 
 @dataclass
 class Counts:
@@ -18,6 +20,10 @@ class Counts:
     @property
     def processed(self) -> int:
         return len(self.imported) + self.skipped + len(self.errors)
+
+    def show(self, progress: Progress, total: int) -> None:
+        failed = f"{self.warnings} warnings, {len(self.errors)} errors"
+        progress(f"Migrating, {failed}", self.processed, total)
 
     def lines(self) -> list[str]:
         totals = [

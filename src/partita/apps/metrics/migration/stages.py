@@ -17,7 +17,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from partita.apps.metrics import service
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
@@ -35,6 +34,7 @@ from partita.apps.metrics.migration.verification import Verification, verify, ve
 from partita.apps.metrics.modes import BEFORE_CUTOVER, Mode, steps
 from partita.errors import PartitaError
 from partita.migrate.moving.fences.fence import SOURCE, TARGET, Fence
+from partita.migrate.progress import Progress
 
 LOCK_SECONDS_MAX = 5.0
 REPAIRS_MAX = 3
@@ -42,18 +42,10 @@ WAIT_SECONDS = 30.0
 """For those that have written in MariaDB and have not committed yet."""
 
 
-class Display(Protocol):
-    """Shows the progress of a stage."""
-
-    def migrating(self, counts: Counts, total: int) -> None: ...
-
-    def verifying(self, compared: int, total: int) -> None: ...
-
-
 class BothStores:
     """Both stores, and the mode of the servers."""
 
-    def __init__(self, stores: service.Stores, tables: Tables, display: Display) -> None:
+    def __init__(self, stores: service.Stores, tables: Tables, progress: Progress) -> None:
         assert stores.mariadb and stores.client and stores.modes
         self.mariadb = stores.mariadb
         self.passing = MariaDBCatalogue(PassingPool(self.mariadb.database.address))
@@ -62,7 +54,7 @@ class BothStores:
         self.sealed = DynamoDBCatalogue(stores.client, tables, (Mode.SEALED,))
         self.client = stores.client
         self.modes = stores.modes
-        self.display = display
+        self.progress = progress
         self.mariadb.database.server_of = self.modes.server_of
 
     async def mode(self) -> Mode:
@@ -103,20 +95,21 @@ class BothStores:
     async def verify(self) -> Verification:
         total = await self.count()
         return await verify(
-            self.mariadb, self.dynamodb, lambda compared: self.display.verifying(compared, total)
+            self.mariadb,
+            self.dynamodb,
+            lambda compared: self.progress("Comparing", compared, total),
         )
 
     async def verify_since(self, before: Verification) -> Verification:
-        """While others wait."""
         return await verify_since(self.mariadb, self.dynamodb, before)
 
 
 @asynccontextmanager
 async def opened(
-    mysql: str, endpoint: str, tables: Tables, display: Display
+    mysql: str, endpoint: str, tables: Tables, progress: Progress
 ) -> AsyncIterator[BothStores]:
     async with service.opened(mysql, endpoint, tables, lock_seconds=LOCK_SECONDS) as stores:
-        both = BothStores(stores, tables, display)
+        both = BothStores(stores, tables, progress)
         try:
             yield both
         finally:
@@ -139,9 +132,9 @@ async def _locked(both: BothStores) -> AsyncIterator[None]:
 
 
 async def migrate(
-    mysql: str, endpoint: str, tables: Tables, display: Display
+    mysql: str, endpoint: str, tables: Tables, progress: Progress
 ) -> tuple[Counts, Verification]:
-    async with opened(mysql, endpoint, tables, display) as both, _locked(both):
+    async with opened(mysql, endpoint, tables, progress) as both, _locked(both):
         if await both.mode() not in BEFORE_CUTOVER:
             raise PartitaError(
                 f"The catalogue is in the mode {await both.mode()}: it has been migrated already."
@@ -151,7 +144,7 @@ async def migrate(
         await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
         total = await both.count()
         async with state_machine.opened(both.client, mysql, endpoint, tables) as machine:
-            run = Run(machine, both.mariadb, lambda counts: display.migrating(counts, total))
+            run = Run(machine, both.mariadb, lambda counts: counts.show(progress, total))
             await run.begin()
             found = await both.verify()
             for _ in range(REPAIRS_MAX):
@@ -187,13 +180,13 @@ async def _repair(both: BothStores, found: Verification) -> None:
     await directory.repair_dynamodb(both.mariadb, both.dynamodb, found.directory)
 
 
-async def compare(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
-    async with opened(mysql, endpoint, tables, display) as both:
+async def compare(mysql: str, endpoint: str, tables: Tables, progress: Progress) -> Verification:
+    async with opened(mysql, endpoint, tables, progress) as both:
         return await both.verify()
 
 
-async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -> Verification:
-    async with opened(mysql, endpoint, tables, display) as both, _locked(both):
+async def cutover(mysql: str, endpoint: str, tables: Tables, progress: Progress) -> Verification:
+    async with opened(mysql, endpoint, tables, progress) as both, _locked(both):
         mode = await both.mode()
         if mode == Mode.LEGACY:
             raise PartitaError("Nothing has been migrated: run `partita metrics migrate` first.")
@@ -210,6 +203,9 @@ async def cutover(mysql: str, endpoint: str, tables: Tables, display: Display) -
             await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
             await _refuse_unmigrated(both)
             found = await both.verify()
+            if found.is_equal:
+                # What was written meanwhile is compared before anybody waits for it.
+                found = await both.verify_since(found)
             if not found.is_equal:
                 return found
             await _install(both, fence)
@@ -246,6 +242,7 @@ async def _naming_holders(both: BothStores, work: Callable[[float], None]) -> No
 async def _sealed(both: BothStores, fence: Fence, before: Verification) -> Verification:
     """Nobody can write in MariaDB any more, nor finish a dual write in DynamoDB, so what is equal
     now stays so. A failure opens both."""
+    is_sealed = False
     try:
         await both.modes.copy(Mode.SEALED)
         await _refuse_unmigrated(both)
@@ -257,14 +254,12 @@ async def _sealed(both: BothStores, fence: Fence, before: Verification) -> Verif
             found = await both.verify_since(before)
         if found.is_equal:
             await both.modes.change(Mode.MIGRATING, Mode.SEALED)
-            return found
-    except BaseException:
-        await both.go_back(Mode.MIGRATING)
-        await asyncio.to_thread(fence.turn, SOURCE)
-        raise
-    await both.go_back(Mode.MIGRATING)
-    await asyncio.to_thread(fence.turn, SOURCE)
-    return found
+            is_sealed = True
+        return found
+    finally:
+        if not is_sealed:
+            await both.go_back(Mode.MIGRATING)
+            await asyncio.to_thread(fence.turn, SOURCE)
 
 
 async def _mend(both: BothStores, names: Iterable[str]) -> None:
@@ -272,9 +267,7 @@ async def _mend(both: BothStores, names: Iterable[str]) -> None:
     request is answered later, and what it left is made again as MariaDB has it."""
     for name in names:
         await remove(both.sealed, name)
-        versions = await both.mariadb.all_versions(name)
-        if versions:
-            await write(both.sealed, await both.mariadb.get(name), versions)
+        await write(both.mariadb, both.sealed, name)
 
 
 async def _refuse_unmigrated(both: BothStores) -> None:
@@ -286,11 +279,11 @@ async def _refuse_unmigrated(both: BothStores) -> None:
 
 
 async def rollback(
-    mysql: str, endpoint: str, tables: Tables, display: Display, replaced: Path | None = None
+    mysql: str, endpoint: str, tables: Tables, progress: Progress, replaced: Path | None = None
 ) -> Verification:
     """`replaced`: the file that is given what MariaDB has and DynamoDB contradicts; without one,
     that is refused."""
-    async with opened(mysql, endpoint, tables, display) as both, _locked(both):
+    async with opened(mysql, endpoint, tables, progress) as both, _locked(both):
         found = Verification()
         fence = await asyncio.to_thread(catalogue_fence, mysql)
         if await both.mode() in (Mode.SEALED, Mode.DYNAMODB):

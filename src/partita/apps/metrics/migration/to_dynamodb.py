@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from partita.apps.metrics.dynamodb import transactions
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.items import LATEST, Item, latest_item, version_item
+from partita.apps.metrics.dynamodb.items import LATEST, Item
 from partita.apps.metrics.dynamodb.tables import CONSUMER, GROUP
 from partita.apps.metrics.failures import Conflict, in_migration, no_metric
 from partita.apps.metrics.mariadb import rows
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
 from partita.apps.metrics.mariadb.connections import Session
 from partita.apps.metrics.mariadb.rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
-from partita.apps.metrics.metric import Metric, Version
+from partita.apps.metrics.migration import made_items
 
 IMPORTED, SKIPPED = "imported", "skipped"
 CHANGE_STATE = (
@@ -33,8 +32,7 @@ async def migrate_one(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, na
         if state == MIGRATED:
             return SKIPPED
         raise in_migration(name)
-    metric = await mariadb.get(name)
-    await write(dynamodb, metric, await mariadb.all_versions(name))
+    await write(mariadb, dynamodb, name)
     if not await _change_state(mariadb, name, IN_MIGRATION, MIGRATED):
         raise Conflict(f"The state of {name} changed from {IN_MIGRATION} while it was copied.")
     return IMPORTED
@@ -55,23 +53,28 @@ async def _change_state(mariadb: MariaDBCatalogue, name: str, old: str, new: str
         return await database.naming_holders(session, changed) == 1
 
 
-async def write(dynamodb: DynamoDBCatalogue, metric: Metric, versions: Sequence[Version]) -> None:
+async def write(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> None:
     """Version 0 is written last, with the latest version: until then the metric does not exist.
 
-    Consumers are written with them: a clean-up finds them in the latest version.
+    Consumers are written with them: a clean-up finds them in the latest version. Of a metric that
+    MariaDB does not have, nothing is written.
     """
+    made = (await made_items.of_metrics(mariadb.database.rows, [name])).get(name)
+    if made is None:
+        return
     tables = dynamodb.tables
-    *older, latest = (transactions.put_new(tables.metrics, version_item(v)) for v in versions)
+    ordered = sorted(made.items, key=lambda item: ("latestVersion" in item, _number(item)))
+    *older, latest, whole = (transactions.put_new(tables.metrics, item) for item in ordered)
     last = [
         latest,
-        transactions.put_new(tables.metrics, latest_item(metric)),
-        transactions.delete(tables.directory, transactions.entry(GROUP, metric.name)),
-        *transactions.relationships(tables, None, metric),
+        whole,
+        transactions.delete(tables.directory, transactions.entry(GROUP, name)),
+        *(transactions.put(tables.directory, item) for item in made.consumed.values()),
     ]
     while len(older) + len(last) > transactions.ACTIONS_MAX:
-        await _write_all(dynamodb, older[: transactions.ACTIONS_MAX], metric.name)
+        await _write_all(dynamodb, older[: transactions.ACTIONS_MAX], name)
         older = older[transactions.ACTIONS_MAX :]
-    await _write_all(dynamodb, older + last, metric.name)
+    await _write_all(dynamodb, older + last, name)
 
 
 async def _write_all(dynamodb: DynamoDBCatalogue, actions: list[dict[str, Any]], name: str) -> None:
@@ -112,6 +115,10 @@ async def remove(dynamodb: DynamoDBCatalogue, name: str) -> int:
         await dynamodb.transact(deletions[: transactions.ACTIONS_MAX])
         deletions = deletions[transactions.ACTIONS_MAX :]
     return len(items)
+
+
+def _number(version: Item) -> int:
+    return int(version["version"]["S"])
 
 
 def _consumed(items: list[Item]) -> set[str]:

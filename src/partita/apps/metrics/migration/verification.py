@@ -11,24 +11,28 @@ version on both sides still is equal, and only the rest is compared.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.items import LATEST, Item, metric_of, version_of
+from partita.apps.metrics.dynamodb.items import LATEST, SET_ATTRIBUTES, Item
 from partita.apps.metrics.dynamodb.tables import CONSUMER
 from partita.apps.metrics.mariadb import rows
 from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import LockHeld, Row, Session
+from partita.apps.metrics.mariadb.connections import LockHeld, Session
 from partita.apps.metrics.mariadb.rows import MIGRATED
-from partita.apps.metrics.metric import Latest, Metric, Version, as_version, format_time
+from partita.apps.metrics.metric import Latest, format_time
 from partita.apps.metrics.migration import directory
-from partita.apps.metrics.migration.to_mariadb import is_same
+from partita.apps.metrics.migration.made_items import Made, of_metrics
+from partita.migrate.moving.items import item_digest
 
 PAGE = 200
 AT_ONCE = 16
-SELECT_PAGE = "SELECT name FROM metrics WHERE name > %s ORDER BY name LIMIT %s"
+SELECT_PAGE = (
+    "SELECT name, migratedToDynamoDB AS state FROM metrics WHERE name > %s ORDER BY name LIMIT %s"
+)
 SELECT_LATEST = (
     "SELECT m.name, m.created_at, m.migratedToDynamoDB AS state, MAX(v.version) AS latest,"
     " COUNT(*) AS versions FROM metrics m JOIN metric_versions v ON v.metric_id = m.id"
@@ -36,7 +40,6 @@ SELECT_LATEST = (
 )
 
 Show = Callable[[int], None]
-Read = Callable[..., Awaitable[list[Row]]]
 
 
 @dataclass
@@ -73,33 +76,38 @@ class Verification:
         ]
 
 
-class Known(NamedTuple):
-    """A metric in MariaDB."""
+class Held(NamedTuple):
+    """The digests of an item in DynamoDB. Those of older versions may have sets, of which MariaDB
+    knows nothing."""
 
-    state: str
-    metric: Metric
-    versions: list[Version]
+    whole: bytes
+    without_sets: bytes
+
+    @classmethod
+    def of(cls, item: Item) -> Held:
+        whole = item_digest(item)
+        if not item.keys() & SET_ATTRIBUTES:
+            return cls(whole, whole)
+        rest = {name: value for name, value in item.items() if name not in SET_ATTRIBUTES}
+        return cls(whole, item_digest(rest))
 
 
 @dataclass
 class Copy:
     """A metric in DynamoDB."""
 
-    latest: Metric | None = None
-    versions: dict[int, Version] = field(default_factory=dict)
+    versions: dict[str, Held] = field(default_factory=dict)
+    consumed: set[str] = field(default_factory=set)
+    """By kind, its entries in the directory as a consumer."""
 
-    unreadable: list[str] = field(default_factory=list)
-    """Versions that others have written."""
 
-    def add(self, item: Item) -> None:
-        number = item["version"]["S"]
-        try:
-            if number == LATEST:
-                self.latest = metric_of(item)
-            else:
-                self.versions[int(number)] = version_of(item)
-        except (KeyError, TypeError, ValueError):
-            self.unreadable.append(number)
+class Outcome(NamedTuple):
+    """Of a metric that was compared."""
+
+    made: Made | None
+    difference: str | None
+    stale: set[str]
+    """Entries as a consumer that only DynamoDB has."""
 
 
 async def verify(
@@ -108,16 +116,17 @@ async def verify(
     found = Verification()
     comparison = Comparison(mariadb, dynamodb, found)
     await comparison.read_dynamodb()
-    names: list[str] = []
     after = ""
-    while page := [row["name"] for row in await mariadb.database.rows(SELECT_PAGE, after, PAGE)]:
-        known = await _read(mariadb.database.rows, after, page[-1])
-        await comparison.compare_all({name: known.get(name) for name in page})
-        names += page
-        after = page[-1]
+    while page := await mariadb.database.rows(SELECT_PAGE, after, PAGE):
+        states = {row["name"]: row["state"] for row in page}
+        made = await of_metrics(mariadb.database.rows, states)
+        await comparison.compare(states, made)
+        after = page[-1]["name"]
+        found.metrics += len(made)
+        found.versions += sum(len(one.items) - 1 for one in made.values())
         show(found.metrics)
-    await comparison.find_only_in_dynamodb(names)
-    found.directory = await directory.find_differences(mariadb, dynamodb)
+    await comparison.compare_rest()
+    found.directory |= await directory.find_differences(mariadb, dynamodb)
     return found
 
 
@@ -141,130 +150,124 @@ async def verify_since(
         for name, latest in before.equal.items()
         if here.get(name) == latest == there.get(name)
     }
-    names = {row["name"] for row in rows} | there.keys() | before.equal.keys()
-    comparison = Comparison(mariadb, dynamodb, found)
-    await comparison.compare_locked(names - found.equal.keys())
-    found.directory = listed
+    states = {row["name"]: str(row["state"]) for row in rows}
+    stale = [(kind, name) for kind, name in before.directory if kind.startswith(CONSUMER)]
+    names = states.keys() | there.keys() | before.equal.keys() | {name for _, name in stale}
+    comparison = Comparison(mariadb, dynamodb, found, stale)
+    changed = sorted(names - found.equal.keys())
+    for start in range(0, len(changed), PAGE):
+        page = changed[start : start + PAGE]
+        await comparison.compare_changed({name: states.get(name, "") for name in page})
+    found.directory |= listed
     return found
-
-
-async def _read(read: Read, after: str, last: str) -> dict[str, Known]:
-    known = {
-        row["name"]: Known(row["migratedToDynamoDB"], rows.metric_of(row), [])
-        for row in await read(rows.SELECT_METRICS_BETWEEN, after, last)
-    }
-    for row in await read(rows.SELECT_VERSIONS_BETWEEN, after, last):
-        if row["name"] in known:
-            known[row["name"]].versions.append(rows.version_of(row))
-    return known
 
 
 class Comparison:
     def __init__(
-        self, mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, found: Verification
+        self,
+        mariadb: MariaDBCatalogue,
+        dynamodb: DynamoDBCatalogue,
+        found: Verification,
+        consumers: Iterable[tuple[str, str]] = (),
     ) -> None:
         self._mariadb = mariadb
         self._dynamodb = dynamodb
         self._found = found
         self._places = asyncio.Semaphore(AT_ONCE)
-        self._copies: dict[str, Copy] = {}
-        self._consumers: set[tuple[str, str]] = set()
+        self._copies: defaultdict[str, Copy] = defaultdict(Copy)
+        for kind, name in consumers:
+            self._copies[name].consumed.add(kind)
 
     async def read_dynamodb(self) -> None:
         """All of it at once, which is much quicker than metric by metric."""
         async for item in self._dynamodb.all_items():
-            self._copies.setdefault(item["name"]["S"], Copy()).add(item)
+            self._copies[item["name"]["S"]].versions[item["version"]["S"]] = Held.of(item)
         async for item in self._dynamodb.entries():
-            self._consumers.add((item["kind"]["S"], item["name"]["S"]))
+            if item["kind"]["S"].startswith(CONSUMER):
+                self._copies[item["name"]["S"]].consumed.add(item["kind"]["S"])
 
-    async def compare_all(self, page: Mapping[str, Known | None]) -> None:
-        await asyncio.gather(*(self._compare(name, known) for name, known in page.items()))
+    async def compare(self, states: Mapping[str, str], made: Mapping[str, Made]) -> None:
+        work = (self._compare(name, state, made.get(name)) for name, state in states.items())
+        await asyncio.gather(*work)
 
-    async def _compare(self, name: str, known: Known | None) -> None:
-        copy = self._copies.pop(name, Copy())
-        difference = _difference(known, copy, self._consumers)
-        if difference is not None:
-            difference, known = await self._compare_again(name, known)
-        self._note(name, difference, known)
-        if known is not None:
-            self._found.metrics += 1
-            self._found.versions += len(known.versions)
+    async def compare_changed(self, states: Mapping[str, str]) -> None:
+        made = await of_metrics(self._mariadb.database.rows, states)
 
-    async def compare_locked(self, names: Iterable[str]) -> None:
-        async def compare(name: str) -> None:
-            self._note(name, *await self._compare_again(name, None))
+        async def read(name: str) -> None:
+            async with self._places:
+                self._copies[name] = await self._copy_of(name, made.get(name))
 
-        await asyncio.gather(*map(compare, names))
+        await asyncio.gather(*map(read, states))
+        await self.compare(states, made)
 
-    def _note(self, name: str, difference: str | None, known: Known | None) -> None:
-        if difference is not None:
-            self._found.differences[name] = difference
-        elif known is not None:
-            latest = Latest(known.metric.created_at, known.metric.latest_version)
+    async def compare_rest(self) -> None:
+        """What MariaDB did not have."""
+        await self.compare(dict.fromkeys(self._copies, ""), {})
+
+    async def _compare(self, name: str, state: str, made: Made | None) -> None:
+        outcome = _outcome(state, made, self._copies[name])
+        if outcome.difference is not None or outcome.stale:
+            outcome = await self._compare_again(name, made)
+        self._note(name, outcome)
+        del self._copies[name]
+
+    def _note(self, name: str, outcome: Outcome) -> None:
+        if outcome.difference is not None:
+            self._found.differences[name] = outcome.difference
+        for kind in outcome.stale:
+            self._found.directory[kind, name] = directory.ONLY_DYNAMODB
+        if outcome.made is not None and outcome.difference is None and not outcome.stale:
+            whole = outcome.made.versions[LATEST]
+            latest = Latest(whole["createdAt"]["S"], int(whole["latestVersion"]["N"]))
             self._found.equal[name] = latest
 
-    async def _compare_again(
-        self, name: str, known: Known | None
-    ) -> tuple[str | None, Known | None]:
+    async def _compare_again(self, name: str, made: Made | None) -> Outcome:
         try:
             async with self._places, self._mariadb.name_lock(name):
                 return await self._mariadb.database.transaction(
                     lambda session: self._compare_locked(name, session)
                 )
         except LockHeld as error:
-            return str(error), known
+            return Outcome(made, str(error), set())
 
-    async def _compare_locked(self, name: str, session: Session) -> tuple[str | None, Known | None]:
-        await session.row(rows.LOCK_METRIC, name)
-        row = await session.row(rows.SELECT_METRIC, name)
-        if row is None:
-            return await self._differs(name, None), None
-        versions = await session.rows(rows.SELECT_VERSIONS + " ORDER BY v.version", name)
-        known = Known(
-            row["migratedToDynamoDB"], rows.metric_of(row), [rows.version_of(v) for v in versions]
-        )
-        return await self._differs(name, known), known
+    async def _compare_locked(self, name: str, session: Session) -> Outcome:
+        locked = await session.row(rows.LOCK_METRIC, name)
+        state = locked["migratedToDynamoDB"] if locked is not None else ""
+        made = (await of_metrics(session.rows, [name])).get(name)
+        return _outcome(state, made, await self._copy_of(name, made))
 
-    async def _differs(self, name: str, known: Known | None) -> str | None:
+    async def _copy_of(self, name: str, made: Made | None) -> Copy:
+        """With entries as a consumer that it ought to have, or was seen to have."""
         copy = Copy()
         async for item in self._dynamodb.items_of(name):
-            copy.add(item)
-        consumed = known.metric.consumed_metrics or () if known is not None else ()
-        consumers = {
-            (CONSUMER + one, name)
-            for one in consumed
-            if await self._dynamodb.is_consumer(name, one)
-        }
-        return _difference(known, copy, consumers)
-
-    async def find_only_in_dynamodb(self, names: Iterable[str]) -> None:
-        """Compare metrics that are not in MariaDB."""
-        await self.compare_all(dict.fromkeys(self._copies.keys() - set(names)))
+            copy.versions[item["version"]["S"]] = Held.of(item)
+        for kind in self._copies[name].consumed | (made.consumed.keys() if made else set()):
+            if await self._dynamodb.is_consumer(name, kind.removeprefix(CONSUMER)):
+                copy.consumed.add(kind)
+        return copy
 
 
-def _difference(
-    known: Known | None, copy: Copy, consumers: Collection[tuple[str, str]]
-) -> str | None:
-    if known is not None and known.state != MIGRATED:
-        return f"it is {known.state}"
-    if known is None:
-        return "only DynamoDB has it" if copy.latest or copy.versions or copy.unreadable else None
-    if copy.unreadable:
-        return f"version {min(copy.unreadable)} is not one of a metric"
-    if copy.latest is None:
-        return "only MariaDB has it"
-    metric, number = known.metric, known.metric.latest_version
-    if copy.latest != metric:
-        return "version 0 is not the latest version"
-    if copy.versions.get(number) != as_version(metric):
-        return f"version {number} differs"
-    for version in known.versions:
-        if not is_same(version, copy.versions.get(version.version)):
-            return f"version {version.version} differs"
-    more = copy.versions.keys() - {version.version for version in known.versions}
+def _outcome(state: str, made: Made | None, copy: Copy) -> Outcome:
+    if made is None:
+        difference = directory.ONLY_DYNAMODB if copy.versions else None
+        return Outcome(None, difference, copy.consumed)
+    difference = f"it is {state}" if state != MIGRATED else _difference(made, copy)
+    return Outcome(made, difference, copy.consumed - made.consumed.keys())
+
+
+def _difference(made: Made, copy: Copy) -> str | None:
+    versions = made.versions
+    latest = versions[LATEST]["latestVersion"]["N"]
+    if LATEST not in copy.versions:
+        return directory.ONLY_MARIADB
+    for number in sorted(versions, key=int):
+        held, digest = copy.versions.get(number), item_digest(versions[number])
+        is_older = number not in (LATEST, latest)
+        if held is None or digest != (held.without_sets if is_older else held.whole):
+            is_copy = number == LATEST
+            return f"version {number} {'is not the latest version' if is_copy else 'differs'}"
+    more = copy.versions.keys() - versions.keys()
     if more:
         return f"only DynamoDB has version {min(more)}"
-    for consumed in metric.consumed_metrics or ():
-        if (CONSUMER + consumed, metric.name) not in consumers:
-            return f"DynamoDB lacks its entry as a consumer of {consumed}"
-    return None
+    missing = made.consumed.keys() - copy.consumed
+    return f"DynamoDB lacks its entry as a {min(missing)}" if missing else None

@@ -8,7 +8,7 @@ from partita.migrate.designing.requests.conditions import Conditions
 from partita.migrate.designing.requests.homes import DesignedSource, Home, NotServed
 from partita.migrate.designing.requests.segments import Field, Segments, segments
 from partita.migrate.model.buckets import BUCKET, BUCKETS, bucket_count
-from partita.migrate.model.design import Attribute, Comparison, Condition
+from partita.migrate.model.design import LATEST, Attribute, Comparison, Condition
 from partita.migrate.model.key_texts import (
     FORMS,
     HIGHEST,
@@ -84,6 +84,8 @@ class KeyConditions(Conditions):
 
     def _meet_condition(self, attribute: Attribute) -> None:
         """An index of some rows answers only what asks for these; the index has tested it then."""
+        if attribute.when == LATEST:
+            raise NotServed(f"{self.home.name} has only the latest rows")
         condition = parse_condition(attribute.when)
         if condition is None:
             return

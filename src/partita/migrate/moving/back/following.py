@@ -23,7 +23,7 @@ from partita.migrate.moving.back.store import BackStore, key_bytes
 from partita.migrate.moving.back.writing import RowWriter
 from partita.migrate.moving.fences import fence_of
 from partita.migrate.moving.fences.fence import Fence
-from partita.migrate.moving.fences.session import Session, open_session
+from partita.migrate.moving.fences.session import Session, SourceAway, open_session
 from partita.migrate.moving.follow import Followed
 from partita.migrate.moving.load import READ_UNTIL
 from partita.migrate.moving.logs.changes import Change, Transaction
@@ -32,6 +32,7 @@ from partita.migrate.moving.positions import key_of, position_of
 from partita.migrate.moving.switching.phases import check_unfinished
 from partita.migrate.moving.switching.watching import Watch
 from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.sources.connection import SourceError
 
 PLACES, SINCE = "back_places", "back_since"
 IDLE_SECONDS = 0.1
@@ -40,7 +41,7 @@ QUIET_ROUNDS = 3
 """Rounds without a record after which a stream that nobody writes to is at its end."""
 TRIES = 20
 RETRY_SECONDS = 0.5
-AWAY_SECONDS_MAX = 300
+AWAY_SECONDS_MAX = 300.0
 
 
 class Since(Struct):
@@ -104,6 +105,7 @@ class BackFollower:
         self.marks: set[str] = set()
         """What the markers said that have come by."""
         self.lag_seconds = 0.0
+        self.away_seconds_max = AWAY_SECONDS_MAX
         self._kept_at = time.monotonic()
         self._streams = self._opened()
 
@@ -229,11 +231,16 @@ class BackFollower:
             try:
                 with open_session(self.move.origin, lock_seconds=5) as session:
                     return self._write_in(session, wishes)
+            except (SourceAway, SourceError):
+                # It restarts, perhaps.
+                self.progress(f"Waiting for {self.move.origin.address}", self.changes, 0)
+                if time.monotonic() - away_since > self.away_seconds_max:
+                    raise
             except PartitaError:
                 tried += 1
-                if tried > TRIES or time.monotonic() - away_since > AWAY_SECONDS_MAX:
+                if tried > TRIES:
                     raise
-                time.sleep(RETRY_SECONDS)
+            time.sleep(RETRY_SECONDS)
 
     def _write_in(
         self, session: Session, wishes: list[Wish]

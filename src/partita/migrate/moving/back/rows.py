@@ -57,7 +57,7 @@ class Rows:
         holders = {
             number: _own_columns(entity)
             for number, (_, entity) in enumerate(self.move.homes)
-            if entity.source == table.name and entity.rows == "each" and not entity.is_guard
+            if entity.source == table.name and entity.holds_rows
         }
         whole = {
             number: held
@@ -82,6 +82,8 @@ class Rows:
                 inside = sorted({e.name for _, e in self.move.homes if _reads(e, name)})
                 where = f"; they are inside {', '.join(inside)}" if inside else ""
                 why = "have no items of their own" if table.primary_key else "have no primary key"
+                if any(e.source == name and e.unless for _, e in self.move.homes):
+                    why, where = "have items only while no other row forbids them", ""
                 found.append(f"Rows of {name} {why}{where}.")
         return found
 
@@ -164,7 +166,8 @@ class Rows:
         for name, attribute in self._owned[number].items():
             row.pop(name, None)
             value = new.get(attribute)
-            if value is not None and "NULL" not in value:
+            # A document may be null, which is another thing than no document.
+            if value is not None and ("NULL" not in value or columns[name].kind == "json"):
                 row[name] = normalized(columns[name], value)
         row.update(key)
         return Wish(entity.source, key, row, text)

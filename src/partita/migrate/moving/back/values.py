@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from partita.database.item import numbers
 from partita.database.item.values import AttributeValue
+from partita.errors import ValidationException
 from partita.migrate.understanding.schema.inventory import Column
 
 NUMBERS = ("integer", "decimal", "float")
@@ -26,11 +27,11 @@ class NoSuchValue(ValueError):
 
 
 def normalized(column: Column, value: AttributeValue) -> AttributeValue:
-    """As a row has it: numbers that a key keeps as text are numbers."""
+    """As a row has it: numbers that a key keeps as text are numbers, where DynamoDB has such."""
     if column.kind in NUMBERS and "S" in value:
         try:
-            return {"N": numbers.canonical(Decimal(value["S"]))}
-        except (InvalidOperation, ValueError):
+            return {"N": numbers.normalize(value["S"])}
+        except ValidationException:
             return value
     return value
 

@@ -18,6 +18,19 @@ from partita.migrate.moving.logs.origin import Origin
 from partita.migrate.understanding.schema.inventory import ForeignKey, Table
 
 CARRIED_ON = ("CASCADE", "SET NULL", "SET DEFAULT")
+SEQUENCES = f"""
+SELECT s.oid::regclass::text, a.attname FROM pg_attribute a
+JOIN pg_depend e ON e.refclassid = 'pg_class'::regclass
+LEFT JOIN pg_attrdef d ON e.classid = 'pg_attrdef'::regclass AND d.oid = e.objid
+JOIN pg_class s ON s.relkind = 'S' AND (
+    (s.oid = e.refobjid AND (d.adrelid, d.adnum) = (a.attrelid, a.attnum))
+    OR (s.oid = e.objid AND e.classid = 'pg_class'::regclass AND e.deptype IN ('a', 'i')
+        AND (e.refobjid, e.refobjsubid) = (a.attrelid, a.attnum::int))
+) WHERE a.attrelid = to_regclass({VALUE})
+AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
+GROUP BY 1, 2
+"""
+"""Of a table, those that give its columns numbers: its own, and others that a default names."""
 
 
 class Held(PartitaError):
@@ -81,16 +94,16 @@ class RowWriter:
             return
         for table in self.origin.tables:
             relation = session.relation(table)
-            for name, column in self.rows.columns[table.name].items():
-                if column.is_auto_increment:
-                    quoted = session.quote(name)
-                    session.run(
-                        f"SELECT setval(s, m) FROM (SELECT pg_get_serial_sequence({VALUE},"
-                        f" {VALUE}) AS s, (SELECT max({quoted}) FROM {relation}) AS m) AS one"
-                        " WHERE s IS NOT NULL AND m > coalesce(pg_sequence_last_value(s), 0)",
-                        relation,
-                        name,
-                    )
+            for sequence, name in session.run(SEQUENCES, relation):
+                if name not in self.rows.columns[table.name]:
+                    continue
+                session.run(
+                    f"SELECT setval(s, m) FROM (SELECT {VALUE}::regclass AS s, (SELECT"
+                    f" max({session.quote(name)}) FROM {relation})::bigint AS m) AS one"
+                    " JOIN pg_sequence ON seqrelid = s"
+                    " WHERE m > coalesce(pg_sequence_last_value(s), 0) AND m <= seqmax",
+                    sequence,
+                )
 
     def _where(self, session: Session, table: Table, key: Item) -> tuple[str, list[object]]:
         columns = self.rows.columns[table.name]

@@ -51,12 +51,18 @@ class Fence(ABC):
     def holders(self, session: Session, waiting: int) -> list[str]:
         """Who keeps the session of a number waiting, in words."""
 
+    def open_transactions(self, session: Session) -> list[str]:
+        """What a table may be in use by, in words."""
+        return []
+
     @abstractmethod
     def number(self, session: Session) -> int:
         """Of a session, as others see it."""
 
-    def guard(self, session: Session) -> None:  # noqa: B027 - only MariaDB needs it
-        """Against what skips triggers."""
+    def guard(self, session: Session) -> list[str]:
+        """Against what skips triggers, which only MariaDB and MySQL have; who keeps it from that,
+        in words. Run again it changes nothing."""
+        return []
 
     def unguard(self, session: Session) -> None:  # noqa: B027
         """What `guard` did is undone."""
@@ -74,9 +80,11 @@ class Fence(ABC):
                     return
                 except session.driver.Error as error:
                     if not session.is_busy(error) or time.monotonic() > end:
+                        open_ones = "; ".join(self.open_transactions(session))
                         raise PartitaError(
                             f"{self.origin.address} cannot be given its triggers:"
-                            f" {session.said(error)}. Nothing has changed."
+                            f" {session.said(error)}"
+                            f"{f' (open: {open_ones})' if open_ones else ''}. Nothing has changed."
                         ) from error
             time.sleep(PAUSE_SECONDS)
 
@@ -125,13 +133,14 @@ class Fence(ABC):
         """From now on the source refuses writes, and nobody has one that is not committed."""
         end = time.monotonic() + wait_seconds
         with open_session(self.origin) as session:
-            self.guard(session)
             while True:
-                self._set(session, GATE, CLOSED)
-                holders = self._try_to_close(session, progress)
-                if holders is None:
-                    return
-                self._set(session, GATE, OPEN)
+                holders: list[str] | None = self.guard(session)
+                if not holders:
+                    self._set(session, GATE, CLOSED)
+                    holders = self._try_to_close(session, progress)
+                    if holders is None:
+                        return
+                    self._set(session, GATE, OPEN)
                 if time.monotonic() > end:
                     self.unguard(session)
                     named = "; ".join(holders) or "a session that the server does not name"

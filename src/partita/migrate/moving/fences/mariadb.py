@@ -1,4 +1,4 @@
-"""MariaDB's fence: triggers for each row, and what they do not see.
+"""The fence of MariaDB and MySQL: triggers for each row, and what they do not see.
 
 Rows that a foreign key changes call no triggers, so the tables whose rows would cascade into moved
 ones are fenced too. TRUNCATE calls none either: it is refused for a table that a foreign key refers
@@ -6,6 +6,8 @@ to, so each gets an empty one that does.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
 from partita.migrate.moving.fences.fence import Fence as AnyFence
@@ -18,13 +20,45 @@ SELECT TABLE_NAME, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CON
 WHERE CONSTRAINT_SCHEMA = DATABASE()
 AND (UPDATE_RULE IN ('CASCADE', 'SET NULL') OR DELETE_RULE IN ('CASCADE', 'SET NULL'))
 """
-HOLDERS = f"""
-SELECT p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)
-FROM information_schema.INNODB_LOCK_WAITS w
+SESSION = "p.ID, p.USER, p.HOST, p.COMMAND, t.trx_started, LEFT(COALESCE(p.INFO, ''), 80)"
+OPEN_ONES = (
+    f"""
+SELECT {SESSION} FROM information_schema.INNODB_TRX t
+JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
+WHERE p.DB = DATABASE() AND p.ID <> CONNECTION_ID() ORDER BY t.trx_started
+""",
+)
+OF_A_ROW = (
+    f"""
+SELECT {SESSION} FROM information_schema.INNODB_LOCK_WAITS w
 JOIN information_schema.INNODB_TRX r ON r.trx_id = w.requesting_trx_id
 JOIN information_schema.INNODB_TRX t ON t.trx_id = w.blocking_trx_id
 JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
 WHERE r.trx_mysql_thread_id = {VALUE}
+""",
+    f"""
+SELECT {SESSION} FROM performance_schema.data_lock_waits w
+JOIN information_schema.INNODB_TRX r ON r.trx_id = w.REQUESTING_ENGINE_TRANSACTION_ID
+JOIN information_schema.INNODB_TRX t ON t.trx_id = w.BLOCKING_ENGINE_TRANSACTION_ID
+JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
+WHERE r.trx_mysql_thread_id = {VALUE}
+""",
+)
+"""Whom a session waits for, as MariaDB and as MySQL tells it."""
+OF_A_TABLE = (
+    f"""
+SELECT DISTINCT {SESSION} FROM performance_schema.metadata_locks l
+JOIN performance_schema.threads h ON h.THREAD_ID = l.OWNER_THREAD_ID
+JOIN information_schema.PROCESSLIST p ON p.ID = h.PROCESSLIST_ID
+LEFT JOIN information_schema.INNODB_TRX t ON t.trx_mysql_thread_id = p.ID
+WHERE l.OBJECT_SCHEMA = DATABASE() AND l.OBJECT_NAME = {VALUE} AND l.LOCK_STATUS = 'GRANTED'
+AND p.ID <> CONNECTION_ID()
+""",
+)
+"""Who uses it, which MariaDB seldom tells."""
+KEPT = f"""
+SELECT TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
+WHERE CONSTRAINT_SCHEMA = DATABASE() AND CONSTRAINT_NAME = {VALUE}
 """
 
 
@@ -64,27 +98,32 @@ class Fence(AnyFence):
         for name in self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_"):
             session.run(f"DROP TRIGGER IF EXISTS {session.quote(name)}")
 
-    def guard(self, session: Session) -> None:
+    def guard(self, session: Session) -> list[str]:
         for place, table in enumerate(self.origin.tables):
-            if not table.primary_key:
+            keeper = f"{KEEPER}{place}"
+            if not table.primary_key or session.run(KEPT, keeper):
                 continue
             keys = ", ".join(map(session.quote, table.primary_key))
             relation = session.quote(table.name)
-            keeper = f"{KEEPER}{place}"
             try:
                 session.run(
-                    f"CREATE TABLE IF NOT EXISTS {keeper} ENGINE=InnoDB AS SELECT {keys}"
-                    f" FROM {relation} LIMIT 0"
+                    f"CREATE TABLE IF NOT EXISTS {keeper} (PRIMARY KEY ({keys})) ENGINE=InnoDB"
+                    f" AS SELECT {keys} FROM {relation} LIMIT 0"
                 )
                 session.run(
-                    f"ALTER TABLE {keeper} ADD CONSTRAINT {keeper} FOREIGN KEY IF NOT EXISTS"
+                    f"ALTER TABLE {keeper} ADD CONSTRAINT {keeper} FOREIGN KEY"
                     f" ({keys}) REFERENCES {relation} ({keys})"
                 )
             except session.driver.Error as error:
                 if session.is_away(error):
                     raise
+                if session.is_busy(error):
+                    used = _sessions(session, OF_A_TABLE, table.name)
+                    used = used or self.open_transactions(session)
+                    return used or [f"sessions that use {table.name}"]
                 # A table that no foreign key can refer to: partitioned, or of another engine.
                 session.run(f"DROP TABLE IF EXISTS {keeper}")
+        return []
 
     def unguard(self, session: Session) -> None:
         for name in self._own(session, "TABLE_NAME", "TABLES", "TABLE_SCHEMA", KEEPER):
@@ -94,11 +133,29 @@ class Fence(AnyFence):
         return int(session.connection.thread_id())
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        return [
-            f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
-            f" {str(command).lower()}{f': {query}' if query else ''}"
-            for number, user, host, command, since, query in session.run(HOLDERS, waiting)
-        ]
+        return _sessions(session, OF_A_ROW, waiting)
+
+    def open_transactions(self, session: Session) -> list[str]:
+        return _sessions(session, OPEN_ONES)
+
+
+def _sessions(session: Session, statements: Sequence[str], *about: int | str) -> list[str]:
+    """What the first statement finds that the server knows and the user may ask."""
+    for statement in statements:
+        try:
+            found = session.run(statement, *about)
+        except session.driver.Error as error:
+            if session.is_away(error):
+                raise
+            continue
+        if found:
+            return [
+                f"session {number} of {user} at {host}, in a transaction"
+                f"{f' since {since:%H:%M:%S}' if since else ''}, {str(command).lower()}"
+                f"{f': {query}' if query else ''}"
+                for number, user, host, command, since, query in found
+            ]
+    return []
 
 
 def _trigger(table: str, event: str) -> str:

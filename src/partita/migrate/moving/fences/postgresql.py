@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
 from partita.migrate.moving.fences.fence import Fence as AnyFence
 from partita.migrate.moving.fences.session import VALUE, Session
+from partita.migrate.moving.logs.postgresql import PARTS, PREPARED
 
 TRIGGER = "partita_fence"
 FUNCTION = "partita_check_fence"
-HOLDERS = f"""
+FENCED = f"SELECT tgrelid::regclass::text FROM pg_trigger WHERE tgname = {VALUE}"
+PARTED = f"{PARTS.format(VALUE)} SELECT number::regclass::text FROM part"
+SESSIONS = """
 SELECT a.pid, a.usename, a.application_name, a.client_addr, a.xact_start, a.state, left(a.query, 80)
-FROM pg_stat_activity a WHERE a.pid = ANY (pg_blocking_pids({VALUE}))
+FROM pg_stat_activity a WHERE a.xact_start IS NOT NULL AND
+"""
+HOLDERS = f"{SESSIONS} a.pid = ANY (pg_blocking_pids({VALUE}))"
+OPEN_ONES = f"""
+{SESSIONS} a.datname = current_database() AND a.pid <> pg_backend_pid() ORDER BY a.xact_start
 """
 
 
@@ -40,34 +49,37 @@ class Fence(AnyFence):
             END $$
             """
         )
-        known = {
-            int(number)
-            for (number,) in session.run(
-                f"SELECT tgrelid::bigint FROM pg_trigger WHERE tgname = {VALUE}", TRIGGER
-            )
-        }
+        known = set(session.run(FENCED, TRIGGER))
         for table in self.origin.tables:
-            relation = session.relation(table)
-            ((number,),) = session.run(f"SELECT to_regclass({VALUE})::oid::bigint", relation)
-            if number not in known:
-                session.run(
-                    f"CREATE TRIGGER {TRIGGER} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON"
-                    f" {relation} FOR EACH STATEMENT EXECUTE FUNCTION {home}.{FUNCTION}()"
-                )
+            # A statement calls the triggers of the table that it names: also of a partition.
+            for part in session.run(PARTED, session.relation(table)):
+                if part not in known:
+                    session.run(
+                        f"CREATE TRIGGER {TRIGGER} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON"
+                        f" {part[0]} FOR EACH STATEMENT EXECUTE FUNCTION {home}.{FUNCTION}()"
+                    )
 
     def remove_triggers(self, session: Session) -> None:
-        for table in self.origin.tables:
-            session.run(f"DROP TRIGGER IF EXISTS {TRIGGER} ON {session.relation(table)}")
+        for (relation,) in session.run(FENCED, TRIGGER):
+            session.run(f"DROP TRIGGER IF EXISTS {TRIGGER} ON {relation}")
         session.run(f"DROP FUNCTION IF EXISTS {FUNCTION}()")
 
     def number(self, session: Session) -> int:
         return int(session.connection.info.backend_pid)
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        return [
-            f"session {pid} of {user}"
-            f"{f' ({name})' if name else ''}{f' at {address}' if address else ''},"
-            f" in a transaction since {since:%H:%M:%S}, {state}: {query}"
-            for pid, user, name, address, since, state, query in session.run(HOLDERS, waiting)
-            if since is not None
-        ]
+        found = list(map(_shown, session.run(HOLDERS, waiting)))
+        return found or [str(one) for (one,) in session.run(PREPARED)]
+
+    def open_transactions(self, session: Session) -> list[str]:
+        prepared = [str(one) for (one,) in session.run(PREPARED)]
+        return [*map(_shown, session.run(OPEN_ONES)), *prepared]
+
+
+def _shown(found: tuple[Any, ...]) -> str:
+    pid, user, name, address, since, state, query = found
+    return (
+        f"session {pid} of {user}"
+        f"{f' ({name})' if name else ''}{f' at {address}' if address else ''},"
+        f" in a transaction since {since:%H:%M:%S}, {state}: {query}"
+    )

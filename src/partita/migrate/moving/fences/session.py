@@ -26,6 +26,10 @@ BUSY = (1205, 1213)
 BUSY_STATES = ("55P03", "40P01", "40001", "57014")
 
 
+class SourceAway(PartitaError):
+    """No session can be had, or it was lost."""
+
+
 class Session:
     def __init__(self, origin: Origin, connection: Any) -> None:
         self.origin = origin
@@ -129,13 +133,14 @@ def open_session(origin: Origin, lock_seconds: float = LOCK_SECONDS) -> Iterator
         connection = _connect(origin, driver, lock_seconds)
     except driver.Error as error:
         said = origin.address.scrub(str(error.args[-1] if error.args else error))
-        raise PartitaError(f"{origin.address} cannot be opened: {said}.") from error
+        raise SourceAway(f"{origin.address} cannot be opened: {said}.") from error
     with closing(connection):
         session = Session(origin, connection)
         try:
             yield session
         except driver.Error as error:
-            raise PartitaError(f"{origin.address} refused: {session.said(error)}.") from error
+            kind = SourceAway if session.is_away(error) else PartitaError
+            raise kind(f"{origin.address} refused: {session.said(error)}.") from error
 
 
 def _connect(origin: Origin, driver: Any, lock_seconds: float) -> Any:
@@ -159,7 +164,9 @@ def _connect(origin: Origin, driver: Any, lock_seconds: float) -> Any:
     flags = {"client_flag": CLIENT.FOUND_ROWS, "autocommit": True, "charset": "utf8mb4"}
     connection = driver.connect(**{**arguments, **flags})
     with connection.cursor() as cursor:
-        cursor.execute("SET SESSION time_zone = '+00:00', sql_mode = 'STRICT_ALL_TABLES'")
+        # A row with the number 0 keeps it.
+        modes = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO"
+        cursor.execute(f"SET SESSION time_zone = '+00:00', sql_mode = '{modes}'")
         cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {max(1, round(lock_seconds))}")
         cursor.execute(f"SET SESSION lock_wait_timeout = {max(1, round(lock_seconds))}")
     return connection

@@ -1,13 +1,16 @@
 """Which entities never make two items with one key, as the design shows without looking at rows.
 
 The keys of all others are noted while they are written, so that no row overwrites another's item.
+Keys of unique values never have two rows at a time, and may have them where rows were read at
+several places of the log: the value went from one to the other in between.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from partita.migrate.model.design import Attribute, Design, Entity, TableDesign
+from partita.migrate.model.design import Attribute, Design, Entity, TableDesign, columns_of
 from partita.migrate.model.templates import SEPARATOR, SHARD, template_parts
 from partita.migrate.understanding.schema.column_refs import Ref, qualified
 from partita.migrate.understanding.schema.inventory import Column, Index, Inventory, Table
@@ -28,6 +31,21 @@ def entities_with_own_keys(design: Design, inventory: Inventory) -> set[int]:
             others = [other for other in table.entities if other is not entity]
             if all(_is_apart(table, entity, other) for other in others):
                 found.add(number)
+    return found
+
+
+def entities_by_value(
+    homes: Sequence[tuple[TableDesign, Entity]], inventory: Inventory
+) -> set[int]:
+    """Those in whose keys one row may follow another: guards, and natural keys."""
+    found: set[int] = set()
+    for number, (table, entity) in enumerate(homes):
+        keys = [key for one in table.keys if (key := entity.attribute(one.name)) is not None]
+        refs = {ref for key in keys for ref in columns_of(entity, key)}
+        source = inventory.table(entity.source)
+        own = {Ref(source.name, name) for name in source.primary_key} if source else set()
+        if entity.rows == "each" and not own <= refs:
+            found.add(number)
     return found
 
 

@@ -15,10 +15,11 @@ from msgspec import Struct, field
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.limits import ITEM_BYTES_MAX
+from partita.migrate.moving.applying import ItemKey, item_key
 from partita.migrate.moving.behind import behind_first_place
 from partita.migrate.moving.items import Items, key_hash, too_large
 from partita.migrate.moving.loading.files import ImportFiles
-from partita.migrate.moving.loading.keys import entities_with_own_keys
+from partita.migrate.moving.loading.keys import entities_by_value, entities_with_own_keys
 from partita.migrate.moving.loading.reports import LANES, REPORT, SAME_KEY, Lane, TableLoad
 from partita.migrate.moving.moves import LOADED, Move
 from partita.migrate.moving.positions import POSITION
@@ -66,6 +67,7 @@ class ChunkWriter:
         self.state = state
         self.put = put
         self.stamp = b',"%b":{"N":"%d"}}' % (POSITION.encode(), position)
+        self._by_value = entities_by_value(items.homes, state.inventory)
 
     def write(self, task: Task, claims: set[int] | None = None) -> Chunk:
         """`claims`: entities of which two rows may make the same key."""
@@ -73,6 +75,7 @@ class ChunkWriter:
         made: list[tuple[str, bytes]] = []
         owners: dict[bytes, tuple[int, int, Item]] = {}
         places: dict[bytes, int] = {}
+        by_value: dict[ItemKey, int] = {}
         imported: set[int] = set()
         failed: set[int] = set()
         part = self.items.parts.get(task.table)
@@ -102,6 +105,10 @@ class ChunkWriter:
                 elif item is not None:
                     if not entity.is_guard and entity.rows == "each":
                         imported.add(row_number)
+                    if number in self._by_value:
+                        # Two rows had it one after the other; following tells which has it now.
+                        if by_value.setdefault(item_key(table, item), len(made)) < len(made):
+                            continue
                     made.append((table.name, content[:-1] + self.stamp))
         if owners:
             made = self._unclaimed(chunk, made, owners, places, failed)

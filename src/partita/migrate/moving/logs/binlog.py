@@ -1,7 +1,7 @@
 """A stream of MariaDB's or MySQL's binlog, from a place in a file on.
 
-The shape of a table is repeated before every statement that changes it: `mysql-replication` reads
-it once, and it is known again by its bytes. Formats: MySQL's internals manual, "Binary log".
+The shape of a table is repeated before every statement that changes it: it is read once, and known
+again by its bytes. Formats: MySQL's internals manual, "Binary log".
 """
 
 from __future__ import annotations
@@ -10,28 +10,32 @@ import random
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pymysql
 from pymysql.constants.COMMAND import COM_BINLOG_DUMP
-from pymysqlreplication.packet import BinLogPacketWrapper
-from pymysqlreplication.row_event import TableMapEvent
 
-QUERY, ROTATE, XID, TABLE_MAP, XA_PREPARE, PARTIAL_UPDATE = 2, 4, 16, 19, 38, 39
+from partita.migrate.moving.logs.binlog_bytes import packed_number
+from partita.migrate.moving.logs.binlog_shapes import Shape, character_sets_of, shape_of
+
+QUERY, ROTATE, XID, LOAD_QUERY, TABLE_MAP, XA_PREPARE, PARTIAL_UPDATE = 2, 4, 16, 18, 19, 38, 39
+STATEMENTS = (QUERY, LOAD_QUERY)
 WRITE_ROWS, UPDATE_ROWS, DELETE_ROWS = (23, 30), (24, 31), (25, 32)
 ROWS = (*WRITE_ROWS, *UPDATE_ROWS, *DELETE_ROWS)
 WITH_EXTRA_DATA = (30, 31, 32)
 COMPRESSED = (40, 165, 166, 167, 168, 169, 170, 171)
-GTIDS = (33, 34, 162)
-BETWEEN = (3, 15, 27, 161, 163)
+GTIDS = (33, 34, 42, 162)
+"""MySQL's, without one, with a tag, and MariaDB's."""
+BETWEEN = (3, 15, 27, 35, 161, 163)
 """Never within a transaction: a server stopped, a file begins, all has been sent (a heartbeat), a
-checkpoint, a list of GTIDs."""
+checkpoint, a list of GTIDs (MySQL's, MariaDB's)."""
 CHECKSUM_BYTES = 4
 MARIADB_CAPABILITY = 4
 """Of a client that knows GTID events."""
 LOST = 2013
 EOF_MARK = 0xFE
+LOAD_FILE_BYTES = 13
+"""Of a LOAD DATA: which file it was, and where its name stands in the statement."""
 _HEADER = struct.Struct("<xIBIIIH")
 _QUERY = struct.Struct("<IIBHH")
 
@@ -43,14 +47,6 @@ class Event(NamedTuple):
     place: int
     """Where the next event begins."""
     body: bytes
-
-
-class Shape(NamedTuple):
-    """A table as the log describes it."""
-
-    schema: str
-    table: str
-    columns: list[Any]
 
 
 class Rows(NamedTuple):
@@ -70,9 +66,11 @@ class BinlogStream:
         self._tables: dict[bytes, Shape] = {}
         self._connection = pymysql.connect(**arguments)
         with self._connection.cursor() as cursor:
-            cursor.execute("SELECT @@global.binlog_checksum")
-            found = cursor.fetchone()
-            self._has_checksum = found is not None and str(found[0]).upper() != "NONE"
+            cursor.execute("SELECT VERSION(), @@global.binlog_checksum")
+            version, checksum = cursor.fetchone()
+            self._is_mariadb = "MariaDB" in version
+            self._has_checksum = str(checksum).upper() != "NONE"
+            self._character_sets = character_sets_of(cursor)
             if self._has_checksum:
                 cursor.execute("SET @master_binlog_checksum = @@global.binlog_checksum")
             cursor.execute(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
@@ -101,7 +99,9 @@ class BinlogStream:
             if kind == TABLE_MAP:
                 shape = self._known.get(body)
                 if shape is None:
-                    shape = self._known[body] = self._described(packet)
+                    shape = self._known[body] = shape_of(
+                        body, self._character_sets, is_mariadb=self._is_mariadb
+                    )
                 self._tables[body[:6]] = shape
                 continue
             if kind == ROTATE:
@@ -111,16 +111,6 @@ class BinlogStream:
                 self._file = body[8:].decode()
             yield Event(kind, timestamp, self._file, place, body)
 
-    def _described(self, packet: Any) -> Shape:
-        packet.rewind(0)
-        server = SimpleNamespace(charset="utf8mb4", _get_dbms=lambda: "mariadb")
-        wrapped = BinLogPacketWrapper(
-            *(packet, {}, server, (0, 0, 0), self._has_checksum, {TableMapEvent}),
-            *(None, None, None, None, False, False, False, True, False),
-        )
-        event = wrapped.event
-        return Shape(event.schema, event.table, event.columns)
-
     def rows(self, event: Event) -> Rows:
         body = event.body
         shape = self._tables[body[:6]]
@@ -129,25 +119,20 @@ class BinlogStream:
         if event.kind in WITH_EXTRA_DATA:
             (extra,) = struct.unpack_from("<H", body, place)
             place += extra
-        count, place = _length(body, place)
-        images = 2 if event.kind in UPDATE_ROWS else 1
-        size = (count + 7) // 8 * images
-        present = sum(byte.bit_count() for byte in body[place : place + size])
-        return Rows(shape, flags, present == count * images, body[place + size :])
+        count, place = packed_number(body, place)
+        size = (count + 7) // 8
+        every = (1 << count) - 1
+        is_whole = True
+        for _ in range(2 if event.kind in UPDATE_ROWS else 1):
+            # MySQL sets the bits behind the last column as well.
+            is_whole &= int.from_bytes(body[place : place + size], "little") & every == every
+            place += size
+        return Rows(shape, flags, is_whole, body[place:])
 
 
 def statement_of(event: Event) -> tuple[str, str]:
     """The schema and the text of a statement in the log."""
     _, _, schema_size, _, status_size = _QUERY.unpack_from(event.body)
-    place = _QUERY.size + status_size
+    place = _QUERY.size + status_size + (LOAD_FILE_BYTES if event.kind == LOAD_QUERY else 0)
     schema = event.body[place : place + schema_size].decode(errors="replace")
     return schema, event.body[place + schema_size + 1 :].decode(errors="replace")
-
-
-def _length(body: bytes, place: int) -> tuple[int, int]:
-    """A number in MySQL's packed form, and what comes behind it."""
-    first = body[place]
-    if first < 0xFB:
-        return first, place + 1
-    size = {0xFC: 2, 0xFD: 3, 0xFE: 8}[first]
-    return int.from_bytes(body[place + 1 : place + 1 + size], "little"), place + 1 + size

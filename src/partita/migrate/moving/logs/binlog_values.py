@@ -1,8 +1,7 @@
-"""The values of a row in MariaDB's binlog, as a SELECT of the same row gives them.
+"""The values of a row in a binlog, as a SELECT of the same row gives them.
 
-`mysql-replication` reads the stream and the shape of each table. The values are read here, for it
-loses some: dates with zeros in them, empty sets, the padding of BINARY, fractions of a negative
-TIME. Formats: MySQL's internals manual, "Rows event".
+Dates with zeros in them, empty sets, the padding of BINARY and fractions of a negative TIME
+included. Formats: MySQL's internals manual, "Rows event".
 """
 
 from __future__ import annotations
@@ -11,46 +10,19 @@ import socket
 import struct
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
-from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from pymysql.charset import charset_by_name
-from pymysqlreplication.constants import FIELD_TYPE
-
 from partita.database.item.values import Item
 from partita.errors import PartitaError
+from partita.migrate.moving.logs import binlog_shapes as kinds
+from partita.migrate.moving.logs.binlog_bytes import Bytes, decimal_reader
+from partita.migrate.moving.logs.binlog_json import json_text
+from partita.migrate.moving.logs.binlog_shapes import ColumnShape, encoding_of
 from partita.migrate.understanding.schema.inventory import Column
 from partita.migrate.understanding.sources.reading import Convert
 
-_DIGITS = 9
-_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""That so many digits of a DECIMAL take."""
 _EPOCH = datetime(1970, 1, 1)
-
-
-class Bytes:
-    """What is left of an event."""
-
-    __slots__ = ("content", "place")
-
-    def __init__(self, content: bytes) -> None:
-        self.content = content
-        self.place = 0
-
-    def take(self, size: int) -> bytes:
-        self.place += size
-        return self.content[self.place - size : self.place]
-
-    def little(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "little")
-
-    def big(self, size: int) -> int:
-        return int.from_bytes(self.take(size), "big")
-
-    @property
-    def is_empty(self) -> bool:
-        return self.place >= len(self.content)
 
 
 Read = Callable[[Bytes], Any]
@@ -79,13 +51,13 @@ def row_reader(columns: Sequence[tuple[str, Read, Convert | None]]) -> RowReader
     return read_row
 
 
-def reader_of(shape: Any, column: Column | None) -> Read:
+def reader_of(shape: ColumnShape, column: Column | None) -> Read:
     """How a column is read; `shape` is what the event says of it, `column` what the schema does."""
-    kind = shape.type
+    kind = shape.kind
     declared = column.type.lower() if column is not None else ""
     plain = _INTEGERS.get(kind)
     if plain is not None:
-        size, is_signed = plain, not shape.unsigned
+        size, is_signed = plain, not shape.is_unsigned
         return lambda data: int.from_bytes(data.take(size), "little", signed=is_signed)
     if declared in _BY_DECLARATION:
         width, convert = _BY_DECLARATION[declared]
@@ -101,11 +73,11 @@ def reader_of(shape: Any, column: Column | None) -> Read:
 
 
 _INTEGERS = {
-    FIELD_TYPE.TINY: 1,
-    FIELD_TYPE.SHORT: 2,
-    FIELD_TYPE.INT24: 3,
-    FIELD_TYPE.LONG: 4,
-    FIELD_TYPE.LONGLONG: 8,
+    kinds.TINY: 1,
+    kinds.SHORT: 2,
+    kinds.INT24: 3,
+    kinds.LONG: 4,
+    kinds.LONGLONG: 8,
 }
 # Kinds of MariaDB's own, which the binlog keeps as bytes without the zeros at their end.
 _BY_DECLARATION: dict[str, tuple[int, Callable[[bytes], str]]] = {
@@ -115,90 +87,73 @@ _BY_DECLARATION: dict[str, tuple[int, Callable[[bytes], str]]] = {
 }
 
 
-def _float(shape: Any) -> Read:
+def _float(shape: ColumnShape) -> Read:
     return lambda data: struct.unpack("<f", data.take(4))[0]
 
 
-def _double(shape: Any) -> Read:
+def _double(shape: ColumnShape) -> Read:
     return lambda data: struct.unpack("<d", data.take(8))[0]
 
 
-def _string(shape: Any) -> Read:
-    size = 2 if shape.max_length > 255 else 1
-    if shape.type == FIELD_TYPE.STRING and _is_binary(shape):
-        width = shape.max_length
+def _string(shape: ColumnShape) -> Read:
+    size = 2 if shape.length > 255 else 1
+    if shape.kind == kinds.STRING and _is_binary(shape):
+        width = shape.length
         return lambda data: data.take(data.little(size)).ljust(width, b"\0")
     return _sized(shape, size)
 
 
-def _blob(shape: Any) -> Read:
-    return _sized(shape, shape.length_size)
+def _blob(shape: ColumnShape) -> Read:
+    return _sized(shape, shape.first)
 
 
-def _sized(shape: Any, size: int) -> Read:
+def _sized(shape: ColumnShape, size: int) -> Read:
     if _is_binary(shape):
         return lambda data: data.take(data.little(size))
-    encoding = _encoding(shape.character_set_name)
+    encoding = encoding_of(shape.character_set)
     return lambda data: data.take(data.little(size)).decode(encoding)
 
 
-def _encoding(character_set: str) -> str:
-    """As Python calls it. What the driver calls utf8, newer servers call utf8mb3."""
-    known = charset_by_name(character_set.replace("utf8mb3", "utf8"))
-    return str(known.encoding) if known is not None else character_set
+def _is_binary(shape: ColumnShape) -> bool:
+    return shape.character_set == "binary"
 
 
-def _is_binary(shape: Any) -> bool:
-    return shape.character_set_name in (None, "binary")
+def _bytes(shape: ColumnShape) -> Read:
+    return lambda data: data.take(data.little(shape.first))
 
 
-def _decimal(shape: Any) -> Read:
-    """Nine digits in four bytes, the rest in as few as hold them; negatives are inverted."""
-    whole, whole_rest = divmod(shape.precision - shape.decimals, _DIGITS)
-    fraction, fraction_rest = divmod(shape.decimals, _DIGITS)
-    widths = [_BYTES[whole_rest], *[4] * (whole + fraction), _BYTES[fraction_rest]]
-    digits = [whole_rest, *[_DIGITS] * (whole + fraction), fraction_rest]
-    size, scale = sum(widths), shape.decimals
-
-    def read(data: Bytes) -> Decimal:
-        content = bytearray(data.take(size))
-        is_negative = not content[0] & 0x80
-        content[0] ^= 0x80
-        if is_negative:
-            content = bytearray(byte ^ 0xFF for byte in content)
-        place, text = 0, ""
-        for width, count in zip(widths, digits, strict=True):
-            if width:
-                text += f"{int.from_bytes(content[place : place + width], 'big'):0{count}}"
-            place += width
-        # By its text: arithmetic would round to 28 digits.
-        number = Decimal(f"{text}E-{scale}")
-        return number.copy_negate() if is_negative and number else number
-
-    return read
+def _json(shape: ColumnShape) -> Read:
+    return lambda data: json_text(data.take(data.little(shape.first)))
 
 
-def _bit(shape: Any) -> Read:
-    return lambda data: data.take(shape.bytes)
+def _decimal(shape: ColumnShape) -> Read:
+    return decimal_reader(shape.first, shape.second)
 
 
-def _year(shape: Any) -> Read:
+def _bit(shape: ColumnShape) -> Read:
+    size = shape.second + (shape.first > 0)
+    return lambda data: data.take(size)
+
+
+def _year(shape: ColumnShape) -> Read:
     return lambda data: year + 1900 if (year := data.little(1)) else 0
 
 
-def _enum(shape: Any) -> Read:
-    return lambda data: shape.enum_values[data.little(shape.size)]
+def _enum(shape: ColumnShape) -> Read:
+    # Number 0 is what a server without strict mode makes of a label that it does not know.
+    labels, size = ["", *shape.labels], shape.first
+    return lambda data: labels[data.little(size)]
 
 
-def _set(shape: Any) -> Read:
+def _set(shape: ColumnShape) -> Read:
     def read(data: Bytes) -> str:
-        bits = data.little(shape.size)
-        return ",".join(label for place, label in enumerate(shape.set_values) if bits >> place & 1)
+        bits = data.little(shape.first)
+        return ",".join(label for place, label in enumerate(shape.labels) if bits >> place & 1)
 
     return read
 
 
-def _date(shape: Any) -> Read:
+def _date(shape: ColumnShape) -> Read:
     def read(data: Bytes) -> date | str:
         packed = data.little(3)
         year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
@@ -216,9 +171,9 @@ def _fraction(digits: int) -> Callable[[Bytes], int]:
     return lambda data: data.big(size) * factor if size else 0
 
 
-def _time(shape: Any) -> Read:
+def _time(shape: ColumnShape) -> Read:
     """Sign, hours, minutes, seconds and fraction are one number; negatives are its complement."""
-    size = (shape.fsp + 1) // 2
+    size = (shape.first + 1) // 2
     factor = 10 ** (6 - 2 * size)
 
     def read(data: Bytes) -> timedelta:
@@ -235,8 +190,8 @@ def _time(shape: Any) -> Read:
     return read
 
 
-def _datetime(shape: Any) -> Read:
-    fraction, digits = _fraction(shape.fsp), shape.fsp
+def _datetime(shape: ColumnShape) -> Read:
+    fraction, digits = _fraction(shape.first), shape.first
 
     def read(data: Bytes) -> datetime | str:
         packed = data.big(5) - 0x8000000000
@@ -253,8 +208,8 @@ def _datetime(shape: Any) -> Read:
     return read
 
 
-def _timestamp(shape: Any) -> Read:
-    fraction, digits = _fraction(shape.fsp), shape.fsp
+def _timestamp(shape: ColumnShape) -> Read:
+    fraction, digits = _fraction(shape.first), shape.first
 
     def read(data: Bytes) -> datetime | str:
         seconds, micros = data.big(4), fraction(data)
@@ -266,19 +221,21 @@ def _timestamp(shape: Any) -> Read:
 
 
 _MAKERS: dict[int, Callable[[Any], Read]] = {
-    FIELD_TYPE.FLOAT: _float,
-    FIELD_TYPE.DOUBLE: _double,
-    FIELD_TYPE.VARCHAR: _string,
-    FIELD_TYPE.STRING: _string,
-    FIELD_TYPE.NEWDECIMAL: _decimal,
-    FIELD_TYPE.BLOB: _blob,
-    FIELD_TYPE.GEOMETRY: lambda shape: lambda data: data.take(data.little(shape.length_size)),
-    FIELD_TYPE.DATE: _date,
-    FIELD_TYPE.TIME2: _time,
-    FIELD_TYPE.DATETIME2: _datetime,
-    FIELD_TYPE.TIMESTAMP2: _timestamp,
-    FIELD_TYPE.YEAR: _year,
-    FIELD_TYPE.ENUM: _enum,
-    FIELD_TYPE.SET: _set,
-    FIELD_TYPE.BIT: _bit,
+    kinds.FLOAT: _float,
+    kinds.DOUBLE: _double,
+    kinds.VARCHAR: _string,
+    kinds.STRING: _string,
+    kinds.NEWDECIMAL: _decimal,
+    kinds.BLOB: _blob,
+    kinds.GEOMETRY: _bytes,
+    kinds.VECTOR: _bytes,
+    kinds.JSON: _json,
+    kinds.DATE: _date,
+    kinds.TIME2: _time,
+    kinds.DATETIME2: _datetime,
+    kinds.TIMESTAMP2: _timestamp,
+    kinds.YEAR: _year,
+    kinds.ENUM: _enum,
+    kinds.SET: _set,
+    kinds.BIT: _bit,
 }

@@ -56,6 +56,8 @@ class Session(NamedTuple):
     position: int
     """All that was committed up to here is in its rows, and nothing after it."""
     resume: str
+    is_exact: bool = True
+    """Or something after it may be: MySQL does not tell where a snapshot is while it commits."""
 
 
 OpenSession = Callable[[], AbstractContextManager[Session]]
@@ -100,6 +102,10 @@ class ChangeLog(ABC):
     @abstractmethod
     def remove(self) -> None:
         """Leave nothing behind in the source."""
+
+    def storage(self, source: Source) -> str:
+        """What tables lie in, where rows may go or come with it and the log does not tell."""
+        return ""
 
     def confirm(self, position: int) -> None:  # noqa: B027 - only a slot waits for it
         """What is up to here need not be kept for us."""

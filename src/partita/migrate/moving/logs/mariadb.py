@@ -1,8 +1,7 @@
-"""MariaDB's binlog: row events, in full images, with the names of their columns.
+"""The binlog of MariaDB and MySQL: row events, in full images, with the names of their columns.
 
-A session begins with a consistent snapshot, whose place in the log the server tells exactly.
-Positions are the number of a file and a place in it. MySQL has the same log and no such snapshot:
-there the place is read before the session begins, and some changes are applied twice.
+A session begins with a consistent snapshot. MariaDB tells its place in the log; in MySQL it is
+found (`_snapshot`). Positions are the number of a file and a place in it.
 """
 
 from __future__ import annotations
@@ -22,18 +21,19 @@ from partita.migrate.moving.logs.binlog import (
     COMPRESSED,
     GTIDS,
     PARTIAL_UPDATE,
-    QUERY,
     ROWS,
+    STATEMENTS,
     UPDATE_ROWS,
     WRITE_ROWS,
     XA_PREPARE,
     XID,
     BinlogStream,
     Event,
-    Shape,
     statement_of,
 )
-from partita.migrate.moving.logs.binlog_values import Bytes, RowReader, reader_of, row_reader
+from partita.migrate.moving.logs.binlog_bytes import Bytes
+from partita.migrate.moving.logs.binlog_shapes import Shape
+from partita.migrate.moving.logs.binlog_values import RowReader, reader_of, row_reader
 from partita.migrate.moving.logs.changes import (
     Change,
     ChangeLog,
@@ -52,6 +52,8 @@ SETTINGS = {
     "binlog_row_metadata": ("FULL", "binlog_row_metadata=FULL"),
     "log_bin_compress": ("OFF", "log_bin_compress=OFF"),
     "binlog_transaction_compression": ("OFF", "binlog_transaction_compression=OFF"),
+    "binlog_row_value_options": ("", "binlog_row_value_options=''"),
+    "gtid_mode": ("ON", "gtid_mode=ON and enforce_gtid_consistency=ON"),
 }
 """What following needs, and how it is written in the server's settings."""
 MANDATORY = "log_bin"
@@ -60,7 +62,11 @@ REFUSED = {
     " cannot be followed.",
     PARTIAL_UPDATE: "writes parts of documents into its binlog; set binlog_row_value_options='' and"
     " load anew.",
-    **dict.fromkeys(COMPRESSED, "compresses its binlog; set log_bin_compress=OFF and load anew."),
+    **dict.fromkeys(
+        COMPRESSED,
+        "compresses its binlog; set log_bin_compress=OFF (MariaDB) or"
+        " binlog_transaction_compression=OFF (MySQL), for sessions as well, and load anew.",
+    ),
 }
 """By kind of event, why it ends following."""
 HEARTBEAT_SECONDS = 0.5
@@ -69,15 +75,29 @@ WAITING_CHANGES_MAX = 10_000
 RETRY_SECONDS = 0.5
 AWAY_SECONDS_MAX = 300
 """A server that restarts is waited for."""
+EXACT_SECONDS_MAX = 2.0
+"""So long a moment without commits is looked for."""
+COMMIT_SECONDS_MAX = 60
 PURGED = 1236
 AWAY = 2013
 LOST = (1927, 1317, 2002, 2003, 2006, 2013, 2014, 1053, 1045)
-NO_FOREIGN_KEY_CHECKS = 2
-"""Of the flags of a row event: the session had them switched off."""
+NO_CASCADES = 0x02 | 0x10
+"""Of the flags of a row event: the session had no checks of foreign keys; or the server (MySQL 9.6
+and later) logs the rows that they change like any other."""
 _TRUNCATE = re.compile(r"\s*TRUNCATE\s+(?:TABLE\s+)?(.+)", re.IGNORECASE | re.DOTALL)
-_DML = re.compile(r"\s*(?:/\*.*?\*/\s*)*(INSERT|UPDATE|DELETE|REPLACE|LOAD)\b", re.I | re.DOTALL)
+_DML = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|LOAD)\b", re.IGNORECASE)
+_UNLOGGED = re.compile(
+    r"\s*(DROP\s+TABLE|RENAME\s+TABLE|CREATE\s+OR\s+REPLACE\s+TABLE|ALTER\b.*\bTABLE\b.*"
+    r"(\b(DROP|TRUNCATE|EXCHANGE|CONVERT)\s+PARTITION\b|\bCONVERT\s+TABLE\b"
+    r"|\bRENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)|\bIMPORT\s+TABLESPACE\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Other rows are there afterwards, and the log does not tell which."""
 _IGNORED = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|START TRANSACTION|#)", re.I)
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'|/\*.*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
+"""What is no word of a statement: values and comments."""
+_NAME = r"`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([\w$]+)"
+_NAMES = re.compile(rf"(?:(?:{_NAME})\s*\.\s*)?(?:{_NAME})")
 
 
 class MariaDBLog(ChangeLog):
@@ -103,15 +123,10 @@ class MariaDBLog(ChangeLog):
     @contextmanager
     def _session(self) -> Iterator[Session]:
         with self.origin.connect() as source, source.errors():
-            before = _status(source)
-            source.connection.exec_driver_sql(BEGIN["mysql"])
-            told = dict(source.rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
-            if told.get("Binlog_snapshot_file"):
-                file, place = told["Binlog_snapshot_file"], int(told["Binlog_snapshot_position"])
-            else:
-                file, place = before
+            begin = _snapshot if source.dialect == "mysql" else _told_snapshot
+            file, place, is_exact = begin(source)
             try:
-                yield Session(source, _position(file, place), f"{file}:{place}")
+                yield Session(source, _position(file, place), f"{file}:{place}", is_exact)
             finally:
                 if not source.is_lost:
                     source.connection.exec_driver_sql("ROLLBACK")
@@ -253,7 +268,7 @@ class _Reader:
                 changes += self._changes(event)
             elif event.kind in GTIDS:
                 changes, is_within = [], True
-            elif event.kind == XID or (event.kind == QUERY and self._is_end(event, changes)):
+            elif event.kind == XID or (event.kind in STATEMENTS and self._is_end(event, changes)):
                 self._commit(event, changes)
                 changes, is_within = [], False
             elif event.kind in BETWEEN and not is_within:
@@ -274,26 +289,35 @@ class _Reader:
         schema, statement = statement_of(event)
         if _IGNORED.match(statement):
             return statement.strip().upper() == "COMMIT"
-        if statement.lstrip().upper().startswith("XA "):
+        statement = _TEXT.sub(" ", statement).strip()
+        if statement.upper().startswith("XA "):
             raise PartitaError(f"{self.origin.address} {REFUSED[XA_PREPARE]}")
-        if truncated := _TRUNCATE.match(_COMMENT.sub(" ", statement)):
-            table = self._named(truncated[1], schema)
-            if table is not None:
-                changes.append(Change(table, None, None))
-        elif _DML.match(statement) and schema == self.database:
+        named = list(self._named(statement, schema))
+        if truncated := _TRUNCATE.match(statement):
+            changes += [Change(table, None, None) for table in self._named(truncated[1], schema)]
+        elif _DML.match(statement) and (named or schema == self.database):
             raise PartitaError(
                 f"{self.origin.address} has a statement in its binlog in place of rows"
-                f" ({statement.strip()[:60]!r}): a session had binlog_format=STATEMENT. Load anew."
+                f" ({statement[:60]!r}): a session had binlog_format=STATEMENT. Load anew."
+            )
+        elif named and _UNLOGGED.match(statement):
+            raise PartitaError(
+                f"{self.origin.address} has given {named[0]} other rows, which its binlog does not"
+                f" tell ({statement[:60]!r}). Load anew."
             )
         elif any(re.search(rf"\b{re.escape(name)}\b", statement) for name in self.tables):
             with self.origin.connect() as source:
                 self.origin.check_schema(source)
-        return True
+        # MySQL's CREATE TABLE ... SELECT is followed by its rows.
+        return not statement.rstrip().upper().endswith("START TRANSACTION")
 
-    def _named(self, text: str, schema: str) -> str | None:
-        parts = [part.strip().strip("`;").strip() for part in text.strip().split(".")]
-        database = parts[0] if len(parts) > 1 else schema
-        return parts[-1] if database == self.database and parts[-1] in self.tables else None
+    def _named(self, text: str, schema: str) -> Iterator[str]:
+        """The moved tables that a statement names."""
+        for found in _NAMES.finditer(text):
+            *before, quoted, ansi, plain = found.groups()
+            name = quoted or ansi or plain
+            if name in self.tables and next(filter(None, before), schema) == self.database:
+                yield name
 
     def _changes(self, event: Event) -> Iterator[Change]:
         assert self._stream is not None
@@ -308,7 +332,7 @@ class _Reader:
             )
         whole, key = self._row_readers(rows.shape)
         data = Bytes(rows.images)
-        cascades = not rows.flags & NO_FOREIGN_KEY_CHECKS and table in self._parents
+        cascades = not rows.flags & NO_CASCADES and table in self._parents
         if event.kind in WRITE_ROWS:
             while not data.is_empty:
                 yield Change(table, None, whole(data))
@@ -326,7 +350,7 @@ class _Reader:
         if known is None:
             table = self.tables[shape.table]
             names = [column.name for column in shape.columns]
-            if None in names:
+            if not all(names):
                 raise PartitaError(
                     f"{self.origin.address} writes no names of columns into its binlog; set"
                     " binlog_row_metadata=FULL and load anew."
@@ -347,8 +371,51 @@ class _Reader:
         return known[1], known[2]
 
 
+def _told_snapshot(source: Source) -> tuple[str, int, bool]:
+    """MariaDB says where in its log a snapshot is."""
+    before = _status(source)
+    source.connection.exec_driver_sql(BEGIN["mysql"])
+    told = dict(source.rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
+    if told.get("Binlog_snapshot_file"):
+        return told["Binlog_snapshot_file"], int(told["Binlog_snapshot_position"]), True
+    return *before, False
+
+
+def _snapshot(source: Source) -> tuple[str, int, bool]:
+    """A place such that the snapshot has all that is before it. Where nothing was committed
+    meanwhile, it has nothing that is after it either."""
+    end = time.monotonic() + EXACT_SECONDS_MAX
+    while True:
+        place = _status(source)
+        _wait_for_commits(source)
+        source.connection.exec_driver_sql(BEGIN["mysql"])
+        is_exact = _status(source) == place and not _committing(source)
+        if is_exact or time.monotonic() > end:
+            return *place, is_exact
+        source.connection.exec_driver_sql("ROLLBACK")
+
+
+def _wait_for_commits(source: Source) -> None:
+    """MySQL logs a transaction before its rows can be read, the longer so the slower a replica is
+    that has to confirm it. Until then it owns its GTID."""
+    end = time.monotonic() + COMMIT_SECONDS_MAX
+    begun = _committing(source)
+    while begun := begun & _committing(source):
+        if time.monotonic() > end:
+            raise PartitaError(
+                f"{source.address} has transactions in its binlog that do not end"
+                f" ({', '.join(sorted(begun))}, the number of a GTID and of a session); end them."
+            )
+        time.sleep(0.001)
+
+
+def _committing(source: Source) -> set[str]:
+    ((owned,),) = source.rows("SELECT @@global.gtid_owned")
+    return set(re.findall(r"\d+#\d+", str(owned)))
+
+
 def _status(source: Source) -> tuple[str, int]:
-    for statement in ("SHOW MASTER STATUS", "SHOW BINARY LOG STATUS"):
+    for statement in ("SHOW BINARY LOG STATUS", "SHOW MASTER STATUS"):
         with suppress(PartitaError):
             for row in source.rows(statement):
                 return str(row[0]), int(row[1])

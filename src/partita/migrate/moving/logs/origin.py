@@ -15,10 +15,12 @@ from partita.migrate.proving.column_values import column_value
 from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
 from partita.migrate.understanding.sources.address import Address
 from partita.migrate.understanding.sources.connection import Source, connect
+from partita.migrate.understanding.sources.dialects.catalog import TableFacts
 from partita.migrate.understanding.sources.reading import Convert, Reading, readings
 
 STATEMENT_SECONDS_MAX = 86_400
 """Reading a whole table takes as long as it takes."""
+OWN_TRIGGERS = "partita_"
 BEGIN = {
     "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
@@ -126,10 +128,7 @@ class Origin:
 
     def check_schema(self, source: Source) -> None:
         """Raises when a table that is moved has other columns than the inventory says."""
-        catalog = source.server.read_catalog(source.connection, source.settings)
-        for table in self.tables:
-            short = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
-            facts = catalog.tables.get((table.schema, short))
+        for table, facts in self._facts(source):
             if facts is None:
                 raise changed(table.name, "it is gone")
             now = {name: one.type for name, one in facts.columns.items()}
@@ -139,6 +138,22 @@ class Origin:
             other = next((name for name in then if now[name].lower() != then[name].lower()), None)
             if other is not None:
                 raise changed(table.name, f"{other} is {now[other]} and was {then[other]}")
+
+    def triggers(self, source: Source) -> list[str]:
+        """The user's own, which fire on the way back as on every write."""
+        return [
+            f"{trigger} of {table.name}"
+            for table, facts in self._facts(source)
+            for trigger in (facts.triggers if facts is not None else ())
+            if not trigger.startswith(OWN_TRIGGERS)
+        ]
+
+    def _facts(self, source: Source) -> Iterator[tuple[Table, TableFacts | None]]:
+        """Of the moved tables, what the source says about them now."""
+        catalog = source.server.read_catalog(source.connection, source.settings)
+        for table in self.tables:
+            short = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
+            yield table, catalog.tables.get((table.schema, short))
 
 
 def behind_key(keys: Sequence[str], last: Sequence[Any] | None) -> tuple[str, dict[str, Any]]:

@@ -47,6 +47,32 @@ WRITERS = (
     "SELECT pid, usename, application_name, to_char(xact_start, 'HH24:MI:SS') FROM pg_stat_activity"
     " WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() ORDER BY xact_start"
 )
+PREPARED = (
+    "SELECT 'the prepared transaction ' || quote_literal(gid) || ' of ' || owner || ' since '"
+    " || to_char(prepared, 'HH24:MI:SS') FROM pg_prepared_xacts WHERE database = current_database()"
+    " ORDER BY prepared"
+)
+"""They belong to no session."""
+PARTS = """
+WITH RECURSIVE part (number) AS (
+    SELECT to_regclass({})::oid
+    UNION SELECT i.inhrelid FROM pg_inherits i JOIN part p ON i.inhparent = p.number
+)"""
+"""A table, and what it is parted into."""
+IDENTITIES = f"""
+{PARTS.format("%s")} SELECT c.oid::regclass::text FROM part p JOIN pg_class c ON c.oid = p.number
+LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisreplident
+WHERE c.relkind = 'r' AND (c.relreplident = 'n' OR (c.relreplident = 'i' AND NOT i.indisprimary))
+"""
+"""Parts of a table whose log does not name rows by their primary key."""
+STORAGE = f"""
+{PARTS.format(":relation")} SELECT c.oid::bigint, c.relfilenode::bigint FROM part p
+JOIN pg_class c ON c.oid = p.number ORDER BY 1
+"""
+UNPUBLISHED = (
+    "SELECT 1 WHERE to_regclass(%s)::oid NOT IN (SELECT prrelid FROM pg_publication_rel r"
+    " JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = %s)"
+)
 _UNSENT = object()
 
 
@@ -74,15 +100,38 @@ class PostgreSQLLog(ChangeLog):
                     f"{self.origin.address} cannot be followed: wal_level is {level}; set"
                     " wal_level = logical and restart the server, or load once with --no-follow."
                 )
+            self._check_identities(connection)
             known = connection.execute(
                 "SELECT 1 FROM pg_publication WHERE pubname = %s", (self.name,)
             ).fetchone()
             if known is None:
-                with self.origin.connect() as source:
-                    tables = ", ".join(map(source.relation, self.origin.tables))
-                connection.execute(
-                    f"CREATE PUBLICATION {self.name} FOR TABLE {tables}"
-                    " WITH (publish_via_partition_root = true)"
+                self._publish(connection)
+
+    def _publish(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            connection.execute(
+                f"CREATE PUBLICATION {self.name} FOR TABLE {', '.join(self._relations())}"
+                " WITH (publish_via_partition_root = true)"
+            )
+        except psycopg.Error as error:
+            said = self.origin.address.scrub("; ".join(str(error).splitlines()))
+            raise PartitaError(
+                f"{self.origin.address} cannot publish its tables: {said} Exclude what cannot be"
+                " followed, or load once with --no-follow."
+            ) from error
+
+    def _relations(self) -> list[str]:
+        with self.origin.connect() as source:
+            return [source.relation(table) for table in self.origin.tables]
+
+    def _check_identities(self, connection: psycopg.Connection[Any]) -> None:
+        """Published without one, a table would refuse updates to everybody."""
+        for relation in self._relations():
+            for (name,) in connection.execute(IDENTITIES, (relation,)):
+                raise PartitaError(
+                    f"{name} has another replica identity than its primary key, by which rows are"
+                    f" followed; run ALTER TABLE {name} REPLICA IDENTITY DEFAULT, or load once"
+                    " with --no-follow."
                 )
 
     def _has_slot(self, connection: psycopg.Connection[Any]) -> bool:
@@ -131,10 +180,11 @@ class PostgreSQLLog(ChangeLog):
     def _writers(self) -> list[str]:
         with self._connection() as connection:
             found = connection.execute(WRITERS).fetchall()
+            prepared = connection.execute(PREPARED).fetchall()
         return [
             f"session {pid} of {user}{f' ({name})' if name else ''}, in a transaction since {since}"
             for pid, user, name, since in found
-        ]
+        ] + [str(one) for (one,) in prepared]
 
     def _sessions_on(self, shared: str) -> OpenSession:
         start, _, snapshot = shared.partition(" ")
@@ -199,6 +249,7 @@ class PostgreSQLLog(ChangeLog):
                             f"{self.origin.address} no longer has the replication slot"
                             f" {self.name}, and with it what was changed since; load anew."
                         )
+                    self._check_published(connection)
                 for one in self._stream_from(after):
                     away_since = None
                     if one is not None:
@@ -214,6 +265,21 @@ class PostgreSQLLog(ChangeLog):
                     ) from error
                 yield None
                 time.sleep(RETRY_SECONDS)
+
+    def _check_published(self, connection: psycopg.Connection[Any]) -> None:
+        for relation in self._relations():
+            if connection.execute(UNPUBLISHED, (relation, self.name)).fetchone() is not None:
+                raise LogLost(
+                    f"{self.origin.address} no longer publishes {relation}, which was dropped and"
+                    " made anew, or taken out of the publication, and with it what was changed"
+                    " since; load anew."
+                )
+
+    def storage(self, source: Source) -> str:
+        """Partitions that come, go or are emptied, and rewritten tables."""
+        relations = map(source.relation, self.origin.tables)
+        found = [source.rows(STORAGE, relation=relation) for relation in relations]
+        return hashlib.sha256(repr([list(map(tuple, one)) for one in found]).encode()).hexdigest()
 
     def _stream_from(self, after: int) -> Iterator[Transaction | None]:
         with self._connection() as plain, self._connection(replication="database") as connection:

@@ -111,7 +111,21 @@ class SQLiteLog(ChangeLog):
                     connection.execute(f"DROP TRIGGER IF EXISTS {_quoted(name)}")
             connection.execute(f"DROP TABLE IF EXISTS {LOG}")
 
+    def storage(self, source: Source) -> str:
+        """Triggers go with the table that they are of."""
+        asked = "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
+        there = {str(name) for (name,) in source.rows(asked)}
+        for table in self.origin.tables:
+            if TRIGGER.format(table=table.name, event="insert") not in there:
+                raise LogLost(
+                    f"{self.origin.address} no longer logs changes of {table.name}, which was"
+                    " dropped and made anew; load anew."
+                )
+        return ""
+
     def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:
+        with suppress(SourceError), self.origin.connect() as source:
+            self.storage(source)
         busy_since: float | None = None
         while True:
             try:

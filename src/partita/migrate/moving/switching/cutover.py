@@ -52,15 +52,19 @@ from partita.migrate.moving.switching.phases import (
     Turn,
     phase_of,
 )
-from partita.migrate.moving.switching.steps import Switched, note_fence, open_fence, switching
-from partita.migrate.moving.verify import verified_position
+from partita.migrate.moving.switching.steps import (
+    FENCED_AWAY_SECONDS_MAX,
+    Switched,
+    note_fence,
+    open_fence,
+    switching,
+)
+from partita.migrate.moving.verify import Verified, check_unchanged, last_verified
 from partita.migrate.progress import Progress, silent
 
 WAIT_SECONDS = 30.0
 TICK_SECONDS = 1.1
 """After this a stream's clock, which counts seconds, has moved on."""
-FENCED_AWAY_SECONDS_MAX = 10.0
-"""Nobody can write while a target that gives no answer is waited for."""
 BATCH_KEYS = 100
 CATCH_UP_ROUNDS = 10
 CATCH_UP_SECONDS = 0.2
@@ -72,6 +76,8 @@ class CutOver(Switched, kw_only=True, omit_defaults=True):
     streams: list[str] = field(default_factory=list)
     one_way: list[str] = field(default_factory=list)
     """Tables whose rows have no way back."""
+    triggers: list[str] = field(default_factory=list)
+    """The source's own, which the way back fires."""
 
 
 def cutover(
@@ -131,7 +137,7 @@ class _Cutover:
         self.fence: Fence = fence_of(move.origin)
         self.rows = Rows(move)
         self.since = Since()
-        self.verified = 0
+        self.verified: Verified | None = None
 
     def check(self, *, is_one_way: bool) -> None:
         """What can be known before anything changes."""
@@ -144,9 +150,12 @@ class _Cutover:
         self.found.fenced = [table.name for table in move.origin.tables]
         self.found.streams = [table.name for table in move.design.tables]
         self.found.one_way = self.rows.without_way_back()
+        with move.origin.connect() as source:
+            self.found.triggers = move.origin.triggers(source)
         if phase_of(move.state).name == BACKWARD:
             return
-        self.verified = verified_position(move.folder, phase_of(move.state))
+        self.verified = last_verified(move.folder, phase_of(move.state))
+        check_unchanged(move, self.verified)
         if self.found.one_way and not is_one_way:
             raise PartitaError(
                 "Not all that is written at the target could come back: "
@@ -267,8 +276,11 @@ class _Cutover:
 
     def _compare_since(self) -> None:
         """Items that were written since the verification are what rows make."""
+        verified = self.verified
+        assert verified is not None
+        check_unchanged(self.move, verified)
         for table in self.move.design.tables:
-            for item in self._written_since(table, self.verified):
+            for item in self._written_since(table, verified.position):
                 if is_tombstone(item):
                     continue
                 made = None

@@ -49,7 +49,12 @@ from partita.migrate.moving.switching.phases import (
     Turn,
     phase_of,
 )
-from partita.migrate.moving.switching.steps import Switched, open_fence, switching
+from partita.migrate.moving.switching.steps import (
+    FENCED_AWAY_SECONDS_MAX,
+    Switched,
+    open_fence,
+    switching,
+)
 from partita.migrate.moving.target import batches
 from partita.migrate.progress import Progress, silent
 
@@ -138,6 +143,7 @@ class _Rollback:
         try:
             self.progress("Closing the target", 0, 0)
             self.gate.close(is_forced=is_stopped)
+            self.back.away_seconds_max = FENCED_AWAY_SECONDS_MAX
             self._drain()
             self._check(is_dry_run=False)
             self.progress("Writing items as their rows make them", 0, 0)

@@ -22,6 +22,8 @@ from partita.migrate.moving.switching.phases import UNTURNED, Step, check_unfini
 
 AWAY_SECONDS_MAX = 10.0
 """A source that restarts while its fence is to be opened is waited for."""
+FENCED_AWAY_SECONDS_MAX = 10.0
+"""Nobody can write while a side that gives no answer is waited for."""
 RETRY_SECONDS = 0.5
 
 

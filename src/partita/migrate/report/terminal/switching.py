@@ -31,6 +31,11 @@ def summarize_cutover(done: CutOver) -> Iterator[RenderableType]:
             " at the target is not one in the source."
         )
     yield from bullets("Without a way back", done.one_way)
+    yield from bullets(
+        "Triggers of the source that fire on the way back too: disable those whose work is done at"
+        " the target",
+        done.triggers,
+    )
 
 
 def summarize_rollback(done: RolledBack) -> Iterator[RenderableType]:

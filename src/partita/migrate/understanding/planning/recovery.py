@@ -42,7 +42,8 @@ POSITIONS = {
     "mysql": "Note the binary log's GTID set before the bulk load begins",
     "mariadb": "Note the binary log's GTID position before the bulk load begins",
     "postgresql": "Create a logical replication slot before the bulk load begins",
-    "sqlite": "Stop the writers before the bulk load begins, for SQLite has no log to follow",
+    "sqlite": "SQLite has no log: let `partita migrate load --follow` write one with triggers, or"
+    " stop the writers before the bulk load begins",
 }
 
 

@@ -23,7 +23,8 @@ from partita.migrate.understanding.sources.dialects.kinds import (
         ("enum('a(b','c d')", "enum"),
         ("set('x')", "set"),
         ("varchar(255)", "string"),
-        ("vector(3)", "other"),
+        ("vector(3)", "binary"),
+        ("curve(3)", "other"),
     ],
 )
 def test_mysql(written: str, kind: str) -> None:

@@ -19,6 +19,13 @@ KEPT_SECONDS_MIN = 86_400
 TRANSACTIONAL = ("INNODB", "ROCKSDB", "TOKUDB", "NDBCLUSTER")
 IN_FILE = "in the section [mysqld] of its configuration, and restart the server"
 
+UNREADABLE = {
+    "log_bin_compress": "OFF",
+    "binlog_transaction_compression": "OFF",
+    "binlog_row_value_options": "",
+}
+"""What must be so for the log to be read, where a server has the setting."""
+
 _GRANT = re.compile(r"GRANT (?P<names>.+?) ON (?P<place>.+?) TO ", re.IGNORECASE)
 _SAME = {
     "BINLOG MONITOR": "REPLICATION CLIENT",
@@ -127,6 +134,10 @@ def changes_in_binary_log(source: Source, inventory: Inventory) -> Iterator[Serv
                 if name in found
                 else f"This server does not know it; changes need {name} = {wanted}.",
             )
+    for name, wanted in UNREADABLE.items():
+        if found.get(name, wanted).upper() != wanted:
+            change = f"SET GLOBAL {name} = '{wanted}', and the same in its configuration."
+            yield not_ready("changes", name, found[name], change)
     if source.dialect == "mysql":
         yield _setting(
             found, "gtid_mode", ("ON",), "Set gtid_mode = ON and enforce_gtid_consistency = ON."

@@ -1,4 +1,4 @@
-"""SQLite: a backup at any time, and no log to follow."""
+"""SQLite: a backup at any time, and no log to follow unless `load --follow` makes one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def changes(source: Source, inventory: Inventory) -> Iterator[ServerCheck]:
         "changes",
         "a log of changes",
         "not there",
-        "Stop the writers before the load begins: SQLite has nothing to follow.",
+        "`partita migrate load --follow` makes one with triggers; without it, stop the writers"
+        " before the load begins.",
     )
 
 

@@ -32,6 +32,7 @@ MYSQL: dict[str, ColumnKind] = {
     "blob": "binary",
     "mediumblob": "binary",
     "longblob": "binary",
+    "vector": "binary",
     "date": "date",
     "time": "time",
     "datetime": "datetime",

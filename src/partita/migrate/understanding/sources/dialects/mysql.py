@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, text
+from sqlalchemy.dialects.mysql import VARBINARY
+from sqlalchemy.dialects.mysql.base import ischema_names
 from sqlalchemy.engine import URL
 
 from partita.migrate.folder import SourceSettings
@@ -22,6 +24,11 @@ from partita.migrate.understanding.sources.dialects.catalog import (
 )
 from partita.migrate.understanding.sources.dialects.kinds import mysql_kind
 
+# SQLAlchemy cannot read a table with a type that it does not know and that has a length.
+ischema_names.setdefault("vector", VARBINARY)
+
+VECTOR = 242
+"""What the wire calls it; its bytes are no text, which the driver does not know."""
 ACCESS_DENIED = 1045
 LOCK_WAIT_SECONDS = 1
 
@@ -42,6 +49,9 @@ ADVICE = {
 
 
 def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
+    from pymysql.connections import TEXT_TYPES
+
+    TEXT_TYPES.add(VECTOR)
     charset = {} if "charset" in url.query else {"charset": "utf8mb4"}
     return {"connect_args": {"connect_timeout": max(1, round(connect_seconds_max)), **charset}}
 

@@ -209,7 +209,8 @@ _SIZES = """
     WHERE c.relkind = 'r' AND n.nspname = ANY(:schemas)
 """
 _TRIGGERS = """
-    SELECT tgrelid, tgname FROM pg_trigger WHERE NOT tgisinternal ORDER BY tgrelid, tgname
+    SELECT tgrelid, tgname FROM pg_trigger WHERE NOT tgisinternal AND tgenabled <> 'D'
+    ORDER BY tgrelid, tgname
 """
 _RULES = """
     SELECT ev_class, rulename FROM pg_rewrite WHERE rulename <> '_RETURN' ORDER BY 1, 2
