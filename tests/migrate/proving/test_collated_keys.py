@@ -103,7 +103,7 @@ def collated(
             for collation in (
                 "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci", "utf8mb4_uca1400_ai_ci",
                 "utf8mb4_uca1400_nopad_ai_ci", "utf8mb4_spanish2_ci", "latin1_german2_ci",
-                "latin1_general_cs", "utf8mb4_general_ci",
+                "latin1_general_cs",
             )
         ),
     ],
@@ -120,7 +120,7 @@ def test_designs_compare_texts_as_the_source_does(
 WRONG = {
     "a letter that is told from what it equals": {"texts": {"ø": "Ø", "Ø": "Ø"}},
     "a letter that is taken for another": {"texts": {"й": "И"}},
-    "an ignored character that counts": {"texts": {"\u00ad": "\u00ad"}},
+    "an ignored character that counts": {"texts": {"\u200d": "\u200d"}},
     "two letters that are one": {"texts": {"œ": "Œ", "Œ": "Œ"}},
     "marks in the order of their codes": {"texts": {"_": "_"}},
     "blanks at the end that count": {"pad": "NO PAD"},
@@ -151,7 +151,10 @@ def test_a_file_that_compares_otherwise_is_refuted(
         texts = {**right["texts"], **members.get("texts", {})}
         path.write_text(json.dumps({**right, **members, "texts": texts}))
         run = prove(folder, name=WIDE, endpoint=endpoint)
-        assert "differs" in verdicts(run).values(), wrong
+        assert not run.is_passed, wrong
+        # Parameters are drawn from some rows, none of them with this letter.
+        is_drawn = "й" not in members.get("texts", {})
+        assert ("differs" in verdicts(run).values()) == is_drawn, wrong
         is_told = "collation" in [one.kind for one in run.keys]
         assert is_told == ("texts" in members), wrong
 

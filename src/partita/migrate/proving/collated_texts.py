@@ -14,7 +14,7 @@ from partita.migrate.understanding.sources.collations import collations_of
 from partita.migrate.understanding.sources.connection import Source
 from partita.migrate.understanding.sources.weights import NotInKeys, weights_of
 
-SOFT_HYPHEN = "\u00ad"
+JOINER = "\u200d"
 """Which Unicode's collations ignore."""
 _LETTERS = ((0xAA, 0x250), (0x370, 0x530), (0x1E00, 0x2000))
 """Latin, Greek and Cyrillic ones with marks."""
@@ -31,15 +31,18 @@ def variants(folding: Folding, text: str) -> Iterator[tuple[str, str]]:
         ("a letter with a stroke", _with_strokes()),
         ("a letter with a mark", _with_marks()),
     ):
-        place = next((at for at, one in enumerate(text) if one in others), None)
-        if place is not None:
-            yield case, text[:place] + others[text[place]] + text[place + 1 :]
+        for where, is_ascii in (("", True), (" beyond ASCII", False)):
+            places = (at for at, one in enumerate(text) if one in others)
+            place = next((at for at in places if text[at].isascii() == is_ascii), None)
+            if place is not None:
+                yield case + where, text[:place] + others[text[place]] + text[place + 1 :]
     doubled = _doubled(folding)
     place = next((at for at in range(len(text) - 1) if text[at : at + 2] in doubled), None)
     if place is not None:
         one = doubled[text[place : place + 2]]
         yield "one letter for two", text[:place] + one + text[place + 2 :]
-    yield "a soft hyphen", text[:1] + SOFT_HYPHEN + text[1:]
+    if folding.collation.name.startswith(("utf", "ucs")):
+        yield "a zero width joiner", text[:1] + JOINER + text[1:]
 
 
 @lru_cache(8)
@@ -89,9 +92,13 @@ def _with_strokes() -> dict[str, str]:
 
 @lru_cache(1)
 def _with_marks() -> dict[str, str]:
-    """By letter, the last that Unicode makes of it and a mark."""
-    decomposed = ((one, unicodedata.normalize("NFD", one)) for one in _marked())
-    return {parts[0]: one for one, parts in decomposed if len(parts) == 2}
+    """By letter, the first that Unicode makes of it and a mark: й of и."""
+    found: dict[str, str] = {}
+    for one in _marked():
+        parts = unicodedata.normalize("NFD", one)
+        if len(parts) == 2:
+            found.setdefault(parts[0], one)
+    return found
 
 
 def _marked() -> Iterator[str]:

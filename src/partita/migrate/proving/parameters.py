@@ -234,9 +234,24 @@ class Draw:
             if accented != text:
                 yield ParameterSet(f"accents in {name}", {**usual.values, name: {"S": accented}})
             yield from self._blanks(usual, parameter, text)
-            folding = FOLDINGS.get(self._collation(parameter.ref))
-            for case, one in variants(folding, text) if folding is not None else ():
-                yield ParameterSet(f"{case} in {name}", {**usual.values, name: {"S": one}})
+            yield from self._collated(usual, parameter, text)
+
+    def _collated(
+        self, usual: ParameterSet, parameter: Parameter, text: str
+    ) -> Iterator[ParameterSet]:
+        """What a collation may take for the text of a row, each kind of it once."""
+        name, ref = parameter.name, parameter.ref
+        folding = FOLDINGS.get(self._collation(ref))
+        if ref is None or folding is None:
+            return
+        rows = self.staging.spread(ref.table, SPREAD_ROWS)
+        texts = [text, *(str(row[ref.column].get("S", "")) for row in rows if ref.column in row)]
+        found: dict[str, str] = {}
+        for one in texts:
+            for case, other in variants(folding, one):
+                found.setdefault(case, other)
+        for case, other in found.items():
+            yield ParameterSet(f"{case} in {name}", {**usual.values, name: {"S": other}})
 
     def _blanks(
         self, usual: ParameterSet, parameter: Parameter, text: str
