@@ -167,7 +167,8 @@ class MariaDB(DatabaseServer):
     def initialize(self) -> None:
         command = [*self.make.install(self.folder / "data"), *self._user()]
         for left in reversed(range(INSTALL_TRIES)):
-            made = subprocess.run(command, capture_output=True, text=True)
+            env = {**os.environ, "TMPDIR": str(self.folder)}
+            made = subprocess.run(command, capture_output=True, text=True, env=env)
             if made.returncode == 0:
                 break
             assert left, made.stdout[-2000:] + made.stderr[-2000:]
@@ -188,6 +189,8 @@ class MariaDB(DatabaseServer):
             f"--datadir={self.folder / 'data'}",
             f"--socket={self.folder / 'socket'}",
             f"--pid-file={self.folder / 'pid'}",
+            # One that starts removes the temporary tables of others that share a folder.
+            f"--tmpdir={self.folder}",
             f"--port={self.port}",
             "--bind-address=127.0.0.1",
             "--skip-name-resolve",

@@ -136,3 +136,29 @@ def test_rows_are_read_by_a_primary_key_with_a_date(
     found = verify(folder, target, is_dry_run=True)
     assert found.rows == 3
     assert_same(found)
+
+
+def test_rows_are_found_as_their_collation_compares(make_source: MakeSource, target: str) -> None:
+    """A reference may be written in other letters than what it refers to, also when that moves."""
+    text = "VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_swedish_ci"
+    source = make_source(
+        "mysql",
+        f"CREATE TABLE towns (name {text} PRIMARY KEY, size INT NOT NULL);"
+        f"CREATE TABLE people (id INT PRIMARY KEY, town {text} NOT NULL,"
+        " FOREIGN KEY (town) REFERENCES towns (name));"
+        "INSERT INTO towns VALUES ('Ystad', 1), ('a_b', 2), ('ab', 3);"
+        "INSERT INTO people VALUES (1, 'üstad'), (2, 'A_B'), (3, 'ystad ')",
+    )
+    patterns = {
+        "town": "SELECT * FROM towns WHERE name = ?",
+        "with town": "SELECT p.id, t.size FROM people p JOIN towns t ON t.name = p.town"
+        " WHERE p.town = ?",
+    }
+    folder = source.folder(patterns, target)
+    load(folder, target, is_followed=True)
+    source.run("UPDATE towns SET size = 9 WHERE name = 'YSTAD'")
+    source.run("INSERT INTO people VALUES (4, 'Üstad'); DELETE FROM people WHERE town = 'a_b'")
+    follow(folder, target, is_once=True)
+    found = verify(folder, target, is_dry_run=True)
+    assert found.rows == 6
+    assert_same(found)

@@ -2,10 +2,11 @@
 
 The format of a template's field says how: `{x:n10.2}` is a number in fixed point, ten digits before
 the point and two behind it; `{x:ci}`, `{x:nocase}`, `{x:ai}`, `{x:general}` (both also with
-`_no_pad`) and `{x:pad}` are texts as a collation compares them; `{x:lower}` and `{x:upper}` are
-what the functions of SQL make of them, `{x:lower_ascii}` and `{x:upper_ascii}` those of SQLite,
-`{x:lower_pad}` and `{x:upper_pad}` without blanks at their end; `{x:08}` is padded with zeros;
-`{x:%Y-%m}` is a part of a date, and `{x:ms}` a moment in UTC, to the millisecond.
+`_no_pad`) and `{x:pad}` are texts as a collation compares them, and so is
+`{x:utf8mb4_unicode_ci}`, by the file of that name in the folder's `collations/`; `{x:lower}` and
+`{x:upper}` are what the functions of SQL make of them, `{x:lower_ascii}` and `{x:upper_ascii}`
+those of SQLite, `{x:lower_pad}` and `{x:upper_pad}` without blanks at their end; `{x:08}` is padded
+with zeros; `{x:%Y-%m}` is a part of a date, and `{x:ms}` a moment in UTC, to the millisecond.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from functools import lru_cache
 from partita.database.item.values import AttributeValue
 from partita.errors import PartitaError
 from partita.migrate.model.templates import NULL_IN_TEMPLATE, escaped
+from partita.migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
 from partita.migrate.understanding.schema.column_refs import PARSED_MAX
 
 _FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
@@ -135,9 +137,22 @@ FORMS: dict[str, Callable[[str], str]] = {
 _TEXTS = {**FOLDS, **FORMS}
 
 
-def like_fold(fold: str) -> str:
-    """How LIKE compares texts that a collation compares by `fold`: blanks at the end count."""
-    return _LIKE_FOLDS.get(fold, fold)
+def is_fold(part_format: str) -> bool:
+    return part_format in FOLDS or part_format in FOLDINGS
+
+
+def folding(fold: str) -> Callable[[str], str]:
+    """What a text becomes whose collation compares by `fold`."""
+    return FOLDINGS[fold] if fold in FOLDINGS else FOLDS[fold]
+
+
+def is_beginning(start: str, text: str, fold: str) -> bool:
+    """As LIKE compares texts whose collation compares by `fold`: blanks at the end count."""
+    if fold in FOLDINGS:
+        return FOLDINGS[fold].is_beginning(start, text)
+    like = _LIKE_FOLDS.get(fold, fold)
+    change = FOLDS[like] if like else str
+    return change(text).startswith(change(start))
 
 
 def function_of(form: str) -> str:
@@ -158,7 +173,7 @@ def is_order_preserving(part_format: str, value_type: str) -> bool:
     """Whether texts of this format sort as the values do."""
     if value_type == "N":
         return _FIXED_POINT.fullmatch(part_format) is not None
-    return not part_format or part_format in FOLDS
+    return not part_format or is_fold(part_format)
 
 
 def field_text(part_format: str, value: AttributeValue | None) -> str:
@@ -190,6 +205,14 @@ def _writer(part_format: str) -> Callable[[AttributeValue], str]:
         return lambda value: plain_text(value).zfill(digits)
     if part_format == MILLISECONDS:
         return lambda value: _milliseconds(plain_text(value))
+    if part_format in FOLDINGS:
+        # Asked for each time: a process may read another folder.
+        return lambda value: escaped(FOLDINGS[part_format](plain_text(value)))
+    if part_format and "%" not in part_format:
+        raise PartitaError(
+            f"No key is written as {part_format!r}; if it is a collation,"
+            f" {why_not_in_keys(part_format)}."
+        )
     if part_format:
         return lambda value: _part_of_date(part_format, plain_text(value))
     # Numbers hold nothing that is escaped.

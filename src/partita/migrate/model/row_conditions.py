@@ -1,7 +1,7 @@
 """Conditions on a row, by which an attribute is there or not: what makes an index sparse.
 
 `returned_on is null`, `returned_on is not null` or `status = open`, of a column of the entity's own
-row; `status:ai = OPEN` compares as a collation does.
+row; `status:utf8mb4_unicode_ci = OPEN` compares as a collation does.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import re
 from typing import Literal, NamedTuple, get_args
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.key_texts import FOLDS, plain_text
+from partita.migrate.model.key_texts import folding, plain_text
 from partita.migrate.understanding.schema.column_refs import QUOTED, Ref
 
 RowTest = Literal["is null", "is not null", "="]
-_CONDITION = re.compile(
-    rf"({QUOTED}|.+?)(?::({'|'.join(FOLDS)}))? (is null|is not null|= (.*))", re.DOTALL
-)
+_CONDITION = re.compile(rf"({QUOTED}|.+?)(?::(\w+))? (is null|is not null|= (.*))", re.DOTALL)
 
 
 class RowCondition(NamedTuple):
@@ -40,7 +38,7 @@ class RowCondition(NamedTuple):
     def is_value(self, value: AttributeValue) -> bool:
         """Whether the source takes a value for the one that is asked for."""
         text = plain_text(value)
-        return (FOLDS[self.fold](text) if self.fold else text) == self.value
+        return (folding(self.fold)(text) if self.fold else text) == self.value
 
 
 def parse_condition(text: str) -> RowCondition | None:

@@ -10,6 +10,7 @@ from decimal import Decimal
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.model.key_texts import FORMS
 from partita.migrate.model.making import order
+from partita.migrate.proving.collated_texts import variants
 from partita.migrate.proving.staging import Staging
 from partita.migrate.statements.question import (
     Constant,
@@ -19,8 +20,9 @@ from partita.migrate.statements.question import (
     Question,
     Test,
 )
+from partita.migrate.understanding.schema.collations import FOLDINGS
 from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita.migrate.understanding.schema.inventory import Column, Inventory
 
 TYPICAL_ROWS = 4
 SPREAD_ROWS = 200
@@ -232,6 +234,24 @@ class Draw:
             if accented != text:
                 yield ParameterSet(f"accents in {name}", {**usual.values, name: {"S": accented}})
             yield from self._blanks(usual, parameter, text)
+            yield from self._collated(usual, parameter, text)
+
+    def _collated(
+        self, usual: ParameterSet, parameter: Parameter, text: str
+    ) -> Iterator[ParameterSet]:
+        """What a collation may take for the text of a row, each kind of it once."""
+        name, ref = parameter.name, parameter.ref
+        folding = FOLDINGS.get(self._collation(ref))
+        if ref is None or folding is None:
+            return
+        rows = self.staging.spread(ref.table, SPREAD_ROWS)
+        texts = [text, *(str(row[ref.column].get("S", "")) for row in rows if ref.column in row)]
+        found: dict[str, str] = {}
+        for one in texts:
+            for case, other in variants(folding, one):
+                found.setdefault(case, other)
+        for case, other in found.items():
+            yield ParameterSet(f"{case} in {name}", {**usual.values, name: {"S": other}})
 
     def _blanks(
         self, usual: ParameterSet, parameter: Parameter, text: str
@@ -254,9 +274,17 @@ class Draw:
         return {"BOOL": True} if kind == "boolean" else _absent({"S": "x"})
 
     def _column(self, ref: Ref | None) -> str:
+        found = self._inventoried(ref)
+        return found.kind if found is not None else "other"
+
+    def _collation(self, ref: Ref | None) -> str:
+        found = self._inventoried(ref)
+        return found.collation if found is not None else ""
+
+    def _inventoried(self, ref: Ref | None) -> Column | None:
         table = self.inventory.table(ref.table) if ref is not None else None
         columns = table.columns if table is not None else []
-        return next((one.kind for one in columns if ref and one.name == ref.column), "other")
+        return next((one for one in columns if ref and one.name == ref.column), None)
 
     def _counts(self, question: Question, limit: int) -> dict[str, AttributeValue | None]:
         found: dict[str, AttributeValue | None] = {}

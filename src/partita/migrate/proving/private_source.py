@@ -127,7 +127,10 @@ def _mysql_family(
 ) -> Iterator[URL]:
     user = ["--user=root"] if os.geteuid() == 0 else []
     made = subprocess.run(
-        [*install, f"--datadir={space / 'data'}", *user], capture_output=True, text=True
+        [*install, f"--datadir={space / 'data'}", *user],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TMPDIR": str(space)},
     )
     if made.returncode:
         said = [line for line in (made.stderr + made.stdout).splitlines() if "ERROR" in line]
@@ -141,6 +144,7 @@ def _mysql_family(
     command = [
         server, "--no-defaults", f"--datadir={space / 'data'}", f"--socket={space / 'socket'}",
         f"--pid-file={space / 'pid'}", f"--port={port}", f"--bind-address={LOCAL}",
+        f"--tmpdir={space}",  # One that starts removes what others keep in the usual place.
         "--skip-name-resolve", "--character-set-server=utf8mb4", "--skip-log-bin",
         "--innodb-flush-log-at-trx-commit=0", f"--init-file={space / 'init.sql'}", *options, *user,
     ]  # fmt: skip

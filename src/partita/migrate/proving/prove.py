@@ -23,6 +23,7 @@ from partita.migrate.model.unknown_names import find_unknown_names
 from partita.migrate.model.volumes import Volumes, read_volumes
 from partita.migrate.progress import Progress, silent
 from partita.migrate.proving.acceptance import user_acceptance
+from partita.migrate.proving.collated_texts import collation_problems
 from partita.migrate.proving.load import load_checks
 from partita.migrate.proving.made_items import Making
 from partita.migrate.proving.model_lines import ModelLines
@@ -141,7 +142,11 @@ def test(
             )
             writes = stack.enter_context(_write_proof(claim, source, staging, place))
             functional = _functional(claim, reads, writes, unfinished, progress)
-            keys = [*making.problems.values(), *_ranges(claim)]
+            keys = [
+                *making.problems.values(),
+                *_ranges(claim),
+                *collation_problems(source, claim.inventory),
+            ]
             run = ProofRun(
                 at=datetime.now(UTC).isoformat(timespec="seconds"),
                 model=name,

@@ -37,7 +37,7 @@ class WayBack(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class KeyProblem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: str
     """two rows in one item, two types in one range, key too long, key empty, key of a wrong type,
-    item too large, collection too large, row without an item."""
+    item too large, collection too large, row without an item, collation."""
     place: str
     detail: str
     count: int = 1

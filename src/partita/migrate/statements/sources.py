@@ -124,7 +124,7 @@ def _pair(scope: Scope, node: exp.Expression) -> tuple[Ref, Ref] | None:
 def _refuse_other_texts(one: Column | None, other: Column | None, node: exp.Expression) -> None:
     """Two texts that their collations compare in two ways, of which a server takes a third."""
     texts = [column for column in (one, other) if column is not None and column.kind == "string"]
-    if len({(column.is_case_insensitive, column.pad) for column in texts}) > 1:
+    if len({(column.is_case_insensitive, column.pad, column.collation) for column in texts}) > 1:
         raise NotExact(f"it compares texts of two collations: {node}")
 
 

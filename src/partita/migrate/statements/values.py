@@ -7,10 +7,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.model.key_texts import FOLDS
+from partita.migrate.model.key_texts import folding
+from partita.migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
 from partita.migrate.understanding.schema.inventory import Column
 from partita.migrate.understanding.sources.values import UTC_OFFSET, attribute_value
 
+MYSQL = ("mysql", "mariadb")
 NUMBERS = ("integer", "decimal", "float")
 
 
@@ -60,12 +62,26 @@ _INSENSITIVE_FOLDS = {"sqlite": "nocase", "postgresql": "ci"}
 
 def fold_of(column: Column, dialect: str) -> str:
     """How a collation compares the texts of a column; empty for letter by letter."""
+    if column.collation and dialect in MYSQL:
+        return column.collation if column.collation in FOLDINGS else ""
     if not column.is_case_insensitive:
         return "pad" if column.pad == "PAD SPACE" else ""
-    # Inventories of before do not know the pad: most of MySQL's collations have PAD SPACE.
+    # Inventories of before know neither pad nor collation: most of MySQL's have PAD SPACE.
     fold = "general" if column.is_letter_by_letter else "ai"
     return _INSENSITIVE_FOLDS.get(dialect, f"{fold}_no_pad" if column.pad == "NO PAD" else fold)
 
 
 def folded(value: AttributeValue, fold: str) -> AttributeValue:
-    return {"S": FOLDS[fold](value["S"])} if fold and "S" in value else value
+    return {"S": folding(fold)(value["S"])} if fold and "S" in value else value
+
+
+def sorts_otherwise(column: Column) -> bool:
+    """Whether the order of its texts is that of no key."""
+    return bool(column.collation) and column.collation not in FOLDINGS
+
+
+def not_in_keys(column: Column, dialect: str) -> str:
+    """Why no key finds its texts; empty where keys do."""
+    if dialect not in MYSQL or not sorts_otherwise(column):
+        return ""
+    return f"the collation {column.collation} is not in keys: {why_not_in_keys(column.collation)}"

@@ -13,6 +13,7 @@ from partita.migrate.understanding.planning.plan import Plan, plan_inventory
 from partita.migrate.understanding.planning.readiness.server import check_server
 from partita.migrate.understanding.schema.inventory import Inventory
 from partita.migrate.understanding.schema.relationships import relate
+from partita.migrate.understanding.sources.collations import ask_collations
 from partita.migrate.understanding.sources.connection import Ask, connect
 from partita.migrate.understanding.sources.reflection import reflect
 
@@ -25,6 +26,7 @@ def plan(folder: Folder, *, ask: Ask | None = None, progress: Progress = silent)
     with connect(folder, ask) as source:
         found = reflect(source, progress)
         checks = check_server(source, found)
+        ask_collations(folder, source, found, progress)
     if not found.tables:
         raise PartitaError(_nothing(found))
     inventory = replace(found, relationships=relate(found.tables))

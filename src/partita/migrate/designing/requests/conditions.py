@@ -9,7 +9,7 @@ from partita.migrate.designing.requests.segments import Field, segments
 from partita.migrate.model.design import Attribute, Comparison, Condition
 from partita.migrate.model.key_texts import NotEncodable, field_text
 from partita.migrate.statements.question import Constant, Question, Test, Value
-from partita.migrate.statements.values import literal_value
+from partita.migrate.statements.values import literal_value, sorts_otherwise
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Column
 
@@ -32,9 +32,12 @@ class Conditions(HeldColumns):
         if is_plain:
             return str(next(iter(converted.values())))
         try:
-            return field_text(shape, converted)
+            text = field_text(shape, converted)
         except NotEncodable as error:
             raise NotServed(str(error).rstrip(".")) from error
+        if "{" in text or "}" in text:
+            raise NotServed(f"{ref} is compared with a text that a model file cannot hold")
+        return text
 
     def _converted(self, ref: Ref, value: Constant) -> AttributeValue:
         column = self.planner.column(ref)
@@ -50,7 +53,7 @@ class Conditions(HeldColumns):
     def _refuse_collation(self, ref: Ref) -> None:
         """Neither keys, filters nor texts in an application have the order of a language."""
         column = self.planner.column(ref)
-        if column is not None and column.collation:
+        if column is not None and sorts_otherwise(column):
             raise NotServed(
                 f"{ref} is sorted by the collation {column.collation}; keys are sorted by bytes"
             )

@@ -10,15 +10,18 @@ from partita.migrate.designing.requests.segments import Field, Segments, segment
 from partita.migrate.model.buckets import BUCKET, BUCKETS, bucket_count
 from partita.migrate.model.design import LATEST, Attribute, Comparison, Condition
 from partita.migrate.model.key_texts import (
-    FOLDS,
     FORMS,
     HIGHEST,
+    is_fold,
     is_order_preserving,
+    plain_text,
     value_format,
 )
 from partita.migrate.model.row_conditions import RowCondition, parse_condition
-from partita.migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD
+from partita.migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD, escaped
 from partita.migrate.statements.question import Constant, Parameter, Question, Test
+from partita.migrate.statements.values import sorts_otherwise
+from partita.migrate.understanding.schema.collations import FOLDINGS, Folding
 from partita.migrate.understanding.schema.column_refs import Ref
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
@@ -224,16 +227,33 @@ class KeyConditions(Conditions):
         (value,) = test.values
         if not isinstance(value, Constant) or str(value.value).endswith(" "):
             return None
+        folding = FOLDINGS.get(field.format)
+        if folding is not None:
+            return self._folded_beginning(attribute, lead, test, value, folding)
         self.left.remove(test)
         text = self._literal(test.ref, value, field.format, is_plain=parts.is_plain)
         return Condition(attribute=attribute.name, comparison="begins_with", value=lead + text)
+
+    def _folded_beginning(
+        self, attribute: Attribute, lead: str, test: Test, value: Constant, folding: Folding
+    ) -> Condition | None:
+        """LIKE compares character by character; keys know letters, and find a few rows more."""
+        ends = folding.ends_of_beginning(plain_text(self._converted(test.ref, value)))
+        if ends is None:
+            return None
+        self.left.remove(test)
+        self._test_by_application(test)
+        first, last = (lead + escaped(one) for one in ends)
+        return Condition(
+            attribute=attribute.name, comparison="between", value=f"{first} and {last}"
+        )
 
     def _keeps_order(self, attribute: Attribute, parts: Segments, field: Field) -> bool:
         """Whether items come in the order in which the source sorts a field's values."""
         column = self.planner.column(field.ref)
         if (
             column is None
-            or column.collation
+            or sorts_otherwise(column)
             or self._has_own_order(column)
             or column.kind in ("enum", "set", "json", "array", "boolean", "time")
         ):
@@ -241,7 +261,7 @@ class KeyConditions(Conditions):
         fold = self.planner.fold(field.ref)
         if parts.is_plain:
             return not fold and attribute.type in ("S", "N", "B")
-        if fold or field.format in FOLDS:
+        if fold or is_fold(field.format):
             return field.format == fold
         kind = "N" if column.kind in ("integer", "decimal", "float") else "S"
         return is_order_preserving(field.format, kind)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from msgspec.structs import replace
 
@@ -21,7 +23,8 @@ from partita.migrate.model.design import (
 )
 from partita.migrate.model.volumes import Volumes
 from partita.migrate.statements.patterns import NotStated, Statements
-from partita.migrate.statements.question import NotExact, Question
+from partita.migrate.statements.question import Insertion, NotExact, Question, Statement
+from partita.migrate.statements.values import not_in_keys
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita.migrate.understanding.schema.column_refs import Ref
@@ -153,7 +156,33 @@ def _requests(
         return drafted
     if not isinstance(question, Question):
         raise NotExact("it is called a read, and its statement is none")
+    _refuse_collations(planner, question)
     return planner.plan(question, pattern.name, is_consistent=pattern.is_consistent)
+
+
+def _refuse_collations(planner: ReadPlanner, statement: Statement) -> None:
+    """Texts that the source compares in a way that keys cannot."""
+    for ref in _compared(planner, statement):
+        column = planner.column(ref)
+        why = not_in_keys(column, planner.inventory.dialect) if column is not None else ""
+        if why:
+            raise NotServed(f"{ref}: {why}")
+
+
+def _compared(planner: ReadPlanner, statement: Statement) -> Iterator[Ref]:
+    if isinstance(statement, Insertion):
+        table = planner.table(statement.table)
+        unique = [one.columns for one in table.indexes if one.is_unique] if table else []
+        for name in (*(table.primary_key if table else ()), *chain(*unique)):
+            yield Ref(statement.table, name)
+        return
+    tests = statement.all_tests if isinstance(statement, Question) else statement.tests
+    yield from (one.ref for one in tests if one.operator not in ("is null", "is not null"))
+    if isinstance(statement, Question):
+        yield from (one.ref for one in statement.order)
+        yield from (ref for join in statement.joins for pair in join.pairs for ref in pair)
+        for existence in statement.existences:
+            yield from _compared(planner, existence.question)
 
 
 def _writes(
@@ -168,6 +197,7 @@ def _writes(
         return drafted
     if isinstance(statement, Question):
         raise NotServed("it is called a write, and its statement is none")
+    _refuse_collations(planner, statement)
     planned = WritePlanner(planner.design, planner).plan(statement, pattern.name, drafted)
     return [
         one if one.request in READS else replace(one, transaction=pattern.transaction)

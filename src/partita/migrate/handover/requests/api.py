@@ -30,7 +30,9 @@ from partita.migrate.model.design import (
 )
 from partita.migrate.model.row_conditions import parse_condition
 from partita.migrate.model.sample_items import sample_item
+from partita.migrate.model.templates import template_fields
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita.migrate.understanding.schema.collations import FOLDINGS, file_of
 from partita.migrate.understanding.schema.column_refs import Ref
 
 COMPARISONS: dict[str, Callable[[str, list[str]], str]] = {
@@ -97,6 +99,9 @@ class Request(Struct, frozen=True, kw_only=True):
     @property
     def comments(self) -> list[str]:
         made = [f"{name} is made as {text}" for name, text in self.made_of]
+        fields = [part for _, text in self.made_of for part in template_fields(text)]
+        folds = dict.fromkeys(part.format for part in fields if part.format in FOLDINGS)
+        made += [f"{one}: each letter becomes what {file_of(one)} has for it" for one in folds]
         return [*made, *([" ".join(self.afterwards.split())] if self.afterwards else [])]
 
 

@@ -21,7 +21,7 @@ from partita.migrate.model.key_texts import (
     NotEncodable,
     bound_text,
     field_text,
-    like_fold,
+    is_beginning,
     plain_text,
 )
 from partita.migrate.model.making import of_type, order
@@ -35,7 +35,7 @@ from partita.migrate.proving.answers.rows import (
 )
 from partita.migrate.proving.private_server import DynamoDB
 from partita.migrate.statements.question import Constant, Parameter, Question, Test
-from partita.migrate.statements.values import fold_of, folded, literal_value
+from partita.migrate.statements.values import fold_of, literal_value
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Column, Inventory
 
@@ -400,8 +400,7 @@ class Asking:
             return False
         fold = self._fold(one.attribute)
         if one.comparison == "begins_with":
-            text, start = (plain_text(folded(each, like_fold(fold))) for each in (value, *operands))
-            return text.startswith(start)
+            return is_beginning(plain_text(operands[0]), plain_text(value), fold)
         held, *wanted = (comparable(each, fold) for each in (value, *operands))
         comparisons = {
             "=": lambda: held == wanted[0],

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from partita.migrate.folder import INVENTORY, Folder
+from partita.migrate.understanding.schema.collations import Pad, read_collations
 
 ColumnKind = Literal[
     "string",
@@ -37,10 +38,6 @@ RelationshipKind = Literal[
 ]
 
 
-Pad = Literal["", "PAD SPACE", "NO PAD"]
-"""As MySQL calls it; CHAR of PostgreSQL and RTRIM of SQLite are PAD SPACE."""
-
-
 class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     type: str
@@ -57,8 +54,8 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pad: Pad = ""
     """Whether blanks at the end of a text count when it is compared; empty where they do anyway."""
     collation: str = ""
-    """By which a text is sorted, where that is not by its bytes: of PostgreSQL, and of MySQL where
-    it tells case."""
+    """By which a text is compared, where that is not by its bytes: of PostgreSQL, and of MySQL all
+    but `_bin` and `_general_ci`, whose order keys have without a file."""
     length_max: int | None = None
     default: str | None = None
 
@@ -153,4 +150,6 @@ class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def read_inventory(folder: Folder) -> Inventory:
+    """Keys are written as the folder's collations say from then on."""
+    read_collations(folder)
     return folder.read_json(INVENTORY, Inventory)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from partita.limits import PARTITION_KEY_BYTES_MAX
 from partita.migrate.understanding.planning.difficulties.columns import bytes_max
 from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
+from partita.migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
 from partita.migrate.understanding.schema.inventory import Inventory, Table
 
 KEY_KINDS = {"string", "integer", "decimal", "date", "datetime", "time", "binary", "uuid", "enum"}
@@ -114,6 +115,25 @@ def unique_constraints(table: Table, inventory: Inventory) -> Iterator[Difficult
         )
 
 
+def _unsaid_collations(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
+    if inventory.dialect not in ("mysql", "mariadb"):
+        return
+    for collation in sorted({one.collation for one in table.columns if one.collation}):
+        if collation in FOLDINGS:
+            continue
+        columns = [one.name for one in table.columns if one.collation == collation]
+        yield Difficulty(
+            kind="collation",
+            severity="care",
+            table=table.name,
+            columns=columns,
+            what=f"{listed(columns)} of {table.name} are compared by {collation}, and no key can:"
+            f" {why_not_in_keys(collation)}.",
+            strategy="Find rows by other columns, or give these a collation that compares letters"
+            " alone (`_ai_ci`, `_bin`) before you migrate.",
+        )
+
+
 def collations(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
     compared = set(table.primary_key)
     for index in table.indexes:
@@ -132,8 +152,10 @@ def collations(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
             columns=folded,
             what=f'In {listed(folded)} of {table.name} "a" and "A" are the same key; in DynamoDB'
             " they are two.",
-            strategy="Write keys in lower case, and the original beside them where it matters.",
+            strategy="Write keys as the collation compares, and the original beside them: `model`"
+            " does.",
         )
+    yield from _unsaid_collations(table, inventory)
     padded = [
         column.name
         for column in table.columns

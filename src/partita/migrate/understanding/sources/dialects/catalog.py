@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from partita.migrate.understanding.schema.collations import Pad
 from partita.migrate.understanding.schema.inventory import (
     ColumnKind,
     ForeignKey,
     Index,
-    Pad,
     Skipped,
 )
 

@@ -13,7 +13,8 @@ from sqlalchemy.dialects.mysql.base import ischema_names
 from sqlalchemy.engine import URL
 
 from partita.migrate.folder import SourceSettings
-from partita.migrate.understanding.schema.inventory import Pad, Skipped
+from partita.migrate.understanding.schema.collations import Pad
+from partita.migrate.understanding.schema.inventory import Skipped
 from partita.migrate.understanding.sources.dialects.catalog import (
     Catalog,
     ColumnFacts,
@@ -176,6 +177,9 @@ def _read_tables(connection: Connection, catalog: Catalog) -> None:
             catalog.skipped.append(Skipped(name=name, reason="a sequence, not a table"))
 
 
+_LETTER_BY_LETTER = re.compile(r"utf8(mb3|mb4)?_general_(nopad_)?ci")
+
+
 def _read_columns(connection: Connection, catalog: Catalog) -> None:
     json_columns = _json_columns(connection)
     pads = _pads(connection)
@@ -185,6 +189,7 @@ def _read_columns(connection: Connection, catalog: Catalog) -> None:
             continue
         is_json = name in json_columns[(None, table)]
         compared = "" if is_json else (collation or "")
+        is_letter_by_letter = _LETTER_BY_LETTER.fullmatch(compared) is not None
         facts.columns[name] = ColumnFacts(
             type=type_text,
             kind="json" if is_json else mysql_kind(type_text),
@@ -192,9 +197,9 @@ def _read_columns(connection: Connection, catalog: Catalog) -> None:
             is_auto_increment="auto_increment" in extra.lower(),
             is_generated=bool(generation),
             is_case_insensitive="_ci" in compared,
-            is_letter_by_letter=re.match(r"utf8.*_general_", compared) is not None,
+            is_letter_by_letter=is_letter_by_letter,
             pad=pads.get(compared, _pad_of(compared)),
-            collation="" if re.search("_ci|_bin", compared) else compared,
+            collation="" if is_letter_by_letter or compared.endswith("_bin") else compared,
         )
 
 

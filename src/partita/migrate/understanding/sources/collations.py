@@ -1,0 +1,58 @@
+"""The collations of a source's texts, as its server compares: files in the folder."""
+
+from __future__ import annotations
+
+from partita.migrate.folder import Folder
+from partita.migrate.progress import Progress, silent
+from partita.migrate.understanding.schema.collation_texts import texts_of
+from partita.migrate.understanding.schema.collations import (
+    COLLATIONS,
+    Collation,
+    Folding,
+    Pad,
+    file_of,
+    know,
+)
+from partita.migrate.understanding.schema.inventory import Inventory
+from partita.migrate.understanding.sources.connection import Source
+from partita.migrate.understanding.sources.weights import NotInKeys, weights_of
+
+
+def ask_collations(
+    folder: Folder, source: Source, inventory: Inventory, progress: Progress = silent
+) -> None:
+    """Writes `collations/NAME.json` for all that columns have; those of this server stay."""
+    pads = collations_of(inventory)
+    for done, (name, pad) in enumerate(pads.items()):
+        progress("Asking for collations", done, len(pads))
+        known = _known(folder, name)
+        if known is None or known.server != inventory.server_version:
+            known = collation_of(source, name, pad, inventory.server_version)
+            (folder.path / COLLATIONS).mkdir(exist_ok=True)
+            folder.write_json(file_of(name), known)
+        know(known)
+
+
+def collations_of(inventory: Inventory) -> dict[str, Pad]:
+    if inventory.dialect not in ("mysql", "mariadb"):
+        return {}
+    columns = [column for table in inventory.tables for column in table.columns]
+    found = {column.collation: column.pad for column in columns if column.collation}
+    return dict(sorted(found.items()))
+
+
+def collation_of(source: Source, name: str, pad: Pad, server: str) -> Collation:
+    try:
+        weights = weights_of(source, name)
+    except NotInKeys as reason:
+        return Collation(name=name, server=server, not_in_keys=str(reason))
+    texts, runs = texts_of(weights.of, weights.bytes, weights.beyond)
+    found = Collation(name=name, server=server, pad=pad, texts=texts, runs=runs)
+    if Folding(found).unpadded(" ") != " ":
+        # Keys could not end where PAD SPACE ends.
+        return Collation(name=name, server=server, not_in_keys="its blank comes after letters")
+    return found
+
+
+def _known(folder: Folder, name: str) -> Collation | None:
+    return folder.read_json(file_of(name), Collation) if folder.has(file_of(name)) else None
