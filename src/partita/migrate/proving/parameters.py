@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.model.key_texts import FORMS
 from partita.migrate.model.making import order
 from partita.migrate.proving.staging import Staging
+from partita.migrate.proving.taken_rows import own_tests, passes
 from partita.migrate.statements.question import (
     Constant,
     JoinedTable,
@@ -89,6 +91,9 @@ class Draw:
 
     def _rows(self, question: Question | Modification, finest: str) -> Iterator[tuple[str, Item]]:
         spread = self.staging.spread(finest, SPREAD_ROWS)
+        own = own_tests(question.tests, finest)
+        taken = (row for row in spread if own and passes(self.inventory, own, row))
+        yield from (("passes its own conditions", row) for row in islice(taken, 1))
         step = max(len(spread) // TYPICAL_ROWS, 1)
         for row in spread[step // 2 :: step][:TYPICAL_ROWS]:
             yield "typical", row

@@ -115,9 +115,10 @@ class WriteCases:
         key = next(one for one in table.foreign_keys if ref.column in one.columns)
         position = key.columns.index(ref.column)
         target = key.referenced_columns[position]
-        if ref.column != table.primary_key[-1] if table.primary_key else True:
+        columns = next(one for one in _unique(table) if ref.column in one)
+        if ref.column != columns[-1]:
             return row.get(ref.column)
-        others = {column: row.get(column) for column in table.primary_key[:-1]}
+        others = {column: row.get(column) for column in columns[:-1]}
         taken = {
             plain(one.get(ref.column))
             for one in self.staging.rows(table.name)

@@ -100,13 +100,12 @@ class WriteProof:
             if what:
                 self.sides.drop()
                 differences.append(self._difference(one, what, line))
-        # A statement that reached no row shows nothing when it was refused wherever it did.
-        is_shown = bool(cases) and (rows > 0 or not refused)
+        is_shown = rows > 0
         return PatternProof(
             pattern=pattern.name,
             operation=pattern.operation,
             verdict="differs" if differences else ("proven" if is_shown else "unproven"),
-            why="" if is_shown else refused or "no row to try it with",
+            why="" if is_shown else refused or _nothing_shown(cases),
             statement=shown,
             cases=cases,
             rows=rows,
@@ -249,3 +248,7 @@ class WriteProof:
         except ClientError:
             return self.sides.differences()
         return [f"the source did not take it ({reason}), and the requests did"]
+
+
+def _nothing_shown(cases: list[str]) -> str:
+    return f"none of {len(cases)} calls wrote a row" if cases else "no row to try it with"
