@@ -32,7 +32,7 @@ from tests.functions import packages
 
 from ..servers import PASSWORD, DatabaseServer
 from . import public
-from .conftest import designed, sqlite_database
+from .conftest import KEEPING, designed, sqlite_database
 from .shop import patterns_toml
 from .test_prove import SINGLE, WIDE, verdicts, with_attributes
 
@@ -53,7 +53,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Folder]:
     for name, one in public.SCHEMAS.items():
         path = tmp_path_factory.mktemp("public")
         url = sqlite_database(path / "source.db", one.script("sqlite"))
-        found[name] = designed(path / "folder", url, one.patterns)
+        found[name] = designed(path / "folder", url, one.patterns, KEEPING)
     return found
 
 
@@ -129,7 +129,7 @@ EDGE_PATTERNS = {
 def test_edges_hot_keys_and_rows_that_go_with_others(tmp_path: Path, endpoint: str) -> None:
     """An adjacency list, a cache, and an index by value for a CASCADE; each with what it costs."""
     url = sqlite_database(tmp_path / "source.db", EDGES)
-    folder = designed(tmp_path / "folder", url, EDGE_PATTERNS)
+    folder = designed(tmp_path / "folder", url, EDGE_PATTERNS, KEEPING)
     written = (folder.path / "patterns.toml").read_text()
     (folder.path / "patterns.toml").write_text(written.replace('"5/s"', '"9000/s"'))
     model(folder)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from partita.migrate.folder import Folder
+from partita.migrate.model.files import read_design
 from partita.migrate.proving.prove import test as prove
 from partita.migrate.proving.results import PatternProof, ProofRun
 
-from .conftest import QUICK, designed, sqlite_database
-from .test_prove import WIDE
+from .conftest import KEEPING, QUICK, designed, sqlite_database
+from .test_prove import SINGLE, WIDE
 
 LOANS = """
 CREATE TABLE members (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -71,3 +75,93 @@ def test_a_new_row_has_a_pair_of_references_that_is_unique(run: ProofRun) -> Non
 
 def test_writes_that_read_first_are_rehearsed_at_their_rates(run: ProofRun) -> None:
     assert [one.outcome for one in run.non_functional if "stated rates" in one.name] == ["passed"]
+
+
+STAFF = """
+CREATE TABLE teams (id INTEGER PRIMARY KEY, name VARCHAR(20) NOT NULL);
+CREATE TABLE people (
+    id INTEGER PRIMARY KEY, name VARCHAR(20) NOT NULL, boss_id INTEGER, team_id INTEGER,
+    FOREIGN KEY (boss_id) REFERENCES people (id) ON DELETE SET NULL,
+    FOREIGN KEY (team_id) REFERENCES teams (id) ON DELETE CASCADE
+);
+CREATE TABLE subjects (
+    id INTEGER PRIMARY KEY, name VARCHAR(20) NOT NULL, parent_id INTEGER,
+    FOREIGN KEY (parent_id) REFERENCES subjects (id)
+);
+CREATE TABLE notes (
+    id INTEGER PRIMARY KEY, subject_id INTEGER NOT NULL, body VARCHAR(20) NOT NULL,
+    FOREIGN KEY (subject_id) REFERENCES subjects (id) ON DELETE CASCADE
+);
+CREATE TABLE files (id INTEGER PRIMARY KEY, note_id INTEGER NOT NULL,
+    FOREIGN KEY (note_id) REFERENCES notes (id));
+CREATE TABLE links (id INTEGER PRIMARY KEY, subject_id INTEGER NOT NULL, name VARCHAR(20),
+    FOREIGN KEY (subject_id) REFERENCES subjects (id));
+INSERT INTO teams VALUES (1, 'red'), (2, 'blue');
+INSERT INTO people VALUES (1, 'Ann', NULL, 1), (2, 'Bob', 1, 1), (3, 'Cy', 1, 2), (4, 'Di', 3, 2);
+INSERT INTO subjects VALUES (1, 'all', 1), (2, 'art', 1), (3, 'ink', 2), (4, 'own', 4);
+INSERT INTO notes VALUES (1, 3, 'wet'), (2, 3, 'dry');
+INSERT INTO files VALUES (1, 1);
+INSERT INTO links VALUES (1, 2, 'x');
+"""
+STAFF_PATTERNS = {
+    "person": "SELECT id, name, boss_id FROM people WHERE id = ?",
+    "reports": "SELECT id, name FROM people WHERE boss_id = ? ORDER BY id",
+    "subject": "SELECT id, name FROM subjects WHERE id = ?",
+    "below": "SELECT id, name FROM subjects WHERE parent_id = ? ORDER BY id",
+    "note": "SELECT id, body FROM notes WHERE id = ?",
+    "links": "SELECT l.id, s.name FROM links l JOIN subjects s ON s.id = l.subject_id "
+    "WHERE l.subject_id = ?",
+    "dismiss": "DELETE FROM people WHERE id = ?",
+    "drop a subject": "DELETE FROM subjects WHERE id = ?",
+    "drop a note": "DELETE FROM notes WHERE id = ?",
+}
+
+
+@pytest.fixture(scope="module")
+def staff(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Folder]:
+    """By what the settings say besides."""
+
+    def made(more: str) -> Folder:
+        path = tmp_path_factory.mktemp("staff")
+        url = sqlite_database(path / "source.db", STAFF)
+        return designed(path / "folder", url, STAFF_PATTERNS, more)
+
+    return made
+
+
+@pytest.mark.parametrize("name", [WIDE, SINGLE])
+def test_rows_that_lose_their_reference_to_one_of_their_own_table_change_with_it(
+    staff: Callable[[str], Folder], endpoint: str, name: str
+) -> None:
+    run = prove(staff(KEEPING), name=name, endpoint=endpoint)
+    assert proof(run, "dismiss").verdict == "proven"
+    assert proof(run, "dismiss").rows > 0
+
+
+def test_a_row_that_others_of_its_own_table_refer_to_is_not_deleted(
+    staff: Callable[[str], Folder], endpoint: str
+) -> None:
+    folder = staff(KEEPING)
+    unserved = {one.pattern: one.why for one in read_design(folder, SINGLE).unserved}
+    assert "those of notes are deleted, and others refer to these" in unserved["drop a subject"]
+    chosen = {name: STAFF_PATTERNS[name] for name in ("below", "links", "drop a subject")}
+    script = STAFF.replace("REFERENCES subjects (id) ON DELETE CASCADE", "REFERENCES subjects (id)")
+    url = sqlite_database(folder.path / "restricting.db", script)
+    folder = designed(folder.path / "restricting", url, chosen, KEEPING)
+    forbidding = [one for one in read_design(folder, SINGLE).access if one.forbids]
+    assert {one.entity for one in forbidding} == {"subjects", "links"}
+    run = prove(folder, name=SINGLE, endpoint=endpoint)
+    assert {one.verdict for one in run.functional} == {"proven"}
+
+
+def test_sqlite_keeps_references_only_where_its_sessions_do(
+    staff: Callable[[str], Folder], endpoint: str
+) -> None:
+    folder = staff(QUICK)
+    design = read_design(folder, SINGLE)
+    kept = {(one.table, one.to): one for one in design.references}
+    assert kept["people", "people"].kept_by == kept["files", "notes"].kept_by == "lost"
+    assert "foreign_keys = true" in kept["files", "notes"].why
+    deleting = [one for one in design.access if one.pattern == "dismiss"]
+    assert [one.request for one in deleting] == ["DeleteItem"]
+    assert proof(prove(folder, name=SINGLE, endpoint=endpoint), "dismiss").verdict == "proven"

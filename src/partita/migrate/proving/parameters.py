@@ -60,6 +60,9 @@ class Draw:
             if chain is not None:
                 yield self._of_chain(question, chain, "typical")
 
+    def of_row(self, question: Question, finest: str, row: Item, case: str) -> ParameterSet:
+        return self._of_chain(question, {finest: row}, case)
+
     def _sets(self, question: Question, finest: str) -> Iterator[ParameterSet]:
         parameters = [one for one in question.parameters() if one.ref is not None]
         chains = [

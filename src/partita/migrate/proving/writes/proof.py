@@ -229,7 +229,8 @@ class WriteProof:
             return self._refusal(statement, one, reason, written) if is_repeated else []
         took = [f"the source did not take it ({reason}), and the requests did"]
         if any(access.forbids for access in accesses):
-            return [] if forbidden else took
+            is_lost = self.finding.is_referred_to(self._change(statement), found, accesses)
+            return [] if forbidden or is_lost else took
         lost = [one for one in self.sides.design.unique if one.kept_by == "application"]
         if not is_repeated or any(one.table == statement.table for one in lost):
             return []
