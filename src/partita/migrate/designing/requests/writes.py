@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.homes import NotServed, own_attributes
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.model.design import (
     Access,
@@ -19,6 +19,7 @@ from partita.migrate.model.design import (
     Entity,
     TableDesign,
     columns_of,
+    type_attribute,
 )
 from partita.migrate.statements.question import (
     Insertion,
@@ -34,6 +35,7 @@ from partita.migrate.understanding.schema.inventory import ForeignKey, Table, is
 CASCADE = "CASCADE"
 FOLLOWED = (CASCADE, "SET NULL")
 """What a source does by itself to rows that refer to one that is deleted."""
+EXACT = ("integer", "decimal")
 WHY_FOUND = {CASCADE: "that are deleted with it", "SET NULL": "that lose their reference to it"}
 
 
@@ -91,7 +93,11 @@ class WritePlanner:
         self._refuse_without_items(statement.table)
         if isinstance(statement, Insertion):
             self._refuse_collected(statement.table)
-            return self._upserting(statement, pattern, drafted)
+            told = [self._telling_copies(one, statement.table, set()) for one in drafted]
+            return self._upserting(statement, pattern, told)
+        changed = {change.ref for change in statement.changes}
+        if changed:
+            drafted = [self._telling_copies(one, statement.table, changed) for one in drafted]
         finding = self.reads.plan(self.rows_question(statement), pattern)
         (first, *others) = finding
         if others:
@@ -104,7 +110,58 @@ class WritePlanner:
             found = [replace(first, why=why)]
         if not statement.changes:
             found += self._forbidding(statement.table, pattern)
-        return [*found, *drafted, *self._copying(statement, pattern)]
+        own = [self._conditional(one, statement, first) for one in drafted]
+        return [*found, *own, *self._copying(statement, pattern)]
+
+    def _conditional(self, access: Access, statement: Modification, finding: Access) -> Access:
+        """Between the request that finds a row and the write, others write too."""
+        home = self.design.table(access.table)
+        entity = home.entity(access.entity) if home is not None else None
+        if home is None or entity is None or access.entity != finding.entity:
+            return access
+        kind = type_attribute(home)
+        tested = [one for one in finding.filter if one.attribute != kind]
+        adds = self._adds(entity, statement) if access.request != "DeleteItem" else []
+        return replace(access, filter=tested, adds=adds)
+
+    def _adds(self, entity: Entity, statement: Modification) -> list[str]:
+        """Sums that the service makes: exact ones, of what is always there and in no other
+        attribute of the item."""
+        own = own_attributes(entity)
+        found = []
+        for change in statement.changes:
+            column = self.reads.column(change.ref)
+            kinds = ("integer",) if self.reads.inventory.dialect == "sqlite" else EXACT
+            holders = [one for one in entity.attributes if change.ref in columns_of(entity, one)]
+            is_summed = column is not None and column.kind in kinds and not column.is_nullable
+            if change.sign and is_summed and len(holders) == 1 and change.ref in own:
+                value = change.value
+                text = f"{{{value.name}}}" if isinstance(value, Parameter) else str(value.value)
+                found.append(f"{own[change.ref]} {'-' if change.sign < 0 else '+'} {text}")
+        return found
+
+    def _telling_copies(self, access: Access, table: str, changed: set[Ref]) -> Access:
+        """With what its item repeats of other rows: nothing else says that these are read first.
+
+        `changed`: of a row that is there already, its other references have not changed.
+        """
+        home = self.design.table(access.table)
+        entity = home.entity(access.entity) if home is not None else None
+        if entity is None or entity.source != table:
+            return access
+        repeated: dict[tuple[str, str], list[str]] = {}
+        for attribute in entity.attributes:
+            joins = self.joins(attribute)
+            if not attribute.column or not joins or (changed and not changed & {*joins[0].before}):
+                continue
+            ref = Ref.parse(attribute.column)
+            by = " and ".join(one.column for one in joins[0].before)
+            repeated.setdefault((ref.table, by), []).append(ref.column)
+        said = [
+            f"The item repeats {' and '.join(columns)} of {other}, by {by}: read that row first."
+            for (other, by), columns in repeated.items()
+        ]
+        return replace(access, why=" ".join([access.why, *said]).strip())
 
     def _copying(self, statement: Modification, pattern: str) -> list[Access]:
         found = []
