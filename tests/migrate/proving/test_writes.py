@@ -73,6 +73,27 @@ def test_a_new_row_has_a_pair_of_references_that_is_unique(run: ProofRun) -> Non
     assert proof(run, "move a hold").verdict == "proven"
 
 
+def test_the_model_says_what_a_write_reads_adds_and_tests(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    path = tmp_path_factory.mktemp("said")
+    patterns = {
+        "loans with names": "SELECT l.id, m.name FROM loans l JOIN members m ON m.id = l.member_id "
+        "WHERE l.due_on = ? ORDER BY l.id",
+        "lend": "INSERT INTO loans (id, member_id, due_on) VALUES (?, ?, ?)",
+        "hand over": "UPDATE loans SET member_id = ? WHERE id = ? AND returned_on IS NULL",
+        "prolong": "UPDATE loans SET due_on = ? WHERE id = ?",
+    }
+    folder = designed(path / "folder", sqlite_database(path / "source.db", LOANS), patterns)
+    writes = {one.pattern: one for one in read_design(folder, SINGLE).access if "Item" in
+              one.request and one.request != "GetItem"}  # fmt: skip
+    said = "The item repeats name of members, by member_id: read that row first."
+    assert said in writes["lend"].why and said in writes["hand over"].why
+    assert said not in writes["prolong"].why
+    (condition,) = writes["hand over"].filter
+    assert (condition.attribute, condition.comparison) == ("returned_on", "not_exists")
+
+
 def test_writes_that_read_first_are_rehearsed_at_their_rates(run: ProofRun) -> None:
     assert [one.outcome for one in run.non_functional if "stated rates" in one.name] == ["passed"]
 
