@@ -167,6 +167,23 @@ def test_the_latest_of_a_large_table_are_in_partitions_by_date(
         assert any("10 rows" in case for case in latest.cases)
 
 
+def test_partitions_by_date_are_not_proposed_for_more_writes_than_one_takes(
+    folders: dict[str, Folder], tmp_path: Path
+) -> None:
+    """All that is written now is in the newest."""
+    folder = narrowed(
+        folders["tpcc"], tmp_path, "tpcc", "latest orders", "new order",
+        more="[expect.orders]\nrows = 50_000_000\n",
+    )  # fmt: skip
+    written = (folder.path / "patterns.toml").read_text()
+    (folder.path / "patterns.toml").write_text(written.replace('"5/s"', '"3000/s"'))
+    model(folder)
+    for name in (WIDE, SINGLE):
+        design = read_design(folder, name)
+        assert technique(design, "latest orders") != "partitions by date"
+        assert "latest orders" in {one.pattern for one in design.unserved}
+
+
 def test_buckets_that_do_not_reach_the_newest_rows_are_refuted(
     folders: dict[str, Folder], tmp_path: Path, endpoint: str
 ) -> None:
