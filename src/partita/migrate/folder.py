@@ -46,6 +46,8 @@ class SourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     exclude: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
     """Foreign keys that the schema does not declare: "child.column = parent.column"."""
+    foreign_keys: bool = False
+    """SQLite only: whether the application's sessions say PRAGMA foreign_keys = ON."""
     connect_seconds_max: Positive = 10
     statement_seconds_max: Positive = 30
 

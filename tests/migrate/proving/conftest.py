@@ -26,6 +26,8 @@ def endpoint() -> Iterator[str]:
 
 QUICK = "\n[test]\nload_calls = 0\nrecovery = false\n"
 """For tests of patterns alone."""
+KEEPING = f"foreign_keys = true\n{QUICK}"
+"""SQLite as an application uses it that has its foreign keys kept."""
 
 
 def designed(

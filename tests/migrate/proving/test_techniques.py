@@ -32,7 +32,7 @@ from tests.functions import packages
 
 from ..servers import PASSWORD, DatabaseServer
 from . import public
-from .conftest import designed, sqlite_database
+from .conftest import KEEPING, designed, sqlite_database
 from .shop import patterns_toml
 from .test_prove import SINGLE, WIDE, verdicts, with_attributes
 
@@ -53,7 +53,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Folder]:
     for name, one in public.SCHEMAS.items():
         path = tmp_path_factory.mktemp("public")
         url = sqlite_database(path / "source.db", one.script("sqlite"))
-        found[name] = designed(path / "folder", url, one.patterns)
+        found[name] = designed(path / "folder", url, one.patterns, KEEPING)
     return found
 
 
@@ -129,7 +129,7 @@ EDGE_PATTERNS = {
 def test_edges_hot_keys_and_rows_that_go_with_others(tmp_path: Path, endpoint: str) -> None:
     """An adjacency list, a cache, and an index by value for a CASCADE; each with what it costs."""
     url = sqlite_database(tmp_path / "source.db", EDGES)
-    folder = designed(tmp_path / "folder", url, EDGE_PATTERNS)
+    folder = designed(tmp_path / "folder", url, EDGE_PATTERNS, KEEPING)
     written = (folder.path / "patterns.toml").read_text()
     (folder.path / "patterns.toml").write_text(written.replace('"5/s"', '"9000/s"'))
     model(folder)
@@ -165,6 +165,23 @@ def test_the_latest_of_a_large_table_are_in_partitions_by_date(
         assert set(verdicts(run).values()) == {"proven"}
         (latest,) = [one for one in run.functional if one.pattern == "latest orders"]
         assert any("10 rows" in case for case in latest.cases)
+
+
+def test_partitions_by_date_are_not_proposed_for_more_writes_than_one_takes(
+    folders: dict[str, Folder], tmp_path: Path
+) -> None:
+    """All that is written now is in the newest."""
+    folder = narrowed(
+        folders["tpcc"], tmp_path, "tpcc", "latest orders", "new order",
+        more="[expect.orders]\nrows = 50_000_000\n",
+    )  # fmt: skip
+    written = (folder.path / "patterns.toml").read_text()
+    (folder.path / "patterns.toml").write_text(written.replace('"5/s"', '"3000/s"'))
+    model(folder)
+    for name in (WIDE, SINGLE):
+        design = read_design(folder, name)
+        assert technique(design, "latest orders") != "partitions by date"
+        assert "latest orders" in {one.pattern for one in design.unserved}
 
 
 def test_buckets_that_do_not_reach_the_newest_rows_are_refuted(

@@ -169,7 +169,9 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     entity: str
     key: list[Condition] = field(default_factory=list)
     filter: list[Condition] = field(default_factory=list)
-    """Applied after reading: what is filtered out is paid for."""
+    """Applied after reading: what is filtered out is paid for. Of a write, its condition."""
+    adds: list[str] = field(default_factory=list)
+    """Sums of an UpdateItem that the service makes: "hits + 1", "balance - {balance}"."""
     tested: list[Condition] = field(default_factory=list)
     """What the application tests itself, where neither keys nor filters can."""
     is_descending: bool = False

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 
 from partita.database.item.values import AttributeValue, Item
 from partita.migrate.model.key_texts import FORMS
 from partita.migrate.model.making import order
 from partita.migrate.proving.collated_texts import variants
 from partita.migrate.proving.staging import Staging
+from partita.migrate.proving.taken_rows import own_tests, passes
 from partita.migrate.statements.question import (
     Constant,
     JoinedTable,
@@ -60,6 +62,9 @@ class Draw:
             if chain is not None:
                 yield self._of_chain(question, chain, "typical")
 
+    def of_row(self, question: Question, finest: str, row: Item, case: str) -> ParameterSet:
+        return self._of_chain(question, {finest: row}, case)
+
     def _sets(self, question: Question, finest: str) -> Iterator[ParameterSet]:
         parameters = [one for one in question.parameters() if one.ref is not None]
         chains = [
@@ -91,6 +96,9 @@ class Draw:
 
     def _rows(self, question: Question | Modification, finest: str) -> Iterator[tuple[str, Item]]:
         spread = self.staging.spread(finest, SPREAD_ROWS)
+        own = own_tests(question.tests, finest)
+        taken = (row for row in spread if own and passes(self.inventory, own, row))
+        yield from (("passes its own conditions", row) for row in islice(taken, 1))
         step = max(len(spread) // TYPICAL_ROWS, 1)
         for row in spread[step // 2 :: step][:TYPICAL_ROWS]:
             yield "typical", row

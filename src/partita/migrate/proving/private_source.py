@@ -65,7 +65,7 @@ def private_copy(
 def _connect(url: URL, family: str) -> Iterator[Connection]:
     engine = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
     if family == "sqlite":
-        # As the source's sessions are unless they say otherwise; nothing here has to last.
+        # Nothing here has to last, and rows are inserted in any order.
         @event.listens_for(engine, "connect")
         def prepare(driver_connection: Any, record: Any) -> None:
             for setting in ("foreign_keys = OFF", "journal_mode = MEMORY", "synchronous = OFF"):
@@ -317,6 +317,8 @@ def _fill(
         _move_sequences(copy, inventory)
     if family == "mysql":
         copy.connection.exec_driver_sql("SET FOREIGN_KEY_CHECKS = 1")
+    if family == "sqlite" and inventory.keeps_references:
+        copy.connection.exec_driver_sql("PRAGMA foreign_keys = ON")
 
 
 def insert(copy: Source, table: Table, row: Item, family: str) -> None:

@@ -6,12 +6,13 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.folder import Folder
@@ -44,10 +45,11 @@ from partita.migrate.proving.tables import (
     list_tables,
     put_all,
 )
+from partita.migrate.proving.taken_rows import taken_rows
 from partita.migrate.proving.unfinished import Loaded, RunHead, Unfinished
 from partita.migrate.proving.writes.proof import WriteProof
 from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import NotExact, Question
+from partita.migrate.statements.question import Modification, NotExact, Question
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 from partita.migrate.understanding.patterns.file import read_patterns
 from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
@@ -321,7 +323,7 @@ def _write_proof(
     if all(one.operation in ("read", "aggregate") for one in claim.patterns):
         yield "No pattern writes."
         return
-    rows = sampled_rows(staging, claim.inventory, WRITE_ROWS)
+    rows = sampled_rows(staging, claim.inventory, WRITE_ROWS, _taken(claim, staging))
     with ExitStack() as stack:
         try:
             copy = stack.enter_context(private_copy(source, claim.inventory, rows))
@@ -338,6 +340,16 @@ def _write_proof(
         )
         stack.callback(proof.close)
         yield proof
+
+
+def _taken(claim: Claim, staging: Staging) -> Iterator[tuple[str, Item]]:
+    """Rows that the writes would change, so that their proof changes some."""
+    statements = Statements(SchemaLookup(claim.inventory))
+    for pattern in claim.patterns:
+        with suppress(NotExact):
+            statement = statements.of(pattern)
+            if isinstance(statement, Modification):
+                yield from taken_rows(staging, claim.inventory, statement)
 
 
 def _functional(

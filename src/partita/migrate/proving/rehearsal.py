@@ -243,9 +243,10 @@ class Rehearsal:
         for pattern in self.patterns:
             own = accesses.get(pattern.name, [])
             writes = [one for one in own if one.request not in (*READS, "TTL", "none")]
-            if writes and not is_reading:
-                is_new = pattern.operation == "insert"
-                found[pattern.name] = list(self._writes(server, writes, is_new=is_new))
+            if writes:
+                if not is_reading:
+                    is_new = pattern.operation == "insert"
+                    found[pattern.name] = list(self._writes(server, writes, is_new=is_new))
             elif own and own[0].request in READS:
                 try:
                     question = statements.of(pattern)

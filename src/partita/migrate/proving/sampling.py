@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from partita.database.item.values import Item
 from partita.migrate.proving.staging import Staging
 from partita.migrate.understanding.schema.inventory import Inventory
 
 
-def sample(staging: Staging, inventory: Inventory, count: int) -> dict[str, list[Item]]:
-    """From all over each table, `count` rows of it and what they lead to."""
+def sample(
+    staging: Staging, inventory: Inventory, count: int, wanted: Iterable[tuple[str, Item]] = ()
+) -> dict[str, list[Item]]:
+    """From all over each table, `count` rows of it and what they lead to.
+
+    `wanted`: (table, row) of others that must be among them.
+    """
     found: dict[str, dict[str, Item]] = {table.name: {} for table in inventory.tables}
     waiting = [
         (table.name, row)
@@ -16,6 +23,7 @@ def sample(staging: Staging, inventory: Inventory, count: int) -> dict[str, list
         if staging.count(table.name)
         for row in staging.spread(table.name, count)
     ]
+    waiting += wanted
     tables = {table.name: table for table in inventory.tables}
     while waiting:
         name, row = waiting.pop()

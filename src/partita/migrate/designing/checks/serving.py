@@ -100,7 +100,7 @@ def _read_is_served(
         yield warning(place, f"it takes {access.requests:g} requests instead of one")
     kind = type_attribute(table)
     filters = [one.attribute for one in access.filter if one.attribute != kind]
-    if filters:
+    if filters and access.request in READS:
         names = ", ".join(filters)
         yield warning(place, f"{names} is filtered after reading: what is filtered is paid for")
     if not _is_planned(subject, access):

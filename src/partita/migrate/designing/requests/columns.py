@@ -100,9 +100,17 @@ class HeldColumns:
                 entity=entity.name,
                 key=[_whole(key, one) for key, one in zip(keys, parts, strict=True) if key],
                 for_each=True,
-                why=f"Once for each different key, what {self.home.name} does not hold of {table}.",
+                why=f"Once for each different key, what {self.home.name} does not hold of {table}"
+                f"{self._joined_by(table)}.",
             )
         return None
+
+    def _joined_by(self, table: str) -> str:
+        """Which of the references it is, for there may be several."""
+        pairs = [pair for join in self.question.joins for pair in join.pairs]
+        turned = [one for left, right in pairs for one in ((left, right), (right, left))]
+        names = [f"{left}" for left, right in turned if right.table == table]
+        return f", by {' and '.join(names)}" if names else ""
 
     def _is_known(self, ref: Ref, known: set[Ref]) -> bool:
         same = self.question.same(ref)

@@ -19,7 +19,7 @@ from partita.migrate.model.key_texts import (
 )
 from partita.migrate.model.row_conditions import RowCondition, parse_condition
 from partita.migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD, escaped
-from partita.migrate.statements.question import Constant, Parameter, Question, Test
+from partita.migrate.statements.question import Constant, Parameter, Question, Test, Value
 from partita.migrate.statements.values import sorts_otherwise
 from partita.migrate.understanding.schema.collations import FOLDINGS, Folding
 from partita.migrate.understanding.schema.column_refs import Ref
@@ -107,9 +107,8 @@ class KeyConditions(Conditions):
         self.left.remove(test)
         self.requests *= len(test.values)
         if len(test.values) > 1:
-            known = [str(one.value) for one in test.values if isinstance(one, Constant)]
-            listed = f" ({', '.join(known)})" if len(known) == len(test.values) else ""
-            self.each.append(f"value of {test.ref.column}{listed}")
+            listed = ", ".join(_shown(test, one) for one in test.values)
+            self.each.append(f"value of {test.ref.column} ({listed})")
 
     def _given(self, field: Field, test: Test, parts: Segments) -> str:
         """A test's value inside a key; several values take a request each."""
@@ -265,3 +264,10 @@ class KeyConditions(Conditions):
             return field.format == fold
         kind = "N" if column.kind in ("integer", "decimal", "float") else "S"
         return is_order_preserving(field.format, kind)
+
+
+def _shown(test: Test, value: Value) -> str:
+    """The statement's own value, or the name of one that is passed."""
+    if isinstance(value, Constant):
+        return str(value.value)
+    return f"{{{test.ref.column}{test.suffix(value)}}}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.requests.homes import NotServed
+from partita.migrate.designing.requests.homes import NotServed, own_attributes
 from partita.migrate.designing.requests.reads import ReadPlanner
 from partita.migrate.model.design import (
     Access,
@@ -19,6 +19,7 @@ from partita.migrate.model.design import (
     Entity,
     TableDesign,
     columns_of,
+    type_attribute,
 )
 from partita.migrate.statements.question import (
     Insertion,
@@ -34,6 +35,8 @@ from partita.migrate.understanding.schema.inventory import ForeignKey, Table, is
 CASCADE = "CASCADE"
 FOLLOWED = (CASCADE, "SET NULL")
 """What a source does by itself to rows that refer to one that is deleted."""
+EXACT = ("integer", "decimal")
+WHY_FOUND = {CASCADE: "that are deleted with it", "SET NULL": "that lose their reference to it"}
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,14 @@ class Copies:
     entity: Entity
     question: Question
     """Finds their rows, by the key of the row that they repeat."""
+    rule: str = ""
+    """What the source does to these rows by itself, when that row is deleted."""
+
+    @property
+    def place(self) -> tuple[str, tuple[JoinedTable, ...], tuple[Ref, ...]]:
+        """Two with the same are found by one request."""
+        tested = tuple(test.ref for test in self.question.tests)
+        return self.entity.name, self.question.joins, tested
 
 
 class CopiesNotFound(NotServed):
@@ -82,7 +93,11 @@ class WritePlanner:
         self._refuse_without_items(statement.table)
         if isinstance(statement, Insertion):
             self._refuse_collected(statement.table)
-            return self._upserting(statement, pattern, drafted)
+            told = [self._telling_copies(one, statement.table, set()) for one in drafted]
+            return self._upserting(statement, pattern, told)
+        changed = {change.ref for change in statement.changes}
+        if changed:
+            drafted = [self._telling_copies(one, statement.table, changed) for one in drafted]
         finding = self.reads.plan(self.rows_question(statement), pattern)
         (first, *others) = finding
         if others:
@@ -95,14 +110,65 @@ class WritePlanner:
             found = [replace(first, why=why)]
         if not statement.changes:
             found += self._forbidding(statement.table, pattern)
-        return [*found, *drafted, *self._copying(statement, pattern)]
+        own = [self._conditional(one, statement, first) for one in drafted]
+        return [*found, *own, *self._copying(statement, pattern)]
+
+    def _conditional(self, access: Access, statement: Modification, finding: Access) -> Access:
+        """Between the request that finds a row and the write, others write too."""
+        home = self.design.table(access.table)
+        entity = home.entity(access.entity) if home is not None else None
+        if home is None or entity is None or access.entity != finding.entity:
+            return access
+        kind = type_attribute(home)
+        tested = [one for one in finding.filter if one.attribute != kind]
+        adds = self._adds(entity, statement) if access.request != "DeleteItem" else []
+        return replace(access, filter=tested, adds=adds)
+
+    def _adds(self, entity: Entity, statement: Modification) -> list[str]:
+        """Sums that the service makes: exact ones, of what is always there and in no other
+        attribute of the item."""
+        own = own_attributes(entity)
+        found = []
+        for change in statement.changes:
+            column = self.reads.column(change.ref)
+            kinds = ("integer",) if self.reads.inventory.dialect == "sqlite" else EXACT
+            holders = [one for one in entity.attributes if change.ref in columns_of(entity, one)]
+            is_summed = column is not None and column.kind in kinds and not column.is_nullable
+            if change.sign and is_summed and len(holders) == 1 and change.ref in own:
+                value = change.value
+                text = f"{{{value.name}}}" if isinstance(value, Parameter) else str(value.value)
+                found.append(f"{own[change.ref]} {'-' if change.sign < 0 else '+'} {text}")
+        return found
+
+    def _telling_copies(self, access: Access, table: str, changed: set[Ref]) -> Access:
+        """With what its item repeats of other rows: nothing else says that these are read first.
+
+        `changed`: of a row that is there already, its other references have not changed.
+        """
+        home = self.design.table(access.table)
+        entity = home.entity(access.entity) if home is not None else None
+        if entity is None or entity.source != table:
+            return access
+        repeated: dict[tuple[str, str], list[str]] = {}
+        for attribute in entity.attributes:
+            joins = self.joins(attribute)
+            if not attribute.column or not joins or (changed and not changed & {*joins[0].before}):
+                continue
+            ref = Ref.parse(attribute.column)
+            by = " and ".join(one.column for one in joins[0].before)
+            repeated.setdefault((ref.table, by), []).append(ref.column)
+        said = [
+            f"The item repeats {' and '.join(columns)} of {other}, by {by}: read that row first."
+            for (other, by), columns in repeated.items()
+        ]
+        return replace(access, why=" ".join([access.why, *said]).strip())
 
     def _copying(self, statement: Modification, pattern: str) -> list[Access]:
         found = []
         for copies in self.copies(statement):
             (access, *_) = self._found(copies, pattern)
-            why = f"Finds the items of {copies.entity.name} that repeat what is changed."
-            found.append(replace(access, why=why))
+            why = WHY_FOUND.get(copies.rule, "that repeat what is changed")
+            found.append(replace(access, why=f"Finds the items of {copies.entity.name} {why}."))
         return found
 
     # A row that is there already.
@@ -160,15 +226,13 @@ class WritePlanner:
 
     def restricting(self, table: str) -> list[Question]:
         """Questions for the rows whose foreign keys the source refuses to leave without a row."""
-        if self.reads.inventory.dialect == "sqlite":
-            return []  # It has no such rule unless a session switches it on.
+        if not self.reads.inventory.keeps_references:
+            return []
         return [
-            self.rows_referring(other, key, limit=1)
+            self.rows_referring(other, key, limit=1 if other.name != table else None)
             for other in self.reads.inventory.tables
             for key in other.foreign_keys
-            if key.referenced_table == table
-            and other.name != table
-            and (key.on_delete or "").upper() not in FOLLOWED
+            if key.referenced_table == table and (key.on_delete or "").upper() not in FOLLOWED
         ]
 
     def rows_referring(self, other: Table, key: ForeignKey, limit: int | None = None) -> Question:
@@ -197,7 +261,7 @@ class WritePlanner:
         for _, entity in self.design.entities():
             if entity.source != statement.table and not entity.is_guard:
                 found += self._repeating(entity, statement.table, changed)
-        return found
+        return list({one.place: one for one in reversed(found)}.values())[::-1]
 
     def _repeating(self, entity: Entity, table: str, changed: set[Ref]) -> list[Copies]:
         """One for each reference by which an entity's items repeat what is changed."""
@@ -215,9 +279,8 @@ class WritePlanner:
         return {*columns_of(entity, attribute), *followed}
 
     def _refuse_taken_over(self, table: str, changed: set[Ref]) -> None:
-        """Rows that refer to a changed key change with it; SQLite has no such rule unless a session
-        switches it on."""
-        if self.reads.inventory.dialect == "sqlite":
+        """Rows that refer to a changed key change with it."""
+        if not self.reads.inventory.keeps_references:
             return
         for other in self.reads.inventory.tables:
             for key in other.foreign_keys:
@@ -231,35 +294,54 @@ class WritePlanner:
 
     def _referring(self, table: str) -> list[Copies]:
         """What goes or loses its reference with a row that is deleted."""
+        if not self.reads.inventory.keeps_references:
+            return []
         found = []
         for other in self.reads.inventory.tables:
             for key in other.foreign_keys:
                 rule = (key.on_delete or "").upper()
                 if key.referenced_table != table or rule not in FOLLOWED:
                     continue
-                if other.name == table:
-                    self._refuse_own(table, key, rule)
-                    continue
+                if rule == CASCADE:
+                    self._refuse_further(table, other)
+                else:
+                    self._refuse_repeated(other, key)
                 entities = [one for _, one in self.design.entities() if one.source == other.name]
                 own = [one for one in entities if one.rows == "each" and not one.is_guard]
-                question = self.rows_referring(other, key)
-                if rule == CASCADE and self._referring(other.name):
-                    raise NotServed(
-                        f"with a row of {table} those of {other.name} are deleted, and others with"
-                        " these: a pattern that deletes each is served"
-                    )
-                found += [Copies(one, question) for one in own[:1]]
                 if not own:
                     raise NotServed(f"{other.name}, which changes with it, has no items of its own")
+                found.append(Copies(own[0], self.rows_referring(other, key), rule))
         return found
 
-    def _refuse_own(self, table: str, key: ForeignKey, rule: str) -> None:
-        if self.reads.inventory.dialect == "sqlite":
-            return  # It has no such rule unless a session switches it on.
-        raise NotServed(
-            f"the rows of {table} that refer to one by {', '.join(key.columns)} change with it"
-            f" (ON DELETE {rule}): a pattern that finds them, and one that writes each, are served"
+    def _refuse_further(self, table: str, other: Table) -> None:
+        """Rows behind those that are deleted with a row."""
+        if other.name == table:
+            raise NotServed(
+                f"the rows of {table} below one are deleted with it, at any depth (ON DELETE"
+                " CASCADE): a pattern that finds them, and one that deletes each, are served"
+            )
+        if self._is_referred_to(other.name):
+            raise NotServed(
+                f"with a row of {table} those of {other.name} are deleted, and others refer to"
+                " these: a pattern that deletes each is served"
+            )
+
+    def _is_referred_to(self, table: str) -> bool:
+        return any(
+            key.referenced_table == table
+            for other in self.reads.inventory.tables
+            for key in other.foreign_keys
         )
+
+    def _refuse_repeated(self, other: Table, key: ForeignKey) -> None:
+        """Items that repeat a reference which is emptied."""
+        emptied = {Ref(other.name, name) for name in key.columns}
+        for _, entity in self.design.entities():
+            if entity.source != other.name and self._repeating(entity, other.name, emptied):
+                raise NotServed(
+                    f"the items of {entity.name} repeat {min(emptied)}, which is emptied with it"
+                    " (ON DELETE SET NULL)"
+                )
 
     def joins(self, attribute: Attribute) -> list[Join]:
         return [join for text in attribute.through if (join := parse_join(text)) is not None]

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.handover.requests.api import Request, Test
+from partita.migrate.handover.requests.request import Request, Test
 
 
 class Statement(Struct, frozen=True, kw_only=True):
@@ -82,14 +82,18 @@ class _Writer:
         return f"INSERT INTO {_name(request.table)} VALUE {{{members}}}"
 
     def _update(self, request: Request) -> str:
+        added = {name: f"{_name(name)} {sign} " for name, sign in request.added.items()}
         sets = "".join(
-            f"\nSET {_name(name)} = {self._value(value)}" for name, value in request.item.items()
+            f"\nSET {_name(name)} = {added.get(name, '')}{self._value(value)}"
+            for name, value in request.item.items()
         )
         sets += "".join(f"\nREMOVE {_name(name)}" for name in request.removed)
-        return f"UPDATE {_name(request.table)}{sets}\nWHERE {self._tests(request.key)}"
+        tests = self._tests([*request.key, *request.filter])
+        return f"UPDATE {_name(request.table)}{sets}\nWHERE {tests}"
 
     def _delete(self, request: Request) -> str:
-        return f"DELETE FROM {_name(request.table)}\nWHERE {self._tests(request.key)}"
+        tests = self._tests([*request.key, *request.filter])
+        return f"DELETE FROM {_name(request.table)}\nWHERE {tests}"
 
     def _tests(self, tests: list[Test]) -> str:
         return " AND ".join(self._test(one) for one in tests)

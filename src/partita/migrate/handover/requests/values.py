@@ -136,17 +136,20 @@ def shards(attribute: Attribute | None, value: AttributeValue) -> list[Attribute
 
 
 def changed_item(
-    examples: dict[str, list[Item]], entity: Entity, pattern: AccessPattern, place: int
+    examples: dict[str, list[Item]], entity: Entity, pattern: AccessPattern, unique: set[str]
 ) -> Item:
-    """The item that an example row becomes when an update has changed it."""
+    """The item that the first example row becomes when an update has changed it.
+
+    `unique`: columns whose new value no row may have.
+    """
     rows = examples.get(entity.source, [])
-    if place >= len(rows):
+    if not rows:
         return sample_item(entity, OTHER_NUMBER)
-    row = dict(rows[place])
+    row = dict(rows[0])
     for name in _changed_columns(entity, pattern):
-        row[name] = _other(row.get(name), [one[name] for one in rows if name in one])
-    others = {**examples, entity.source: [*rows[:place], row, *rows[place + 1 :]]}
-    return ExampleItems(others).of(entity)[place]
+        known = [one[name] for one in rows if name in one and name not in unique]
+        row[name] = _other(row.get(name), known)
+    return ExampleItems({**examples, entity.source: [row, *rows[1:]]}).of(entity)[0]
 
 
 def _changed_columns(entity: Entity, pattern: AccessPattern) -> list[str]:

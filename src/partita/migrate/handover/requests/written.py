@@ -8,7 +8,8 @@ from msgspec import Struct
 
 from partita.database.item.values import Item
 from partita.migrate.handover.requests import boto3_text, javascript_text, partiql_text
-from partita.migrate.handover.requests.api import Request, RequestWriter
+from partita.migrate.handover.requests.api import RequestWriter
+from partita.migrate.handover.requests.request import Request
 from partita.migrate.model.design import Access, Design
 from partita.migrate.understanding.patterns.access_patterns import AccessPattern
 

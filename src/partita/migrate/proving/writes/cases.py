@@ -10,7 +10,9 @@ from partita.migrate.designing.requests.writes import WritePlanner
 from partita.migrate.proving.comparing import plain
 from partita.migrate.proving.parameters import Draw, ParameterSet, moved
 from partita.migrate.proving.staging import Staging
-from partita.migrate.statements.question import Insertion, Modification, Parameter
+from partita.migrate.proving.taken_rows import own_tests, passes
+from partita.migrate.proving.writes.finding import is_referred_to
+from partita.migrate.statements.question import Insertion, Modification, Parameter, Question
 from partita.migrate.understanding.schema.column_refs import Ref
 from partita.migrate.understanding.schema.inventory import Inventory, Table
 
@@ -113,20 +115,23 @@ class WriteCases:
     ) -> AttributeValue | None:
         """Of a key that is made of references: a pair that is not there yet."""
         key = next(one for one in table.foreign_keys if ref.column in one.columns)
-        position = key.columns.index(ref.column)
-        target = key.referenced_columns[position]
-        if ref.column != table.primary_key[-1] if table.primary_key else True:
+        target = key.referenced_columns[key.columns.index(ref.column)]
+        columns = next(one for one in _unique(table) if ref.column in one)
+        if len(key.columns) == 1 and ref.column != columns[-1]:
             return row.get(ref.column)
-        others = {column: row.get(column) for column in table.primary_key[:-1]}
+        # What one reference is made of is taken from one row; the rest of the key stays.
+        pairs = dict(zip(key.columns, key.referenced_columns, strict=True))
+        varied = [name for name in columns if name in pairs]
+        fixed = [name for name in columns if name not in pairs]
         taken = {
-            plain(one.get(ref.column))
+            tuple(plain(one.get(name)) for name in varied)
             for one in self.staging.rows(table.name)
-            if all(plain(one.get(name)) == plain(value) for name, value in others.items())
+            if all(plain(one.get(name)) == plain(row.get(name)) for name in fixed)
         }
         free = [
             one[target]
             for one in self.staging.rows(key.referenced_table)
-            if target in one and plain(one[target]) not in taken
+            if target in one and tuple(plain(one.get(pairs[name])) for name in varied) not in taken
         ]
         return free[min(number, len(free)) - 1] if free else row.get(ref.column)
 
@@ -134,6 +139,8 @@ class WriteCases:
         draw = Draw(self.staging, self.inventory)
         question = self.planner.rows_question(statement)
         sets = draw.sets(question, table.name)
+        if not statement.changes:
+            sets = [*self._free(draw, question, table), *sets]
         keys = {name for columns in _unique(table) for name in columns}
         taken = [change for change in statement.changes if change.ref.column in keys]
         first = sets[: SETS_MAX - 2 - bool(taken)]
@@ -142,6 +149,19 @@ class WriteCases:
             yield ParameterSet(one.case, self._changed(statement, table, one, number))
         if sets and any(isinstance(change.value, Parameter) for change in taken):
             yield ParameterSet("a value that is taken", self._changed(statement, table, sets[0], 0))
+
+    def _free(self, draw: Draw, question: Question, table: Table) -> Iterator[ParameterSet]:
+        """A row that may be deleted, where others keep rows from that."""
+        restricting = self.planner.restricting(table.name)
+        if not restricting:
+            return
+        own = own_tests(question.tests, table.name)
+        for row in self.staging.rows(table.name):
+            if passes(self.inventory, own, row) and not any(
+                is_referred_to(self.staging, one, row) for one in restricting
+            ):
+                yield draw.of_row(question, table.name, row, "nothing refers to it")
+                return
 
     def _changed(
         self, statement: Modification, table: Table, one: ParameterSet, number: int

@@ -13,6 +13,7 @@ from partita.migrate.model.templates import template_fields
 from partita.migrate.proving.answers.asking import Asking
 from partita.migrate.proving.answers.rows import Refused
 from partita.migrate.proving.parameters import ParameterSet
+from partita.migrate.proving.staging import Staging
 from partita.migrate.proving.writes.sides import Sides
 from partita.migrate.statements.question import (
     Modification,
@@ -71,8 +72,23 @@ class Finding:
             for row in found:
                 values = self._values_of(question, self._entity(access), row, statement)
                 for other in self._rows_by(question, values, access):
-                    return f"{question.table} {other}"
+                    if other != row:
+                        return f"{question.table} {other}"
         return ""
+
+    def is_referred_to(
+        self, statement: Modification | None, found: list[Item], accesses: Sequence[Access]
+    ) -> bool:
+        """Whether rows refer to these that no request of the model looks for: a named loss."""
+        if statement is None:
+            return False
+        asked = {self._entity(one).source for one in accesses if one.forbids}
+        return any(
+            is_referred_to(self.staging, question, row)
+            for question in self.planner.restricting(statement.table)
+            if question.table not in asked
+            for row in found
+        )
 
     def _finding(self, table: str, accesses: Sequence[Access]) -> Access:
         """The request that finds the rows: one before the write, else the key of the write."""
@@ -124,10 +140,14 @@ class Finding:
     def _reads_of_others(
         self, table: str, accesses: Sequence[Access], *, forbids: bool
     ) -> dict[str, list[Access]]:
+        """Those of the table itself are behind the write, or forbid it."""
         found: dict[str, list[Access]] = {}
+        is_behind = False
         for access in accesses:
-            is_other = access.request in READS and self._entity(access).source != table
-            if is_other and access.forbids == forbids:
+            is_read = access.request in READS
+            is_behind = is_behind or not is_read
+            is_other = is_behind or access.forbids or self._entity(access).source != table
+            if is_read and is_other and access.forbids == forbids:
                 found.setdefault(access.entity, []).append(access)
         return found
 
@@ -168,3 +188,14 @@ def _next(requests: dict[str, list[Access]], entity: str) -> Access | None:
     """The next request for a type of items; the last one is for all that are left."""
     own = requests.get(entity, [])
     return own.pop(0) if len(own) > 1 else next(iter(own), None)
+
+
+def is_referred_to(staging: Staging, question: Question, row: Item) -> bool:
+    """Whether another row refers to one, by the columns that a question for such rows tests."""
+    columns = [test.ref.column for test in question.tests]
+    passed = (value for test in question.tests for value in test.values)
+    refs = [one.ref for one in passed if isinstance(one, Parameter) and one.ref is not None]
+    cells = [row[ref.column] for ref in refs if ref.column in row]
+    if len(cells) < len(columns):
+        return False
+    return any(one != row for one in staging.matching(question.table, columns, cells))

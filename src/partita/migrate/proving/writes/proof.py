@@ -100,13 +100,12 @@ class WriteProof:
             if what:
                 self.sides.drop()
                 differences.append(self._difference(one, what, line))
-        # A statement that reached no row shows nothing when it was refused wherever it did.
-        is_shown = bool(cases) and (rows > 0 or not refused)
+        is_shown = rows > 0
         return PatternProof(
             pattern=pattern.name,
             operation=pattern.operation,
             verdict="differs" if differences else ("proven" if is_shown else "unproven"),
-            why="" if is_shown else refused or "no row to try it with",
+            why="" if is_shown else refused or _nothing_shown(cases),
             statement=shown,
             cases=cases,
             rows=rows,
@@ -230,7 +229,8 @@ class WriteProof:
             return self._refusal(statement, one, reason, written) if is_repeated else []
         took = [f"the source did not take it ({reason}), and the requests did"]
         if any(access.forbids for access in accesses):
-            return [] if forbidden else took
+            is_lost = self.finding.is_referred_to(self._change(statement), found, accesses)
+            return [] if forbidden or is_lost else took
         lost = [one for one in self.sides.design.unique if one.kept_by == "application"]
         if not is_repeated or any(one.table == statement.table for one in lost):
             return []
@@ -249,3 +249,7 @@ class WriteProof:
         except ClientError:
             return self.sides.differences()
         return [f"the source did not take it ({reason}), and the requests did"]
+
+
+def _nothing_shown(cases: list[str]) -> str:
+    return f"none of {len(cases)} calls wrote a row" if cases else "no row to try it with"

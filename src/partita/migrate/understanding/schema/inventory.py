@@ -144,6 +144,8 @@ class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     routines: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     relationships: list[Relationship] = field(default_factory=list)
+    keeps_references: bool = True
+    """Whether foreign keys are kept; in SQLite, each session of the application decides."""
 
     def table(self, name: str) -> Table | None:
         return next((table for table in self.tables if table.name == name), None)

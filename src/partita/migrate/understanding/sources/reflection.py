@@ -55,6 +55,7 @@ def reflect(source: Source, progress: Progress = silent) -> Inventory:
         view_queries=dict(sorted(catalog.view_queries.items())),
         routines=catalog.routines,
         skipped=sorted(catalog.skipped, key=lambda skipped: skipped.name),
+        keeps_references=source.dialect != "sqlite" or source.settings.foreign_keys,
     )
 
 

@@ -38,6 +38,11 @@ def _reference(
     why = f"No key leads from a row of {parent} to those of {table.name}."
     if not deleting:
         kept, why = "nothing deletes", f"No pattern deletes rows of {parent}."
+    elif not inputs.volumes.inventory.keeps_references:
+        why = (
+            "SQLite keeps it only for sessions that switch it on; foreign_keys = true under"
+            " [source] says that the application's do."
+        )
     elif rule in RULES and not unserved & set(deleting):
         changed = "deletes" if rule == "CASCADE" else "changes"
         kept = "fan-out"

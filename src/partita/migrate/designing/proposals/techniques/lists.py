@@ -249,8 +249,9 @@ class _Options:
         measured = self.inputs.volumes.column(ref) if ref is not None else None
         if ref is None or measured is None or not (measured.least and measured.most):
             return
-        if self.inputs.volumes.kind(ref) not in DATES:
-            return
+        written = self._write_units()
+        if self.inputs.volumes.kind(ref) not in DATES or written > PARTITION_WRITE_UNITS:
+            return  # What is written now is in the newest partition, however short its time.
         bucket = self._bucket(measured.least, measured.most)
         key = ListKey(self.order, None, bucket, measured.least, measured.most)
         each = self.rows / max(bucket_count(bucket, measured.least, measured.most), 1)
@@ -261,7 +262,7 @@ class _Options:
             f"A partition for each {BUCKET_NAMES[bucket]} of {ref.column}, about {each:,.0f} rows:"
             " the latest are in the newest one, and in those before it.",
             f"{PARTITION_WRITE_UNITS:,} write units a second in the newest partition, today"
-            f" {self._write_units():,.2f}; a partition of {each * self.item_bytes / GB:,.3f} GB",
+            f" {written:,.2f}; a partition of {each * self.item_bytes / GB:,.3f} GB",
         )
 
     def by_value(self) -> Iterator[Option]:

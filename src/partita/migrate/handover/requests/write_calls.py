@@ -1,0 +1,134 @@
+"""Puts, updates and deletes of items, each with the condition that it is sent with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from partita.database.item.values import Item
+from partita.migrate.handover.requests.expressions import Expressions
+from partita.migrate.handover.requests.request import Request, Test
+from partita.migrate.model.design import Access, Attribute, TableDesign
+
+KEPT = "Where it is refused, the row is there already, and stays."
+REFUSED = "Where it is refused, somebody has changed the row: find it again, or leave it."
+
+
+def key_tests(table: TableDesign, item: Item, access: Access | None) -> list[Test]:
+    templates = {one.attribute: one.value for one in access.key} if access else {}
+    return [
+        Test(
+            attribute=key.name,
+            comparison="=",
+            values=[item[key.name]],
+            template=templates.get(key.name, ""),
+        )
+        for key in table.keys
+    ]
+
+
+def put(
+    table: TableDesign,
+    item: Item,
+    access: Access | None,
+    *,
+    is_new: bool,
+    afterwards: str = "",
+) -> Request:
+    content: dict[str, Any] = {"TableName": table.name, "Item": item}
+    if is_new:
+        content["ConditionExpression"] = "attribute_not_exists(#k0)"
+        content["ExpressionAttributeNames"] = {"#k0": table.partition_key.name}
+    return Request(
+        operation="PutItem",
+        input=content,
+        table=table.name,
+        key=key_tests(table, item, access),
+        item=item,
+        must="not_exists" if is_new else "",
+        afterwards=afterwards,
+    )
+
+
+def update(
+    table: TableDesign,
+    item: Item,
+    changed: Item,
+    access: Access,
+    removed: list[Attribute],
+    unchanged: list[Test],
+) -> Request:
+    keys = {key.name for key in table.keys}
+    new = {name: value for name, value in changed.items() if name not in keys}
+    sums = [one.rsplit(" ", 2) for one in access.adds]
+    added = {name: sign for name, sign, _ in sums}
+    new |= {name: {"N": text} for name, _, text in sums if not text.startswith("{")}
+    expressions = Expressions()
+    sets = []
+    for number, (name, value) in enumerate(new.items()):
+        expressions.values[f":s{number}"] = value
+        label = expressions.name(name, f"s{number}")
+        before = f"{label} {added[name]} " if name in added else ""
+        sets.append(f"{label} = {before}:s{number}")
+    gone = [expressions.name(one.name, f"r{place}") for place, one in enumerate(removed)]
+    clauses = [f"SET {', '.join(sets)}"] if sets else []
+    clauses += [f"REMOVE {', '.join(gone)}"] if gone else []
+    condition = f"attribute_exists({expressions.name(table.partition_key.name, 'k0')})"
+    if unchanged:
+        condition += f" AND {expressions.joined(unchanged, 'f')}"
+    content = {
+        "TableName": table.name,
+        "Key": {name: item[name] for name in (key.name for key in table.keys)},
+        **({"UpdateExpression": " ".join(clauses)} if clauses else {}),
+        "ConditionExpression": condition,
+        **expressions.members(),
+    }
+    said = [
+        f"{one.name} is there only while {one.when}: set it to {one.constant!r} then, and"
+        " remove it otherwise."
+        for one in removed
+    ]
+    return Request(
+        operation="UpdateItem",
+        input=content,
+        table=table.name,
+        key=key_tests(table, item, access),
+        filter=unchanged,
+        item=new,
+        added=added,
+        removed=[one.name for one in removed],
+        must="exists",
+        afterwards=" ".join([*said, *([REFUSED] if unchanged else [])]),
+    )
+
+
+def delete(
+    table: TableDesign, item: Item, access: Access | None, unchanged: list[Test] | None = None
+) -> Request:
+    content: dict[str, Any] = {
+        "TableName": table.name,
+        "Key": {one.name: item[one.name] for one in table.keys},
+    }
+    if unchanged:
+        expressions = Expressions()
+        content["ConditionExpression"] = expressions.joined(unchanged, "f")
+        content |= expressions.members()
+    return Request(
+        operation="DeleteItem",
+        input=content,
+        table=table.name,
+        key=key_tests(table, item, access),
+        filter=unchanged or [],
+        afterwards=REFUSED if unchanged else "",
+    )
+
+
+def transaction(parts: list[Request]) -> Request:
+    verbs = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
+    return Request(
+        operation="TransactWriteItems",
+        input={"TransactItems": [{verbs[one.operation]: one.input} for one in parts]},
+        table=parts[0].table,
+        key=parts[0].key,
+        afterwards=parts[0].afterwards,
+        parts=parts,
+    )
