@@ -12,12 +12,15 @@ from partita.errors import PartitaError
 from partita.migrate.moving.back import following
 from partita.migrate.moving.follow import follow
 from partita.migrate.moving.switching.cutover import cutover
+from partita.migrate.moving.switching.rollback import rollback
+from partita.migrate.moving.verify import verify
 from partita.migrate.report.terminal.switching import summarize_cutover
 from partita.migrate.understanding.sources.address import PASSWORD_ENV
 
 from ..servers import PASSWORD
 from .conftest import KINDS, LoggedPostgreSQL, MakeSource, Sql
 from .test_life import connected, ready, rows_of
+from .test_move import assert_same
 
 TRIGGERS = {
     "sqlite": "CREATE TRIGGER stamp AFTER UPDATE ON book BEGIN SELECT 1; END",
@@ -99,3 +102,22 @@ def test_transactions_that_keep_triggers_away_are_named(
             cutover(folder, target, wait_seconds=0.5)
     finally:
         connection.close()
+
+
+def test_a_row_whose_parent_is_on_its_way_does_not_end_a_rollback(
+    make_source: MakeSource, target: str
+) -> None:
+    source, folder, app = ready(make_source, target, "postgresql")
+    cutover(folder, target)
+    author = {**app.copy(app.find("author", 1), 1, 77), "email": {"S": "a77@x"}}
+    app.put({**app.copy(app.find("book", 3), 3, 300), "author_id": {"N": "77"}})
+    late = iter([author])
+
+    def progress(description: str, done: int, total: int) -> None:
+        if done:
+            for one in late:
+                app.put(one)
+
+    assert rollback(folder, target, progress=progress).is_switched
+    assert rows_of(source, "SELECT author_id FROM book WHERE id = 300") == [(77,)]
+    assert_same(verify(folder, target))

@@ -10,34 +10,29 @@ import hashlib
 import select
 import struct
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
 import psycopg
 from psycopg import pq
-from psycopg.adapt import Transformer
 
-from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.migrate.moving.logs.changes import (
-    Change,
     ChangeLog,
     LogLost,
     OpenSession,
     Session,
     Transaction,
 )
-from partita.migrate.moving.logs.origin import BEGIN, Origin, changed, check_columns
-from partita.migrate.understanding.schema.inventory import Table
+from partita.migrate.moving.logs.origin import BEGIN, Origin
+from partita.migrate.moving.logs.pgoutput import Decoder
 from partita.migrate.understanding.sources.connection import Source, SourceError
 
 IDLE_SECONDS = 0.02
 STATUS_SECONDS = 5.0
 RETRY_SECONDS = 0.5
 AWAY_SECONDS_MAX = 300
-EPOCH_SECONDS = 946_684_800
-"""2000-01-01, from which PostgreSQL counts."""
 SESSION = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c bytea_output=hex"
 SLOT_LOOK_SECONDS = 1.0
 SLOT_SECONDS_MAX = 300
@@ -73,7 +68,6 @@ UNPUBLISHED = (
     "SELECT 1 WHERE to_regclass(%s)::oid NOT IN (SELECT prrelid FROM pg_publication_rel r"
     " JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = %s)"
 )
-_UNSENT = object()
 
 
 class PostgreSQLLog(ChangeLog):
@@ -283,7 +277,7 @@ class PostgreSQLLog(ChangeLog):
 
     def _stream_from(self, after: int) -> Iterator[Transaction | None]:
         with self._connection() as plain, self._connection(replication="database") as connection:
-            decode = _Decoder(self.origin, plain)
+            decode = Decoder(self.origin, plain)
             connection.pgconn.send_query(
                 f"START_REPLICATION SLOT {self.name} LOGICAL 0/0 (proto_version '1',"
                 f" publication_names '{self.name}')".encode()
@@ -296,7 +290,7 @@ class PostgreSQLLog(ChangeLog):
                 self._stream = None
 
     def _read(
-        self, stream: pq.abc.PGconn, decode: _Decoder, after: int
+        self, stream: pq.abc.PGconn, decode: Decoder, after: int
     ) -> Iterator[Transaction | None]:
         told = 0.0
         is_within = False
@@ -336,141 +330,6 @@ class PostgreSQLLog(ChangeLog):
         arguments = {"application_name": "partita migrate", "options": SESSION, **arguments, **more}
         with closing(psycopg.connect(**arguments, autocommit=True)) as connection:
             yield connection
-
-
-class _Decoder:
-    """Messages of pgoutput, put together to transactions (PostgreSQL's manual, chapter 55.9)."""
-
-    def __init__(self, origin: Origin, connection: psycopg.Connection[Any]) -> None:
-        self.origin = origin
-        self.connection = connection
-        self.default_schema = connection.execute("SELECT current_schema()").fetchone()[0]  # type: ignore[index]
-        self.bases = {
-            int(oid): int(base)
-            for oid, base in connection.execute(
-                "SELECT oid, typbasetype FROM pg_type WHERE typtype = 'd'"
-            )
-        }
-        self._adapt = Transformer(connection)
-        self._relations: dict[int, tuple[Table, list[str], list[Callable[[bytes], Any]]]] = {}
-        self._changes: list[Change] = []
-        self._position = 0
-        self._committed_at = 0.0
-
-    def message(self, content: bytes) -> Transaction | None:
-        kind = content[:1]
-        if kind == b"B":
-            self._position, at = struct.unpack_from(">Qq", content, 1)
-            self._committed_at = at / 1e6 + EPOCH_SECONDS
-            self._changes = []
-        elif kind == b"C":
-            return Transaction(self._position, "", self._committed_at, self._changes)
-        elif kind == b"R":
-            self._relation(content)
-        elif kind in (b"I", b"U", b"D"):
-            self._row(kind, content)
-        elif kind == b"T":
-            count, _ = struct.unpack_from(">IB", content, 1)
-            for number in struct.unpack_from(f">{count}I", content, 6):
-                if number in self._relations:
-                    self._changes.append(Change(self._relations[number][0].name, None, None))
-        return None
-
-    def _relation(self, content: bytes) -> None:
-        (number,) = struct.unpack_from(">I", content, 1)
-        schema, _, rest = content[5:].partition(b"\0")
-        name, _, rest = rest.partition(b"\0")
-        table = self._table(schema.decode(), name.decode())
-        if table is None:
-            return
-        (count,) = struct.unpack_from(">H", rest, 1)
-        rest = rest[3:]
-        names, loads = [], []
-        for _ in range(count):
-            column, _, after = rest[1:].partition(b"\0")
-            (oid,) = struct.unpack_from(">I", after, 0)
-            rest = after[8:]
-            names.append(column.decode())
-            loads.append(self._loader(table, names[-1], oid))
-        derived = {column.name for column in table.columns if column.is_generated}
-        check_columns(table, {*names, *derived})
-        self._relations[number] = (table, names, loads)
-
-    def _table(self, schema: str, name: str) -> Table | None:
-        for table in self.origin.tables:
-            short = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
-            if short == name and (table.schema or self.default_schema) == schema:
-                return table
-        return None
-
-    def _loader(self, table: Table, name: str, oid: int) -> Callable[[bytes], Any]:
-        """What a SELECT in the form of the readings would have returned."""
-        reading = next(
-            (one for one in self.origin.readings[table.name] if one.column.name == name), None
-        )
-        if reading is None:
-            return lambda content: None
-        while oid in self.bases:
-            oid = self.bases[oid]
-        if reading.column.kind == "array" or reading.column.type.lower() == "money":
-            form = self.origin.form_of(table, reading.column)
-            query = f"SELECT {form} FROM (SELECT CAST(%s AS {reading.column.type}) AS v) AS one"
-            return lambda content: self.connection.execute(query, (content.decode(),)).fetchone()[0]  # type: ignore[index]
-        if "CAST(" in reading.sql:
-            return lambda content: content.decode()
-        load = self._adapt.get_loader(oid, pq.Format.TEXT).load
-        return lambda content: load(content)
-
-    def _row(self, kind: bytes, content: bytes) -> None:
-        (number,) = struct.unpack_from(">I", content, 1)
-        if number not in self._relations:
-            return
-        table, names, loads = self._relations[number]
-        place, old, new = 5, None, None
-        unsent: frozenset[str] = frozenset()
-        while place < len(content):
-            mark = content[place : place + 1]
-            values, place = _tuple(content, place + 1)
-            if mark == b"N":
-                unsent = frozenset(
-                    name for name, value in zip(names, values, strict=True) if value is _UNSENT
-                )
-                new = self._item(table, names, loads, values)
-            else:
-                old = self._item(table, names, loads, values)
-        if kind == b"D" and old is None:
-            raise changed(table.name, "it has no replica identity, so that a delete names no row")
-        self._changes.append(Change(table.name, old, new, unsent))
-
-    def _item(
-        self,
-        table: Table,
-        names: list[str],
-        loads: list[Callable[[bytes], Any]],
-        values: list[Any],
-    ) -> Item:
-        found = {
-            name: load(value)
-            for name, load, value in zip(names, loads, values, strict=True)
-            if value is not None and value is not _UNSENT
-        }
-        return self.origin.row(table.name, found)
-
-
-def _tuple(content: bytes, place: int) -> tuple[list[Any], int]:
-    (count,) = struct.unpack_from(">H", content, place)
-    place += 2
-    values: list[Any] = []
-    for _ in range(count):
-        kind = content[place : place + 1]
-        place += 1
-        if kind == b"t":
-            (size,) = struct.unpack_from(">I", content, place)
-            values.append(content[place + 4 : place + 4 + size])
-            place += 4 + size
-        else:
-            values.append(_UNSENT if kind == b"u" else None)
-    return values, place
 
 
 def _answer(result: pq.abc.PGresult | None) -> list[bytes]:

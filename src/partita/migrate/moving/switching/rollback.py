@@ -61,6 +61,7 @@ from partita.migrate.progress import Progress, silent
 REPLACED = "replaced.jsonl"
 SHOWN_MAX = 20
 READ_AT_ONCE = 1000
+ON_THE_WAY_SECONDS = 5.0
 
 Touched = tuple[str, Item, Item | None]
 """The table and the key of an item, and what rows make of it where that is known."""
@@ -136,7 +137,7 @@ class _Rollback:
     def run(self, *, is_stopped: bool, is_dry_run: bool) -> None:
         self.progress("Following back", 0, 0)
         self.back.catch_up()
-        self._check(is_dry_run=is_dry_run)
+        self._check(self._lasting_obstacles(), is_dry_run=is_dry_run)
         if is_dry_run:
             return
         began = time.monotonic()
@@ -145,7 +146,7 @@ class _Rollback:
             self.gate.close(is_forced=is_stopped)
             self.back.away_seconds_max = FENCED_AWAY_SECONDS_MAX
             self._drain()
-            self._check(is_dry_run=False)
+            self._check(self.back.obstacles(), is_dry_run=False)
             self.progress("Writing items as their rows make them", 0, 0)
             position, resume = self._log_end()
             self._stamp(position)
@@ -158,8 +159,20 @@ class _Rollback:
         self.found.is_switched = True
         self.found.refused_seconds = round(time.monotonic() - began, 3)
 
-    def _check(self, *, is_dry_run: bool) -> None:
-        self.found.obstacles = self.back.obstacles()
+    def _lasting_obstacles(self) -> list[str]:
+        """Without rows that wait for others which are on their way: applications go on writing, and
+        the shards of a stream are read one after the other."""
+        lasting = self.back.obstacles()
+        end = time.monotonic() + ON_THE_WAY_SECONDS
+        while lasting and not self.back.store.refused() and time.monotonic() < end:
+            self.progress("Following back", self.back.changes, 0)
+            self.back.catch_up()
+            still = set(self.back.obstacles())
+            lasting = [one for one in lasting if one in still]
+        return lasting
+
+    def _check(self, obstacles: list[str], *, is_dry_run: bool) -> None:
+        self.found.obstacles = obstacles
         self.found.changes, self.found.rows = self.back.changes, self.back.written
         if self.found.obstacles and not is_dry_run:
             shown = "; ".join(self.found.obstacles[:SHOWN_MAX])
