@@ -537,3 +537,26 @@ def test_one_key_serves_a_place_and_its_country_and_two_values_are_a_risk(
         assert "person.shouted" not in columns
         run = prove(folder, name=name, endpoint=endpoint)
         assert set(verdicts(run).values()) == {"proven"}
+
+
+def test_what_the_source_computes_is_in_no_item_and_finds_none(
+    tmp_path: Path, endpoint: str
+) -> None:
+    url = sqlite_database(tmp_path / "people.db", PEOPLE)
+    computed = {
+        "found by it": "SELECT id FROM person WHERE shouted = ? ORDER BY id",
+        "tested": "SELECT id FROM person WHERE id = ? AND shouted > ?",
+        "sorted by it": "SELECT id FROM person WHERE country = ? ORDER BY shouted LIMIT 3",
+        "listed": "SELECT id, shouted FROM person WHERE id = ?",
+        "deleted by it": "DELETE FROM person WHERE shouted = ?",
+    }
+    folder = designed(tmp_path / "folder", url, {**PEOPLE_PATTERNS, **computed})
+    for name in (WIDE, SINGLE):
+        design = read_design(folder, name)
+        assert {one.pattern for one in design.unserved} == set(computed)
+        assert all("person.shouted: the source computes it" in one.why for one in design.unserved)
+        columns = {one.column for _, entity in design.entities() for one in entity.attributes}
+        assert "person.shouted" not in columns
+        served = dict.fromkeys(PEOPLE_PATTERNS, "proven")
+        found = verdicts(prove(folder, name=name, endpoint=endpoint))
+        assert found == {**served, **dict.fromkeys(computed, "unserved")}

@@ -9,7 +9,7 @@ from typing import Any
 from partita.database.item.values import AttributeValue
 from partita.migrate.model.key_texts import folding
 from partita.migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
-from partita.migrate.understanding.schema.inventory import Column
+from partita.migrate.understanding.schema.inventory import COMPUTED, Column
 from partita.migrate.understanding.sources.values import UTC_OFFSET, attribute_value
 
 MYSQL = ("mysql", "mariadb")
@@ -81,7 +81,9 @@ def sorts_otherwise(column: Column) -> bool:
 
 
 def not_in_keys(column: Column, dialect: str) -> str:
-    """Why no key finds its texts; empty where keys do."""
+    """Why no key finds its values; empty where keys do."""
+    if column.is_generated:
+        return COMPUTED
     if dialect not in MYSQL or not sorts_otherwise(column):
         return ""
     return f"the collation {column.collation} is not in keys: {why_not_in_keys(column.collation)}"

@@ -28,15 +28,6 @@ class PatternUsage:
             for name in (*pattern.equality, *pattern.range, *pattern.order_by)
         }
 
-    def is_named(self, ref: Ref) -> bool:
-        """Whether a pattern gives, sorts by, tests or lists a column."""
-        return ref in self._named
-
-    @cached_property
-    def _named(self) -> set[Ref]:
-        listed = (name for one in self.patterns for name in (*one.columns, *one.filters))
-        return self.columns | {Ref.parse(name) for name in listed}
-
     @cached_property
     def _tables(self) -> set[str]:
         return {ref.table for ref in self.columns}

@@ -11,6 +11,7 @@ from partita.migrate.designing.proposals.usage import WRITES
 from partita.migrate.model.templates import PATH, ROOT
 from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD, AccessPattern
 from partita.migrate.understanding.schema.column_refs import Ref
+from partita.migrate.understanding.schema.inventory import COMPUTED
 from partita.migrate.understanding.schema.join_paths import JoinPaths
 
 
@@ -91,12 +92,21 @@ def _add(inputs: DesignInputs, roles: Roles, pattern: AccessPattern, workload: W
     entity = roles.entity_of(pattern.table)
     if entity is None:
         raise _NotServed(f"{pattern.table} has no items of its own")
+    _refuse_computed(inputs, pattern)
     if pattern.operation in WRITES:
         workload.writes.append(_write(inputs, roles, entity, pattern))
     elif pattern.hierarchy:
         workload.reads.extend(_tree_reads(inputs, roles, entity, pattern))
     else:
         workload.reads.extend(_reads(inputs, roles, entity, pattern))
+
+
+def _refuse_computed(inputs: DesignInputs, pattern: AccessPattern) -> None:
+    """A column that only the source can fill is in no item."""
+    for name in (*pattern.equality, *pattern.range, *pattern.order_by, *pattern.columns):
+        column = inputs.schema.column(Ref.parse(name))
+        if column is not None and column.is_generated:
+            raise _NotServed(f"{name}: {COMPUTED}")
 
 
 def _ref(inputs: DesignInputs, roles: Roles, name: str) -> Ref:

@@ -156,12 +156,12 @@ def _requests(
         return drafted
     if not isinstance(question, Question):
         raise NotExact("it is called a read, and its statement is none")
-    _refuse_collations(planner, question)
+    _refuse_columns(planner, question)
     return planner.plan(question, pattern.name, is_consistent=pattern.is_consistent)
 
 
-def _refuse_collations(planner: ReadPlanner, statement: Statement) -> None:
-    """Texts that the source compares in a way that keys cannot."""
+def _refuse_columns(planner: ReadPlanner, statement: Statement) -> None:
+    """What the source compares in a way that keys cannot, or computes itself."""
     for ref in _compared(planner, statement):
         column = planner.column(ref)
         why = not_in_keys(column, planner.inventory.dialect) if column is not None else ""
@@ -197,7 +197,7 @@ def _writes(
         return drafted
     if isinstance(statement, Question):
         raise NotServed("it is called a write, and its statement is none")
-    _refuse_collations(planner, statement)
+    _refuse_columns(planner, statement)
     planned = WritePlanner(planner.design, planner).plan(statement, pattern.name, drafted)
     return [
         one if one.request in READS else replace(one, transaction=pattern.transaction)

@@ -60,6 +60,13 @@ class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
     default: str | None = None
 
 
+COMPUTED = (
+    "the source computes it from other columns, which nobody does after the move; make it a column"
+    " that the application writes"
+)
+"""Why nothing is found or sorted by a generated column, and no item holds it."""
+
+
 def is_derived(column: Column) -> bool:
     """Whether the source makes a column of others: nobody writes it."""
     return column.is_generated or column.type.lower() == "tsvector"

@@ -210,7 +210,7 @@ def _reason_to_lose(plan: ItemPlan, ref: Ref) -> str:
     """Why no item at all holds a column."""
     inputs = plan.inputs
     column = inputs.schema.column(ref)
-    if column is not None and is_derived(column) and not inputs.usage.is_named(ref):
+    if column is not None and is_derived(column):
         return "the source computes it from other columns, and so can the application"
     measured = inputs.volumes.column(ref)
     if measured is not None and measured.bytes_max > ITEM_BYTES_MAX:
