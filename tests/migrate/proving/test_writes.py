@@ -38,6 +38,7 @@ PATTERNS = {
     "return all": "UPDATE loans SET returned_on = ? WHERE member_id = ? AND returned_on IS NULL",
     "find the lost": "UPDATE loans SET lost_on = NULL WHERE id = ? AND lost_on IS NOT NULL",
     "place a hold": "INSERT INTO holds (id, title_id, member_id, placed_on) VALUES (?, ?, ?, ?)",
+    "as mined": "INSERT INTO members (id, name) VALUES (?)",
     "move a hold": "INSERT INTO holds (id, title_id, member_id, placed_on) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (title_id, member_id) DO UPDATE SET placed_on = excluded.placed_on",
 }
@@ -71,6 +72,11 @@ def test_a_new_row_has_a_pair_of_references_that_is_unique(run: ProofRun) -> Non
     assert proof(run, "place a hold").verdict == "proven"
     assert proof(run, "place a hold").rows == 3
     assert proof(run, "move a hold").verdict == "proven"
+
+
+def test_one_sign_for_all_values_as_digests_have_it_is_proven(run: ProofRun) -> None:
+    assert proof(run, "as mined").verdict == "proven"
+    assert proof(run, "as mined").rows > 0
 
 
 def test_the_model_says_what_a_write_reads_adds_and_tests(

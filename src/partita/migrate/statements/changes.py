@@ -40,7 +40,11 @@ def insertion(scope: Scope, tree: exp.Insert) -> Insertion:
     if not isinstance(values, exp.Values) or len(values.expressions) != 1:
         raise NotExact("it inserts what a SELECT gives, or several rows at once")
     tree.set("returning", None)
-    members = values.expressions[0].expressions
+    row = values.expressions[0]
+    if len(row.expressions) == 1 and isinstance(row.expressions[0], exp.Placeholder):
+        # Digests and mined statements have one sign for a whole list.
+        row.set("expressions", [exp.Placeholder() for _ in refs])
+    members = row.expressions
     if len(members) != len(refs):
         raise NotExact("its values do not fit its columns")
     found: list[Value | None] = []
