@@ -96,14 +96,18 @@ def test_a_followed_row_is_the_row_that_a_load_would_have_read(
     assert_same(found)
 
 
+CAST = {"mysql": "CAST({} AS CHAR)", "postgresql": "CAST({} AS TEXT)"}
+
+
 @pytest.mark.parametrize("kind", ["mysql", pytest.param("postgresql", marks=pytest.mark.soak)])
-def test_what_dynamodb_has_no_number_for_and_null_documents_return_as_they_were(
+def test_what_dynamodb_has_no_number_or_map_for_returns_as_it_was(
     make_source: MakeSource, target: str, kind: str
 ) -> None:
     source = make_source(
         kind,
         "CREATE TABLE kinds (id INT PRIMARY KEY, a INT, b DOUBLE PRECISION, c NUMERIC(50), d JSON);"
-        f"INSERT INTO kinds VALUES (1, 1, 1e300, {'7' * 45}, 'null'), (2, 1, 0, 0, NULL)",
+        f"INSERT INTO kinds VALUES (1, 1, 1e300, {'7' * 45}, 'null'), (2, 1, 0, 0, NULL),"
+        """(3, 1, 0, 0, '{"": 1}'), (4, 1, 0, 0, '"{}"'), (5, 1, 0, 0, '"12"')""",
     )
     folder = source.folder({"one": "SELECT * FROM kinds WHERE id = ?"}, target)
     load(folder, target, is_followed=True)
@@ -112,9 +116,15 @@ def test_what_dynamodb_has_no_number_for_and_null_documents_return_as_they_were(
     application = Application(folder, target)
     for item in live(folder, target):
         application.set(item, "a", {"N": "2"})
+        if item.get("d") == {"S": '{"": 1}'}:
+            application.set(item, "d", {"S": '{"": 2}'})
     rollback(folder, target)
-    rows = rows_of(source, "SELECT a, b = 1e300, c, d IS NULL FROM kinds ORDER BY id")
+    rows = rows_of(source, "SELECT a, b = 1e300, c, d IS NULL FROM kinds WHERE id < 3 ORDER BY id")
     assert rows == [(2, True, Decimal("7" * 45), False), (2, False, Decimal(0), True)]
+    documents = rows_of(
+        source, f"SELECT {CAST[kind].format('d')} FROM kinds WHERE id > 2 ORDER BY id"
+    )
+    assert documents == [('{"": 2}',), ('"{}"',), ('"12"',)]
 
 
 @pytest.mark.parametrize("kind", ["mysql", "postgresql"])

@@ -15,6 +15,7 @@ from partita.database.item import numbers
 from partita.database.item.values import AttributeValue
 from partita.errors import ValidationException
 from partita.migrate.understanding.schema.inventory import Column
+from partita.migrate.understanding.sources.values import attribute_value
 
 NUMBERS = ("integer", "decimal", "float")
 SPELLED = ("date", "time", "datetime", "json", "uuid", "enum", "geometry", "other")
@@ -78,14 +79,19 @@ def _text(family: str, column: Column, held: str) -> str:
 
 
 def _document(kind: str, held: Any, value: AttributeValue) -> str:
-    """A text is a document as it is written, where it is one, and else one of its own."""
-    if kind == "S":
-        try:
-            json.loads(held)
-        except ValueError:
-            return json.dumps(held, ensure_ascii=False)
-        return json.dumps(held, ensure_ascii=False)
+    """A document that no map holds is kept as its text, which is one; any other text is a string
+    of JSON's."""
+    if kind == "S" and _is_json(held) and attribute_value("json", held) == value:
+        return str(held)
     return _json(value)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _json(value: AttributeValue) -> str:
