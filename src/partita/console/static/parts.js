@@ -1,6 +1,6 @@
 // What every page is made of.
 
-import { html, useState, useEffect, useRef } from "./vendor/preact-htm.js";
+import { html, useState, useEffect, useLayoutEffect, useRef } from "./vendor/preact-htm.js";
 
 export { html, useState, useEffect, useRef };
 export { useMemo, useCallback } from "./vendor/preact-htm.js";
@@ -122,7 +122,8 @@ export function useUnsaved(isDirty) {
 
 export function Over({ kind = "dialog", label, onClose, children }) {
   const box = useRef(null);
-  useEffect(() => {
+  // Before anything is painted: a key that is pressed at once belongs to it already.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     const first = box.current.querySelector("[data-focus]") || box.current.querySelector("input, select, textarea, button");
     (first || box.current).focus();
