@@ -4,11 +4,12 @@ both sides are the same afterwards."""
 from __future__ import annotations
 
 import random
+import sqlite3
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -21,6 +22,8 @@ from partita.migrate.model.files import read_design
 from partita.migrate.moving.follow import follow
 from partita.migrate.moving.load import load
 from partita.migrate.moving.logs.changes import SchemaChanged
+from partita.migrate.moving.moves import POSITION_FACT
+from partita.migrate.moving.state import state_path
 from partita.migrate.moving.switching.cutover import cutover
 from partita.migrate.moving.switching.rollback import rollback
 from partita.migrate.moving.verify import verify
@@ -76,6 +79,17 @@ def following(folder: Folder, endpoint: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         process.kill()
         process.communicate()
+
+
+def wait_until_followed(folder: Folder) -> None:
+    """A source that is away when a command begins is not waited for."""
+    with closing(sqlite3.connect(state_path(folder))) as state:
+        asked = "SELECT value FROM facts WHERE name = ?"
+        before = state.execute(asked, (POSITION_FACT,)).fetchone()
+        end = time.monotonic() + 30
+        while state.execute(asked, (POSITION_FACT,)).fetchone() == before:
+            assert time.monotonic() < end
+            time.sleep(0.05)
 
 
 def serve(path: Path, port: int, *more: str) -> Server:
@@ -170,6 +184,7 @@ def test_a_source_whose_network_is_cut_is_followed_again(
         folder = source.folder(PATTERNS, target)
         load(folder, target, is_followed=True)
         with written(source), following(folder, target) as process:
+            wait_until_followed(folder)
             cut_again_and_again(network, process)
             time.sleep(3)
             assert process.poll() is None, process.communicate()
