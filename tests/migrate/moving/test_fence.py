@@ -23,13 +23,15 @@ SERVERS = (pytest.param("mysql", marks=pytest.mark.soak), "postgresql")
 """One of them in the default suite; the life of a move is there for all."""
 
 
-@pytest.mark.parametrize("kind", SERVERS)
+@pytest.mark.parametrize("kind", (*SERVERS, "oracle"))
 def test_cutover_names_who_it_waits_for_and_changes_nothing(
     make_source: MakeSource, target: str, kind: str
 ) -> None:
-    source, folder, _ = ready(make_source, target, kind)
+    source, folder, application = ready(make_source, target, kind)
     cutover(folder, target)
+    application.set(application.find("book", 2), "price", {"N": "7"})
     rollback(folder, target)
+    assert rows_of(source, "SELECT price FROM book WHERE id = 2") == [(7,)]
     verify(folder, target)
     assert source.server is not None
     holder = source.server.connect(source.database)

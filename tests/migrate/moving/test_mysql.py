@@ -12,7 +12,6 @@ from partita.migrate.moving.follow import follow
 from partita.migrate.moving.load import load
 from partita.migrate.moving.switching.cutover import cutover
 from partita.migrate.moving.switching.finish import finish
-from partita.migrate.moving.switching.rollback import rollback
 from partita.migrate.moving.verify import verify
 
 from .conftest import MakeSource, Sql
@@ -185,32 +184,6 @@ def test_what_skips_the_triggers_of_the_fence_is_refused_too(
     finish(folder, target)
     assert tables_of(source) == {"author", "book"}
     source.run("TRUNCATE TABLE book")
-
-
-def test_cutover_names_who_it_waits_for_and_changes_nothing(
-    make_source: MakeSource, target: str
-) -> None:
-    source, folder, application = ready(make_source, target, "oracle")
-    cutover(folder, target)
-    application.set(application.find("book", 2), "price", {"N": "7"})
-    rollback(folder, target)
-    assert rows_of(source, "SELECT price FROM book WHERE id = 2") == [(7,)]
-    verify(folder, target)
-    assert source.server is not None
-    holder = source.server.connect(source.database)
-    cursor = holder.cursor()
-    cursor.execute("BEGIN")
-    cursor.execute("UPDATE book SET price = 5 WHERE id = 1")
-    try:
-        with pytest.raises(PartitaError, match=r"session \d+ of .* in a transaction since"):
-            cutover(folder, target, wait_seconds=0)
-        source.run("UPDATE book SET price = 6 WHERE id = 2")
-        cursor.execute("COMMIT")
-    finally:
-        holder.close()
-    assert_same(verify(folder, target))
-    assert cutover(folder, target).is_switched
-    finish(folder, target)
 
 
 def tables_of(source: Sql) -> set[str]:
