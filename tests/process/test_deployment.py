@@ -62,22 +62,9 @@ def _replaced(command: list[str], values: dict[str, str]) -> list[str]:
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of this tree that .dockerignore lets through to the build."""
-    folder = tmp_path_factory.mktemp("docker") / "context"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode:
-        pytest.skip("this tree is not a clone")
     rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] != "#"]
-    for name in listed.stdout.splitlines():
-        if not _is_ignored(name, rules) and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    return folder
+    folder = tmp_path_factory.mktemp("docker") / "context"
+    return wheels.copied(folder, lambda name: not _is_ignored(name, rules))
 
 
 def _is_ignored(name: str, rules: list[str]) -> bool:
