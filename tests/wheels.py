@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,7 +60,10 @@ def unpacked(wheel: Path) -> Path:
 def installed(wheel: Path, folder: Path) -> Path:
     """The `partita` of a new virtual environment that holds this wheel and what it needs."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    versions = ROOT / "requirements.txt"
+    # Without their hashes, as pip has none for the wheel.
+    pins = re.findall(r"^\S+==\S+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    versions = folder / "versions.txt"
+    versions.write_text("\n".join(pins))
     subprocess.run(
         [folder / "bin/python", "-m", "pip", "install", "--constraint", versions, wheel],
         capture_output=True,

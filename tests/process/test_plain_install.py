@@ -16,15 +16,15 @@ from .conftest import Serve
 LISTED = re.compile(r"^  ([\w-]+) ", re.MULTILINE)
 URL = "postgresql://user@127.0.0.1:1/db"
 WITHOUT_EXTRAS = """
+import re
 import sys
 from importlib import metadata
 
-plain = {name.lower().replace("_", "-") for name in sys.argv.pop(1).split()}
-names = metadata.packages_distributions().items()
+plain = set(sys.argv.pop(1).split())
 extra = {
     name
-    for name, providers in names
-    if plain.isdisjoint(provider.lower().replace("_", "-") for provider in providers)
+    for name, providers in metadata.packages_distributions().items()
+    if plain.isdisjoint(re.sub(r"[-_.]+", "-", provider.lower()) for provider in providers)
 }
 
 

@@ -77,7 +77,7 @@ def test_it_takes_the_port_it_is_given(serve: Any) -> None:
 
 
 def test_it_listens_on_the_host_it_is_given(serve: Any) -> None:
-    server = serve("serve", "--port", "0", "--in-memory", "--host", "0.0.0.0")
+    server = serve("serve", "--port", "0", "--in-memory", "--host", "0.0.0.0", "--no-auth")
     assert server.url == f"http://127.0.0.1:{server.port}"
     assert server.client().list_tables()["TableNames"] == []
 
