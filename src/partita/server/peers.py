@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from partita.client.connections import Pool
 from partita.client.failures import Unreachable
 from partita.server import frames
+from partita.server.admission import Forwarded
 from partita.server.companions import GONE
 from partita.server.http.messages import Handle, HttpRequest, HttpResponse, Reply
 from partita.server.responses import JSON_1_0
@@ -38,7 +39,7 @@ class Leader(NamedTuple):
 
 
 class RunningCompanion(Protocol):
-    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None: ...
+    def forward(self, forwarded: Forwarded, reply: Reply) -> None: ...
 
     def start(self) -> None: ...
 
@@ -93,28 +94,28 @@ class Peers:
 
         return guarded
 
-    def forward(self, name: str, operation: bytes, body: bytes, reply: Reply) -> None:
+    def forward(self, name: str, forwarded: Forwarded, reply: Reply) -> None:
         leader = self._leader()
         if self._is_closed:
             reply(HttpResponse(500, GONE, JSON_1_0))
             return
         if leader is not None and leader.is_here:
-            self.start(name).forward(operation, body, reply)
+            self.start(name).forward(forwarded, reply)
             return
-        task = asyncio.create_task(self._forward(name, operation, body, reply))
+        task = asyncio.create_task(self._forward(name, forwarded, reply))
         self._forwarding.add(task)
         task.add_done_callback(self._forwarding.discard)
 
-    async def _forward(self, name: str, operation: bytes, body: bytes, reply: Reply) -> None:
+    async def _forward(self, name: str, forwarded: Forwarded, reply: Reply) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + LEADER_SECONDS_MAX
         while loop.time() < end and not self._is_closed:
             leader = self._leader()
             if leader is not None and leader.is_here:
-                self.start(name).forward(operation, body, reply)
+                self.start(name).forward(forwarded, reply)
                 return
             if leader is not None:
-                answer = await self._send(leader, name, operation, body)
+                answer = await self._send(leader, name, forwarded)
                 if answer is None:
                     break
                 if answer.status != NOT_LEADING:
@@ -123,15 +124,13 @@ class Peers:
             await asyncio.sleep(LOOK_SECONDS)
         reply(HttpResponse(500, GONE, JSON_1_0))
 
-    async def _send(
-        self, leader: Leader, name: str, operation: bytes, body: bytes
-    ) -> HttpResponse | None:
+    async def _send(self, leader: Leader, name: str, forwarded: Forwarded) -> HttpResponse | None:
         """The leader's answer; None when it may have done what was asked without an answer."""
         pool = self._pools.get(leader.endpoint)
         if pool is None:
             pool = Pool(leader.endpoint, CONNECTIONS_MAX, *self._certificates)
             self._pools[leader.endpoint] = pool
-        content = frames.request(0, operation, body)
+        content = frames.request(0, forwarded.operation, forwarded.body)
         head = (
             b"POST %b%b HTTP/1.1\r\nhost: %b\r\n%b: %b\r\ncontent-type: %b\r\n"
             b"content-length: %d\r\n\r\n"
@@ -168,7 +167,8 @@ class Peers:
             reply(HttpResponse(200, frames.answer(0, response), OCTETS))
 
         operation, body = frames.operation_and_body(frames.decode(request.body))
-        self.start(name).forward(operation.encode("latin-1"), body, answer)
+        # The secret says that another server has asked for the caller's rights.
+        self.start(name).forward(Forwarded(operation.encode("latin-1"), body), answer)
 
 
 class LedCompanion:
@@ -178,5 +178,5 @@ class LedCompanion:
         self._peers = peers
         self._name = name
 
-    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None:
-        self._peers.forward(self._name, operation, body, reply)
+    def forward(self, forwarded: Forwarded, reply: Reply) -> None:
+        self._peers.forward(self._name, forwarded, reply)
