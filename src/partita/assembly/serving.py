@@ -78,9 +78,10 @@ async def _run(
     )
     if options.storage is None and database.service.ledger.is_on:
         database.service.ledger.notice = dispatcher.notable.count_units()
-    handle = protection.guard(dispatcher, database)
+    handle, check_head = protection.guard(dispatcher, database), protection.check_head(dispatcher)
     if options.storage is not None:
         handle = peers.guard(served.guard(handle))
+        check_head = None if check_head is None else peers.check_head(check_head)
         dispatcher.metrics.more.append(served.metric_lines)
     console = Site(
         handle,
@@ -112,7 +113,7 @@ async def _run(
             origins=origins,
             count=dispatcher.metrics.count_connections,
             is_guarded=protection.access is not None or options.storage_reads is not None,
-            check_head=protection.check_head(dispatcher),
+            check_head=check_head,
             connections_per_address_max=options.limits.connections_max if options.limits else 0,
         )
         protection.watch()

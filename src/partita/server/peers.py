@@ -16,7 +16,7 @@ from partita.client.failures import Unreachable
 from partita.server import frames
 from partita.server.admission import Forwarded
 from partita.server.companions import GONE
-from partita.server.http.messages import Handle, HttpRequest, HttpResponse, Reply
+from partita.server.http.messages import CheckHead, Handle, HttpRequest, HttpResponse, Reply
 from partita.server.responses import JSON_1_0
 
 PATH: Final = b"/partita/companions/"
@@ -94,6 +94,15 @@ class Peers:
 
         return guarded
 
+    def check_head(self, check_head: CheckHead) -> CheckHead:
+        """The same for what looks at requests before their bodies are read."""
+
+        def checked(request: HttpRequest) -> HttpResponse | None:
+            is_passed_on = request.target.startswith(PATH)
+            return self._refusal(request) if is_passed_on else check_head(request)
+
+        return checked
+
     def forward(self, name: str, forwarded: Forwarded, reply: Reply) -> None:
         leader = self._leader()
         if self._is_closed:
@@ -152,15 +161,21 @@ class Peers:
             return HttpResponse(NOT_LEADING)
         return frames.response_in(frames.decode(answer.content))
 
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """Why something is not answered here that another server may have passed on."""
+        leader = self._leader()
+        if leader is None or not leader.is_here or self._is_closed:
+            return HttpResponse(NOT_LEADING)
+        if _companion_of(request) not in self._make:
+            return HttpResponse(NOT_LEADING)
+        given = request.headers.get(SECRET, b"")
+        return None if hmac.compare_digest(given, leader.secret.encode()) else HttpResponse(403)
+
     def _answer(self, request: HttpRequest, reply: Reply) -> None:
         """What another server has passed on."""
-        leader, name = self._leader(), request.target[len(PATH) :].decode("latin-1")
-        if leader is None or not leader.is_here or self._is_closed or name not in self._make:
-            reply(HttpResponse(NOT_LEADING))
-            return
-        given = request.headers.get(SECRET, b"")
-        if not hmac.compare_digest(given, leader.secret.encode()):
-            reply(HttpResponse(403))
+        refusal = self._refusal(request)
+        if refusal is not None:
+            reply(refusal)
             return
 
         def answer(response: HttpResponse) -> None:
@@ -168,7 +183,12 @@ class Peers:
 
         operation, body = frames.operation_and_body(frames.decode(request.body))
         # The secret says that another server has asked for the caller's rights.
+        name = _companion_of(request)
         self.start(name).forward(Forwarded(operation.encode("latin-1"), body), answer)
+
+
+def _companion_of(request: HttpRequest) -> str:
+    return request.target[len(PATH) :].decode("latin-1")
 
 
 class LedCompanion:
