@@ -80,7 +80,7 @@ def test_every_option_that_names_a_file_has_a_row() -> None:
     files = (click.Path, click.File)
     options = {
         option.opts[0]
-        for option in cast("click.Command", serve).params
+        for option in serve.params
         if isinstance(option.type, files) or option.name == "encryption_key"
     }
     assert {*names(FILE, of="options")} == options

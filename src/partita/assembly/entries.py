@@ -47,7 +47,10 @@ def _operations() -> Iterator[Entry]:
     kinesis = {name for name in own if name.startswith("Kinesis.")}
     yield from _split("DynamoDB and its streams", "dynamodb", own - kinesis, LARGE)
     yield from _split(
-        "Kinesis", "kinesis", {name.partition(".")[2] for name in kinesis}, f"{SIGNED}; CBOR: below"
+        "Kinesis",
+        "kinesis",
+        {name.partition(".")[2] for name in kinesis},
+        f"{SIGNED}; bounded depth and values of CBOR",
     )
     services = (
         ("Step Functions", "states", "AWSStepFunctions"),
