@@ -1,1 +1,0 @@
-"""What both services tell about themselves: figures for Prometheus, and alarms."""

@@ -1,1 +1,0 @@
-"""The road from SQL, on real servers: private ones, started here and gone with the tests."""

@@ -1,1 +1,0 @@
-"""Parts by themselves, in the folders of the source."""
