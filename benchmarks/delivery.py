@@ -21,14 +21,14 @@ from typing import Any
 
 import orjson
 
-from partita.apps.pagehits.aws.costs import read_prices
-from partita.apps.pagehits.aws.delivery_costs import (
+from page_hit_counter.aws.costs import read_prices
+from page_hit_counter.aws.delivery_costs import (
     dollars_month,
     longest_delay_seconds,
     mean_delay_seconds,
 )
-from partita.apps.pagehits.delivery.settings import OPTIONS
-from partita.apps.pagehits.service.supervisor import SupervisedProcess
+from page_hit_counter.delivery.settings import OPTIONS
+from page_hit_counter.service.supervisor import SupervisedProcess
 from partita.client import Client
 
 BUFFER_SECONDS = 5

@@ -26,9 +26,9 @@ from benchmarks.metrics import DATABASE, METRICS, TunedMariaDB, drive, fill_both
 from benchmarks.peers import PEERS
 from benchmarks.run import say
 from benchmarks.servers import SERVERS, Running
-from partita.apps.metrics.data.values import StoredValue, ValueStore
-from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
-from partita.apps.metrics.dynamodb.tables import Tables, create_tables
+from metric_catalogue.data.values import StoredValue, ValueStore
+from metric_catalogue.dynamodb.batched_reads import BatchedReads
+from metric_catalogue.dynamodb.tables import Tables, create_tables
 from partita.client import Client
 from partita.errors import PartitaError
 

@@ -26,12 +26,12 @@ from benchmarks.markdown import origin, table
 from benchmarks.peers import PEERS
 from benchmarks.run import say
 from benchmarks.servers import ROOT, SERVERS, Running
-from partita.apps.metrics import service
-from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.migration import directory, to_dynamodb
+from metric_catalogue import service
+from metric_catalogue.dynamodb.tables import Tables
+from metric_catalogue.migration import directory, to_dynamodb
 from partita.errors import PartitaError
-from tests.apps.metrics.population import fill
-from tests.migrate.servers import MariaDB
+from testkit.database_servers import MariaDB
+from testkit.metric_population import fill
 
 METRICS = 20_000
 CONNECTIONS = 64

@@ -32,14 +32,13 @@ import boto3
 from botocore.config import Config
 
 from partita.client import Client
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import TableDesign
-from partita.migrate.model.files import read_design
-from partita.migrate.proving.private_server import private_server
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
-from tests.migrate.moving.conftest import LoggedMariaDB, LoggedPostgreSQL, Sql
-from tests.migrate.moving.test_move import PATTERNS, SCHEMA
-from tests.migrate.servers import PASSWORD, DatabaseServer
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import TableDesign
+from partita_migrate.model.files import read_design
+from partita_migrate.proving.private_server import private_server
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import PATTERNS, SCHEMA, LoggedMariaDB, LoggedPostgreSQL, Sql
 
 SERVERS: dict[str, type[DatabaseServer]] = {"mysql": LoggedMariaDB, "postgresql": LoggedPostgreSQL}
 NAMES = {"mysql": "MariaDB", "postgresql": "PostgreSQL"}

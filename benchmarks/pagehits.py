@@ -27,15 +27,15 @@ import orjson
 from benchmarks import kept, machine, wrk
 from benchmarks.markdown import origin, table
 from benchmarks.run import say
-from partita.apps.pagehits.aws.costs import read_prices
-from partita.apps.pagehits.legacy import comparison
-from partita.apps.pagehits.legacy.comparison import sample_visits
-from partita.apps.pagehits.legacy.relational_counter import PageHit, RelationalCounter
-from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
+from page_hit_counter.aws.costs import read_prices
+from page_hit_counter.legacy import comparison
+from page_hit_counter.legacy.comparison import sample_visits
+from page_hit_counter.legacy.relational_counter import PageHit, RelationalCounter
+from page_hit_counter.processing.catalogue import Asset, Catalogue
 from partita.client import Client
 from partita.errors import PartitaError
-from tests.apps.pagehits.pipeline import TYPES, Pipeline, asset_id, running, wait_for
-from tests.migrate.servers import PostgreSQL
+from testkit.database_servers import PostgreSQL
+from testkit.page_hit_pipeline import TYPES, Pipeline, asset_id, running, wait_for
 
 ASSETS = 1_000_000
 BATCH = 100

@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks.kept import RESULTS, keep
 from benchmarks.plain_requests import Connection, schema, spread, until
 from benchmarks.restores import side_by_side
-from tests import processes
+from testkit import processes
 
 ROUNDS = 8
 MEMORY_EVERY = 50

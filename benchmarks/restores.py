@@ -28,8 +28,8 @@ from benchmarks.plain_requests import Connection, schema, spread, until
 from benchmarks.servers import SERVERS, Running
 from benchmarks.shared import SyncedPostgreSQL
 from partita.assembly.engines import MEMORY_FOLDER
-from tests import processes
-from tests.migrate.servers import find
+from testkit import processes
+from testkit.database_servers import find
 
 ITEM_BYTES = 4096
 MB = 1 << 20

@@ -25,9 +25,9 @@ from benchmarks.load import Driver, Load, Measurement
 from benchmarks.markdown import table
 from benchmarks.run import say
 from benchmarks.wire import Client
-from tests import processes
-from tests.migrate.servers import PostgreSQL, find
-from tests.shared.proxy import Proxy
+from testkit import processes
+from testkit.database_servers import PostgreSQL, find
+from testkit.proxy import Proxy
 
 SECONDS = 6
 TURNS = 2

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from benchmarks.visits import ATTACKS, MadeVisit, visits
-from partita.apps.pagehits.settings import DAY, JUST_NOW, Period
-from partita.apps.pagehits.spam.adjustments import Row
-from partita.apps.pagehits.spam.screen import Screen
-from partita.apps.pagehits.spam.settings import SpamSettings
+from page_hit_counter.settings import DAY, JUST_NOW, Period
+from page_hit_counter.spam.adjustments import Row
+from page_hit_counter.spam.screen import Screen
+from page_hit_counter.spam.settings import SpamSettings
 
 SEEDS = [21, 22, 23]
 """Other seeds than those with which the filter's settings were chosen."""

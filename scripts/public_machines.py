@@ -1,4 +1,4 @@
-"""Check the machines that tests/workflows/public_machines.tsv lists, where their text is at hand.
+"""Check the machines that public_machines.tsv lists, where their text is at hand.
 
     scripts/public_machines.py FOLDER
 
@@ -17,9 +17,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from partita.workflows.language import InvalidDefinition, parse
-from partita.workflows.running.arns import activity_arn, function_arn, machine_arn
-from partita.workflows.running.tasks.integrations import Abilities, check_resources
+from partita_services.workflows.language import InvalidDefinition, parse
+from partita_services.workflows.running.arns import activity_arn, function_arn, machine_arn
+from partita_services.workflows.running.tasks.integrations import Abilities, check_resources
 
 LIST = Path(__file__).parent.parent / "tests" / "workflows" / "public_machines.tsv"
 OPEN_NUMBER = re.compile(r"(:\s*)\$\{\w+\}(?=\s*[,}\]])")

@@ -11,13 +11,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from partita.migrate.costing.estimate import estimate
-from partita.migrate.designing.model import model
-from partita.migrate.folder import Folder
-from partita.migrate.report.page import report
-from partita.migrate.understanding.analyze import analyze
-from partita.migrate.understanding.plan import plan
-from tests.browser import Browser, browsing
+from partita_migrate.costing.estimate import estimate
+from partita_migrate.designing.model import model
+from partita_migrate.folder import Folder
+from partita_migrate.report.page import report
+from partita_migrate.understanding.analyze import analyze
+from partita_migrate.understanding.plan import plan
+from testkit.browser import Browser, browsing
 
 HOME = Path(__file__).parents[1]
 PICTURE = HOME / "docs" / "migrate-report.png"

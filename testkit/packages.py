@@ -6,7 +6,10 @@ import io
 import time
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
+
+from testkit.processes import Server
 
 ROLE = "arn:aws:iam::123456789012:role/any"
 SECONDS_MAX = 60
@@ -47,3 +50,16 @@ def wait_for(
             return seen
         assert time.monotonic() < deadline, f"still {seen!r:.500}"
         time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(child) for child in listed.split()]
+
+
+def companion(server: Server) -> int:
+    """The process that runs functions."""
+    for child in children(server.process.pid):
+        if b"partita_services.functions" in Path(f"/proc/{child}/cmdline").read_bytes():
+            return child
+    raise LookupError("no function has run")

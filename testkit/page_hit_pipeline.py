@@ -18,9 +18,8 @@ from typing import Any
 
 from msgspec.structs import astuple
 
-from partita.apps.pagehits.storing.rows import unpack
-
-from ...processes import ENVIRONMENT, Server
+from page_hit_counter.storing.rows import unpack
+from testkit.processes import ENVIRONMENT, Server
 
 WAIT_SECONDS_MAX = 300
 STOP_SECONDS_MAX = 60

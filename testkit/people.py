@@ -25,8 +25,7 @@ from partita.server.security.identities.directory import (
     load,
     new_id,
 )
-
-from ..processes import Server
+from testkit.processes import Server
 
 REGION, ACCOUNT = "us-east-1", "123456789012"
 ADMINISTRATOR = "AdministratorAccess"

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.browser import Browser
+from partita.server.security.identities.directory import AccessKey
+from testkit.browser import Browser
 
 SECONDS_MAX = 60.0
 KEYS = {
@@ -144,3 +145,12 @@ class Person:
         self.browser.evaluate(STILL)
         shot = self.browser.call("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(shot["data"]))
+
+
+def signs_in(person: Person, key: AccessKey) -> None:
+    person.fills("Access key", key.id)
+    person.fills("Secret", key.secret)
+    person.clicks("Sign in", "button")
+    wait_for(
+        lambda: not person.browser.evaluate("!!document.querySelector('.sign-in')"), "signed in"
+    )

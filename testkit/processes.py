@@ -85,6 +85,12 @@ class Server:
         return self.process.returncode, output + (errors or "")
 
 
+class SecureServer(Server):
+    def _ready_line(self) -> str:
+        # What follows is written for plain HTTP.
+        return super()._ready_line().replace("https://", "http://")
+
+
 @contextmanager
 def starting() -> Iterator[Callable[..., Server]]:
     """`start("serve", "--port", "0", ...)`: servers that end with the block."""

@@ -7,8 +7,8 @@ import os
 
 import boto3
 
-from partita.apps.pagehits.service import schema
-from partita.apps.pagehits.settings import load
+from page_hit_counter.service import schema
+from page_hit_counter.settings import load
 from partita.client import Client
 
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ... import processes
-from ...migrate.servers import MariaDB
+from testkit import processes
+from testkit.database_servers import MariaDB
+from testkit.session import pytest_collection_modifyitems  # noqa: F401
 
 
 class Answer(NamedTuple):

@@ -7,10 +7,9 @@ from importlib import import_module
 
 import pytest
 
-from partita.apps.metrics.cloudformation import template
-from partita.apps.metrics.dynamodb.tables import Tables
-
-from ... import processes
+from metric_catalogue.cloudformation import template
+from metric_catalogue.dynamodb.tables import Tables
+from testkit import processes
 
 REGIONS = ["us-east-1", "eu-west-1"]
 

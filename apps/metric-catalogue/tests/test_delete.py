@@ -7,7 +7,8 @@ import threading
 
 import pytest
 
-from ... import processes
+from testkit import processes
+
 from .conftest import Api, Catalogue, Serve, hybrid, scalar
 
 TIME = "time=2026-01-01"

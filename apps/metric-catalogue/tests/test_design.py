@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from partita.apps.metrics.dynamodb.items import LATEST, SET_ATTRIBUTES
-from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.migration import fence, made_items
-from partita.migrate.designing.model import check
-from partita.migrate.folder import Folder
-from partita.migrate.handover.create import create
-from partita.migrate.model.files import to_toml
-from partita.migrate.moving.items import item_digest
-from partita.migrate.moving.load import load
-from partita.migrate.moving.positions import DELETED
-from partita.migrate.moving.verify import verify
-from partita.migrate.understanding.analyze import analyze
-from partita.migrate.understanding.plan import plan
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from metric_catalogue.dynamodb.items import LATEST, SET_ATTRIBUTES
+from metric_catalogue.dynamodb.tables import Tables
+from metric_catalogue.migration import fence, made_items
+from partita_migrate.designing.model import check
+from partita_migrate.folder import Folder
+from partita_migrate.handover.create import create
+from partita_migrate.model.files import to_toml
+from partita_migrate.moving.items import item_digest
+from partita_migrate.moving.load import load
+from partita_migrate.moving.positions import DELETED
+from partita_migrate.moving.verify import verify
+from partita_migrate.understanding.analyze import analyze
+from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
 
 from .conftest import Api, Catalogue, Serve, hybrid, scalar
 

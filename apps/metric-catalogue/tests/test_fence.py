@@ -16,10 +16,11 @@ from typing import Any
 
 import pytest
 
-from ... import processes
-from ...migrate.servers import MariaDB
+from testkit import processes
+from testkit.database_servers import MariaDB
+from testkit.metric_population import populate
+
 from .conftest import Answer, Api, Catalogue, PrivateMariaDB, Serve, scalar
-from .population import populate
 from .test_migration import assert_equal, run
 
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from partita.apps.metrics.dynamodb.tables import Tables, create_tables
-from partita.apps.metrics.modes import LEASE_SECONDS, Mode, Modes, ModeWatch
+from metric_catalogue.dynamodb.tables import Tables, create_tables
+from metric_catalogue.modes import LEASE_SECONDS, Mode, Modes, ModeWatch
 from partita.client import Client
-
-from ... import processes
+from testkit import processes
 
 
 def test_a_server_that_was_only_slow_takes_writes_after_another_look(

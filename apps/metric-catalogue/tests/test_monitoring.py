@@ -14,7 +14,8 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from ... import processes
+from testkit import processes
+
 from .conftest import Api, Catalogue, Serve
 
 ALARM_SECONDS_MAX = 30

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ... import processes
-from ...migrate.servers import MYSQL
+from testkit import processes
+from testkit.database_servers import MYSQL
+
 from .conftest import Api, Catalogue, PrivateMariaDB
 
 

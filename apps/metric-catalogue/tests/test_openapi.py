@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from partita.apps.metrics.api.openapi import DESCRIPTION
+from metric_catalogue.api.openapi import DESCRIPTION
 
 from .conftest import Api, Catalogue
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from pathlib import Path
 
-from partita.apps.metrics.commands import metrics
-from partita.apps.metrics.dynamodb.items import ATTRIBUTES
-from partita.apps.metrics.modes import Mode
+from metric_catalogue.commands import metrics
+from metric_catalogue.dynamodb.items import ATTRIBUTES
+from metric_catalogue.modes import Mode
+from testkit import ROOT
 
 from .conftest import Catalogue, Serve
 
-PAGE = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
+PAGE = (ROOT / "docs" / "metrics.md").read_text()
 
 
 def test_the_example_runs(catalogue: Catalogue, serve: Serve) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from pymysql.err import IntegrityError, OperationalError
 
-from partita.apps.metrics.mariadb.catalogue import SCHEMA
-
-from ...migrate.servers import MariaDB
-from .population import fill
+from metric_catalogue.mariadb.catalogue import SCHEMA
+from testkit.database_servers import MariaDB
+from testkit.metric_population import fill
 
 OLD, NEW = "grouped", "redesigned"
 METRICS = 90

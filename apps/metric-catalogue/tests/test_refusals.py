@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ... import processes
+from testkit import processes
+
 from .conftest import Api, Catalogue, Serve
 
 

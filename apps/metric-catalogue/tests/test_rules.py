@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.apps.metrics import rules
-from partita.apps.metrics.dynamodb.items import latest_item, metric_of, version_item, version_of
-from partita.apps.metrics.failures import Conflict, Refused
-from partita.apps.metrics.formula import consumed_metrics
-from partita.apps.metrics.metric import Change, Metric, NewMetric, Version
-from partita.apps.metrics.modes import Mode, steps
+from metric_catalogue import rules
+from metric_catalogue.dynamodb.items import latest_item, metric_of, version_item, version_of
+from metric_catalogue.failures import Conflict, Refused
+from metric_catalogue.formula import consumed_metrics
+from metric_catalogue.metric import Change, Metric, NewMetric, Version
+from metric_catalogue.modes import Mode, steps
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.]{0,8}", fullmatch=True)
 NUMBERS = st.sampled_from(["1", "0.5", ".5", "2.", "1e3", "1.5E-7"])

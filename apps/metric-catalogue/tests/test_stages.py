@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.mariadb.connections import PASSWORD
-from partita.apps.metrics.metric import Metric
-from partita.apps.metrics.migration import functions, stages, state_machine
-from partita.apps.metrics.migration.verification import Verification, verify_since
+from metric_catalogue.dynamodb.tables import Tables
+from metric_catalogue.mariadb.connections import PASSWORD
+from metric_catalogue.metric import Metric
+from metric_catalogue.migration import functions, stages, state_machine
+from metric_catalogue.migration.verification import Verification, verify_since
 from partita.client import Client
 from partita.errors import PartitaError
+from testkit.metric_population import dynamodb_contents, legacy_contents, populate
 
 from .conftest import Catalogue
-from .population import dynamodb_contents, legacy_contents, populate
 
 METRICS = 4
 

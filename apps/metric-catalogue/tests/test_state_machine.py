@@ -8,10 +8,11 @@ import subprocess
 import time
 from contextlib import suppress
 
-from ... import processes
-from ...functions.test_kills import children, companion
+from testkit import processes
+from testkit.metric_population import dynamodb_contents, legacy_contents, populate
+from testkit.packages import children, companion
+
 from .conftest import Catalogue, Serve
-from .population import dynamodb_contents, legacy_contents, populate
 
 METRICS = 30
 

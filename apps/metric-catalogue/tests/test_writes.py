@@ -7,22 +7,21 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from partita.apps.metrics.failures import Conflict, InMigration
-from partita.apps.metrics.mariadb.connections import IDLE_SECONDS_MAX
-from partita.apps.metrics.migration import functions
+from metric_catalogue.failures import Conflict, InMigration
+from metric_catalogue.mariadb.connections import IDLE_SECONDS_MAX
+from metric_catalogue.migration import functions
+from testkit import ROOT, processes
+from testkit.database_servers import MariaDB
+from testkit.metric_population import dynamodb_contents, legacy_contents
 
-from ... import processes
-from ...migrate.servers import MariaDB
 from .conftest import Answer, Api, Catalogue, Serve, hybrid, scalar
-from .population import dynamodb_contents, legacy_contents
 
 WRITERS = 6
-OLD_SCHEMA = Path(__file__).parents[3] / "examples" / "metrics" / "schema.sql"
+OLD_SCHEMA = ROOT / "examples" / "metrics" / "schema.sql"
 
 
 def at_once(url: str, work: Callable[[Api, int], list[Answer]]) -> list[Answer]:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from .pipeline import ONE_PROCESS, Pipeline, put_assets, running
+from testkit.page_hit_pipeline import ONE_PROCESS, Pipeline, put_assets, running
+from testkit.session import pytest_collection_modifyitems  # noqa: F401
 
 ASSETS = 50
 SHORT_PERIODS = """

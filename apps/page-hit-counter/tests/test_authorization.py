@@ -7,7 +7,7 @@ from base64 import b64encode
 
 import pytest
 
-from partita.apps.pagehits.authorization import NOBODY, Access
+from page_hit_counter.authorization import NOBODY, Access
 from partita.server.http.web_messages import Request, Response
 
 TOKEN = "s3cret: with a colon"

@@ -15,18 +15,17 @@ import msgspec
 import pytest
 
 from benchmarks.visits import MadeVisit, visits
-from partita.apps.cloudformation import logical_id
-from partita.apps.pagehits.aws import flink_application_path, lambda_functions
-from partita.apps.pagehits.aws.cloudformation import template
-from partita.apps.pagehits.aws.flink_job import file_options, flink_job, interval, kinesis_options
-from partita.apps.pagehits.settings import DAY, Period, Settings
-from partita.apps.pagehits.spam.adjustments import Adjustment, Row
-from partita.apps.pagehits.windows import recount
-
-from ... import processes
+from page_hit_counter.aws import flink_application_path, lambda_functions
+from page_hit_counter.aws.cloudformation import template
+from page_hit_counter.aws.flink_job import file_options, flink_job, interval, kinesis_options
+from page_hit_counter.settings import DAY, Period, Settings
+from page_hit_counter.spam.adjustments import Adjustment, Row
+from page_hit_counter.windows import recount
+from partita_services.cloudformation import logical_id
+from testkit import ROOT, processes
 
 FLINK = "apache-flink==2.3.0"
-FLINK_VENV = Path(__file__).parents[3] / ".peers" / FLINK.replace("==", "-")
+FLINK_VENV = ROOT / ".peers" / FLINK.replace("==", "-")
 INSTALL_SECONDS_MAX = 900
 JOB_SECONDS_MAX = 600
 REGIONS = ["us-east-1", "eu-west-1"]

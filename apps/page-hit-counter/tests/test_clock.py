@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from partita.apps.pagehits.counting.stream import SETTLE_SECONDS, StreamReader
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.spam.cases import Evidence, Withheld
-from partita.apps.pagehits.spam.quarantine import DAY_SECONDS, Quarantine
-from partita.apps.pagehits.storing.consumer import SET_ASIDE_SECONDS, deliver
+from page_hit_counter.counting.stream import SETTLE_SECONDS, StreamReader
+from page_hit_counter.settings import Settings
+from page_hit_counter.spam.cases import Evidence, Withheld
+from page_hit_counter.spam.quarantine import DAY_SECONDS, Quarantine
+from page_hit_counter.storing.consumer import SET_ASIDE_SECONDS, deliver
 from partita.client import Client
 from partita.client.kinesis import KinesisRecord
 

@@ -11,9 +11,18 @@ from contextlib import suppress
 
 import pytest
 
-from ...functions.test_kills import children, companion
+from testkit.packages import children, companion
+from testkit.page_hit_pipeline import (
+    ONE_PROCESS,
+    Pipeline,
+    make_visits,
+    put_assets,
+    recount,
+    running,
+    wait_for,
+)
+
 from .conftest import ASSETS, SHORT_PERIODS
-from .pipeline import ONE_PROCESS, Pipeline, make_visits, put_assets, recount, running, wait_for
 
 VISITS = 400
 

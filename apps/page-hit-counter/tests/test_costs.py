@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from partita.apps.pagehits.aws import costs
-from partita.apps.pagehits.aws.costs import (
+from page_hit_counter.aws import costs
+from page_hit_counter.aws.costs import (
     analytics_month,
     aurora_month,
     aurora_reserved_month,
@@ -23,15 +23,14 @@ from partita.apps.pagehits.aws.costs import (
     lambda_month,
     read_prices,
 )
-from partita.apps.pagehits.aws.delivery_costs import (
+from page_hit_counter.aws.delivery_costs import (
     dollars_month,
     longest_delay_seconds,
     mean_delay_seconds,
 )
 from partita.errors import PartitaError
-from partita.prices import price_list
-
-from ... import processes
+from partita_migrate.prices import price_list
+from testkit import processes
 
 DOCUMENT = read_prices("document")
 

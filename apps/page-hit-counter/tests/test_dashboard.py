@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from benchmarks.visits import MadeVisit
-from partita.apps.pagehits.spam.quarantine import Quarantine
-from partita.apps.pagehits.spam.screen import Screen
-from partita.apps.pagehits.spam.settings import SpamSettings
+from page_hit_counter.spam.quarantine import Quarantine
+from page_hit_counter.spam.screen import Screen
+from page_hit_counter.spam.settings import SpamSettings
 from partita.client import Client
-from tests.browser import Browser, browsing, program
-from tests.console.test_shell import serious_findings
+from testkit.accessibility import serious_findings
+from testkit.browser import Browser, browsing, program
+from testkit.page_hit_pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
 
 from .conftest import ASSETS, SHORT_PERIODS
-from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs Chromium (scripts/provision)")
 ASSET = asset_id(20)

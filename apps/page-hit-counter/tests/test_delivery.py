@@ -13,12 +13,10 @@ from typing import Any
 
 import pytest
 
-from partita.apps.pagehits.delivery import events, objects
-from partita.apps.pagehits.settings import load
+from page_hit_counter.delivery import events, objects
+from page_hit_counter.settings import load
 from partita.errors import PartitaError
-
-from .conftest import ASSETS, SHORT_PERIODS
-from .pipeline import (
+from testkit.page_hit_pipeline import (
     Pipeline,
     asset_id,
     make_visits,
@@ -29,6 +27,8 @@ from .pipeline import (
     stream_visits,
     wait_for,
 )
+
+from .conftest import ASSETS, SHORT_PERIODS
 
 WEB, COUNTING = "processor,api", "delivery,counter,consumer"
 LATENESS_SECONDS = 6

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from partita.apps.pagehits.processing.access_logs import read_time
-
-from ... import processes
-from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
+from page_hit_counter.processing.access_logs import read_time
+from testkit import processes
+from testkit.page_hit_pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
 
 SETTINGS = r"""
 spread = 0.01

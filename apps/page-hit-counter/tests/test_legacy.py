@@ -16,19 +16,18 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from partita.apps.pagehits.aws.costs import read_prices
-from partita.apps.pagehits.legacy import comparison
-from partita.apps.pagehits.legacy.relational_counter import (
+from page_hit_counter.aws.costs import read_prices
+from page_hit_counter.legacy import comparison
+from page_hit_counter.legacy.relational_counter import (
     OLD_PERIODS,
     PageHit,
     Popular,
     RelationalCounter,
 )
-from partita.apps.pagehits.processing.visits import Visit
+from page_hit_counter.processing.visits import Visit
 from partita.errors import PartitaError
-
-from ... import processes
-from ...migrate.servers import PostgreSQL
+from testkit import processes
+from testkit.database_servers import PostgreSQL
 
 NOON = int(datetime(2020, 5, 6, 12, tzinfo=UTC).timestamp())
 _numbers = itertools.count(1)

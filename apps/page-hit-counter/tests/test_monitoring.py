@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from partita.apps.pagehits.settings import load
+from page_hit_counter.settings import load
 from partita.errors import PartitaError
+from testkit.page_hit_pipeline import Pipeline, asset_id, put_assets, running, wait_for
 
 from .conftest import ASSETS, SHORT_PERIODS
-from .pipeline import Pipeline, asset_id, put_assets, running, wait_for
 
 WEB, COUNTING = "processor,api", "counter,consumer"
 NOTING = """

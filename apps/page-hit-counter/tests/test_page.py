@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
-from partita.apps.pagehits.settings import Settings, load
+from page_hit_counter.settings import Settings, load
+from testkit import ROOT
+from testkit.page_hit_pipeline import Pipeline, wait_for
 
-from .pipeline import Pipeline, wait_for
-
-PAGE = (Path(__file__).parents[3] / "docs" / "pagehits.md").read_text()
+PAGE = (ROOT / "docs" / "pagehits.md").read_text()
 
 
 def examples(language: str) -> list[str]:

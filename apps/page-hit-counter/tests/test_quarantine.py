@@ -13,19 +13,18 @@ from typing import Any, TypeVar
 import pytest
 
 from benchmarks.visits import START, MadeVisit, visits
-from partita.apps.pagehits.authorization import Access
-from partita.apps.pagehits.commands import spam as spam_commands
-from partita.apps.pagehits.spam.adjustments import Adjustment
-from partita.apps.pagehits.spam.cases import STATUSES, Withheld
-from partita.apps.pagehits.spam.quarantine import Quarantine
-from partita.apps.pagehits.spam.routes import add_quarantine_routes
-from partita.apps.pagehits.spam.screen import Screen
-from partita.apps.pagehits.spam.settings import SpamSettings
+from page_hit_counter.authorization import Access
+from page_hit_counter.commands import spam as spam_commands
+from page_hit_counter.spam.adjustments import Adjustment
+from page_hit_counter.spam.cases import STATUSES, Withheld
+from page_hit_counter.spam.quarantine import Quarantine
+from page_hit_counter.spam.routes import add_quarantine_routes
+from page_hit_counter.spam.screen import Screen
+from page_hit_counter.spam.settings import SpamSettings
 from partita.client import Client
 from partita.server.http.web import Web
 from partita.server.http.web_messages import Request, Response
-
-from ... import processes
+from testkit import processes
 
 Answer = TypeVar("Answer")
 Work = Callable[[Quarantine], Awaitable[Answer]]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ... import processes
-from .pipeline import (
+from testkit import processes
+from testkit.page_hit_pipeline import (
     Pipeline,
     asset_id,
     make_visits,

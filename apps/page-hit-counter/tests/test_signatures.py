@@ -13,12 +13,12 @@ from uuid import uuid4
 
 import pytest
 
-from partita.apps.pagehits.processing.signatures import Signatures, SignatureSettings, read_keys
-from partita.apps.pagehits.processing.visits import Visit
+from page_hit_counter.processing.signatures import Signatures, SignatureSettings, read_keys
+from page_hit_counter.processing.visits import Visit
+from testkit import processes
+from testkit.page_hit_pipeline import Pipeline, asset_id, put_assets, running, wait_for
 
-from ... import processes
 from .conftest import ASSETS, SHORT_PERIODS
-from .pipeline import Pipeline, asset_id, put_assets, running, wait_for
 
 SECRET = "a-secret-of-enough-characters"
 KEYS = f"""

@@ -8,11 +8,12 @@ from pathlib import Path
 import click
 import pytest
 
-from partita.apps.pagehits.commands import pagehits
-from partita.apps.pagehits.spam.detection.features import FEATURES
-from partita.apps.pagehits.spam.settings import SpamSettings
+from page_hit_counter.commands import pagehits
+from page_hit_counter.spam.detection.features import FEATURES
+from page_hit_counter.spam.settings import SpamSettings
+from testkit import ROOT
 
-DOCS = Path(__file__).parents[3] / "docs"
+DOCS = ROOT / "docs"
 PAGES = ("pagehits-spam.md", "pagehits-compare.md", "pagehits-aws.md")
 COMMAND = re.compile(r"^partita pagehits ([^\n>]+)", re.MULTILINE)
 

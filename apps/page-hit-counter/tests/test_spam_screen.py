@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.spam import PERIODS, deviations, measure
 from benchmarks.visits import ATTACKS, START, Attack, MadeVisit, visits
-from partita.apps.pagehits.spam.adjustments import Adjustment, Row, is_adjustment
-from partita.apps.pagehits.spam.screen import Judgement, Screen
-from partita.apps.pagehits.spam.settings import Mode, SpamSettings
+from page_hit_counter.spam.adjustments import Adjustment, Row, is_adjustment
+from page_hit_counter.spam.screen import Judgement, Screen
+from page_hit_counter.spam.settings import Mode, SpamSettings
 from partita.errors import PartitaError
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"

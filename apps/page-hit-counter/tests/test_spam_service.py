@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from testkit.page_hit_pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
+
 from .conftest import SHORT_PERIODS
-from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
 
 ASSET = asset_id(0)
 SPAM = '\n[spam]\nmode = "filter"\ninterval_seconds = 1\n'

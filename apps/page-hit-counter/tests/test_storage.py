@@ -12,24 +12,32 @@ from typing import Any
 
 import pytest
 
-from partita.apps.pagehits.aws import lambda_functions
-from partita.apps.pagehits.counting import counter
-from partita.apps.pagehits.processing.catalogue import Asset
-from partita.apps.pagehits.processing.processor import Processor
-from partita.apps.pagehits.processing.visits import Received, Visit
-from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Settings, load
-from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
-from partita.apps.pagehits.storing.late_adjustments import LateAdjustment, apply_all
-from partita.apps.pagehits.storing.list_sums import ListSums
-from partita.apps.pagehits.storing.page_hits import item_of, put_row
-from partita.apps.pagehits.storing.rows import Closed, Columns, Row, in_order, rows_by_brand
-from partita.apps.pagehits.windows import Facet, Window, Windows
+from page_hit_counter.aws import lambda_functions
+from page_hit_counter.counting import counter
+from page_hit_counter.processing.catalogue import Asset
+from page_hit_counter.processing.processor import Processor
+from page_hit_counter.processing.visits import Received, Visit
+from page_hit_counter.settings import DAY, JUST_NOW, WEEK, Settings, load
+from page_hit_counter.spam.settings import SpamSettings
+from page_hit_counter.storing.closed_windows import ClosedWindows, Key
+from page_hit_counter.storing.late_adjustments import LateAdjustment, apply_all
+from page_hit_counter.storing.list_sums import ListSums
+from page_hit_counter.storing.page_hits import item_of, put_row
+from page_hit_counter.storing.rows import Closed, Columns, Row, in_order, rows_by_brand
+from page_hit_counter.windows import Facet, Window, Windows
 from partita.client import Client
 from partita.errors import PartitaError
+from testkit.page_hit_pipeline import (
+    ONE_PROCESS,
+    Pipeline,
+    asset_id,
+    put_assets,
+    running,
+    scan,
+    wait_for,
+)
 
 from .conftest import SHORT_PERIODS
-from .pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, scan, wait_for
 
 TABLE_6_1 = [
     ("abc", JUST_NOW, 1588763100, Row(132141398, 563, "free", "article", 258)),

@@ -16,11 +16,11 @@ from typing import Any
 import boto3
 import pytest
 
-from partita.apps.pagehits.spam.adjustments import Adjustment, Row
+from page_hit_counter.spam.adjustments import Adjustment, Row
+from testkit.page_hit_pipeline import asset_id, put_assets, scan, wait_for
+from testkit.processes import ENVIRONMENT, Server
 
-from ...processes import ENVIRONMENT, Server
 from .conftest import SHORT_PERIODS
-from .pipeline import asset_id, put_assets, scan, wait_for
 
 ELSEWHERE = "http://127.0.0.1:1"
 """Another database, where nobody listens."""

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.apps.pagehits import windows as windows_module
-from partita.apps.pagehits.counting.manifest import Manifest
-from partita.apps.pagehits.counting.segments import (
+from page_hit_counter import windows as windows_module
+from page_hit_counter.counting.manifest import Manifest
+from page_hit_counter.counting.segments import (
     decode_counts,
     decode_ids,
     encode_counts,
     encode_ids,
 )
-from partita.apps.pagehits.counting.tally import Tally
-from partita.apps.pagehits.lists import most_popular
-from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
-from partita.apps.pagehits.spam.adjustments import Adjustment
-from partita.apps.pagehits.spam.adjustments import Row as Change
-from partita.apps.pagehits.storing.rows import (
+from page_hit_counter.counting.tally import Tally
+from page_hit_counter.lists import most_popular
+from page_hit_counter.settings import DAY, JUST_NOW, WEEK, Period, Settings
+from page_hit_counter.spam.adjustments import Adjustment
+from page_hit_counter.spam.adjustments import Row as Change
+from page_hit_counter.storing.rows import (
     Columns,
     Row,
     columns_of,
@@ -37,7 +37,7 @@ from partita.apps.pagehits.storing.rows import (
     summed,
     unpack,
 )
-from partita.apps.pagehits.windows import Facet, Window, Windows
+from page_hit_counter.windows import Facet, Window, Windows
 from partita.client.kinesis import KinesisRecord
 
 PERIODS = (

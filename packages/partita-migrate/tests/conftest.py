@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from partita.migrate.folder import Folder
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
-
-from .servers import PASSWORD, DatabaseServer, MariaDB, MySQL, PostgreSQL
+from partita_migrate.folder import Folder
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer, MariaDB, MySQL, PostgreSQL
+from testkit.session import pytest_collection_modifyitems  # noqa: F401
 
 
 @pytest.fixture(scope="session")

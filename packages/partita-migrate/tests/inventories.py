@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from partita.migrate.folder import Folder
-from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.sources.connection import connect
-from partita.migrate.understanding.sources.reflection import reflect
+from partita_migrate.folder import Folder
+from partita_migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.sources.connection import connect
+from partita_migrate.understanding.sources.reflection import reflect
 
 
 def inventory_of(folder: Folder) -> Inventory:

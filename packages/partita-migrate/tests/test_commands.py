@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from partita.migrate.commands import migrate
-from partita.migrate.folder import SourceSettings
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.commands import migrate
+from partita_migrate.folder import SourceSettings
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit import ROOT
+from testkit.database_servers import PASSWORD, DatabaseServer
 
 from .conftest import MakeFolder
-from .servers import PASSWORD, DatabaseServer
 
 WRONG = "wr0ng-s3cret"
 SOURCES = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
@@ -218,7 +219,7 @@ def test_other_commands_do_not_load_the_road_from_sql() -> None:
             sys.executable,
             "-c",
             "import sys, partita.cli;"
-            "slow = ('partita.migrate', 'sqlalchemy', 'rich');"
+            "slow = ('partita_migrate', 'sqlalchemy', 'rich');"
             "print([name for name in sys.modules if name.startswith(slow)])",
         ],
         capture_output=True,
@@ -230,7 +231,7 @@ def test_other_commands_do_not_load_the_road_from_sql() -> None:
 
 
 def test_the_page_tells_every_command_and_setting() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "migrate.md").read_text()
+    page = (ROOT / "docs" / "migrate.md").read_text()
     settings = (*SourceSettings.__struct_fields__, *Goals.__struct_fields__)
     missing = [name for name in settings if f"`{name}`" not in page]
     missing += [name for name in migrate.commands if f"`partita migrate {name}`" not in page]

@@ -11,18 +11,18 @@ import msgspec
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.costing.estimate import Estimates, estimate
-from partita.migrate.designing.model import Models, check, model
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Attribute, Design, Entity
-from partita.migrate.model.files import read_design
-from partita.migrate.understanding.analyze import analyze
-from partita.migrate.understanding.plan import plan
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.costing.estimate import Estimates, estimate
+from partita_migrate.designing.model import Models, check, model
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Attribute, Design, Entity
+from partita_migrate.model.files import read_design
+from partita_migrate.understanding.analyze import analyze
+from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit import ROOT
+from testkit.database_servers import PASSWORD, DatabaseServer
 
-from .servers import PASSWORD, DatabaseServer
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.fixture(autouse=True)

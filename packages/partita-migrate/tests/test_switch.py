@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate import switch
-from partita.migrate.moving.fences import fence_of
-from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.switch import (
+from partita_migrate import switch
+from partita_migrate.moving.fences import fence_of
+from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.switch import (
     ALL,
     IN_MIGRATION,
     MIGRATED,
@@ -26,11 +26,11 @@ from partita.migrate.switch import (
     Row,
     Switch,
 )
-from partita.migrate.understanding.sources.connection import connect
-from partita.migrate.understanding.sources.reflection import reflect
+from partita_migrate.understanding.sources.connection import connect
+from partita_migrate.understanding.sources.reflection import reflect
+from testkit.database_servers import DatabaseServer
 
 from .conftest import MakeFolder
-from .servers import DatabaseServer
 
 
 class Rows:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import wheels
+from testkit import wheels
 
 from .test_examples import copied
 

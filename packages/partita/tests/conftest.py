@@ -1,31 +1,3 @@
-"""For all tests: property tests take their time, processes start fast, slow files go first."""
+"""For all tests of the database."""
 
-from __future__ import annotations
-
-import os
-import sys
-from pathlib import Path
-
-import pytest
-from hypothesis import HealthCheck, settings
-
-TESTS = Path(__file__).parent
-QUICK = ("unit", "storage", "wire", "compat", "capacity")
-"""Folders of many files that take seconds each."""
-
-# How long examples take and how large they become is chance, and no reason to fail.
-settings.register_profile("patient", deadline=None, suppress_health_check=list(HealthCheck))
-settings.load_profile("patient")
-
-# Tests start hundreds of processes: what they import is translated once, not in each of them.
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.dont_write_bytecode = False
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Workers take files in this order: with a slow one last, the others would wait for it."""
-    items.sort(key=lambda item: _folder(item) in QUICK)
-
-
-def _folder(item: pytest.Item) -> str:
-    return item.path.relative_to(TESTS).parts[0]
+from testkit.session import pytest_collection_modifyitems  # noqa: F401

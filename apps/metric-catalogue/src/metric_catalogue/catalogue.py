@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from partita.apps.metrics.metric import Metric, NewDimension, NewGroup, NewMetric, Version
-from partita.apps.metrics.rules import Revision
+from metric_catalogue.metric import Metric, NewDimension, NewGroup, NewMetric, Version
+from metric_catalogue.rules import Revision
 
 
 class Catalogue(Protocol):

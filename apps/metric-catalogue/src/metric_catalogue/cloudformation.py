@@ -13,7 +13,21 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from partita.apps.cloudformation import (
+from metric_catalogue.dynamodb.tables import Tables, descriptions
+from metric_catalogue.mariadb.connections import PASSWORD
+from metric_catalogue.migration.functions import MACHINE, MYSQL, TABLE
+from metric_catalogue.migration.state_machine import (
+    CLEAN_UP,
+    DEFINITION,
+    HANDLERS,
+    INVOKER,
+    MIGRATE_ONE,
+    NAME,
+    RUNTIME,
+    TIMEOUT_SECONDS,
+    named,
+)
+from partita_services.cloudformation import (
     Resource,
     allow,
     arn,
@@ -25,21 +39,7 @@ from partita.apps.cloudformation import (
     table,
     table_arn,
 )
-from partita.apps.metrics.dynamodb.tables import Tables, descriptions
-from partita.apps.metrics.mariadb.connections import PASSWORD
-from partita.apps.metrics.migration.functions import MACHINE, MYSQL, TABLE
-from partita.apps.metrics.migration.state_machine import (
-    CLEAN_UP,
-    DEFINITION,
-    HANDLERS,
-    INVOKER,
-    MIGRATE_ONE,
-    NAME,
-    RUNTIME,
-    TIMEOUT_SECONDS,
-    named,
-)
-from partita.workflows.language import strip_comments
+from partita_services.workflows.language import strip_comments
 
 RECOVERY = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
 MEMORY_MB = 256

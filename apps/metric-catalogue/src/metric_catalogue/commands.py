@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.modes import Mode
+from metric_catalogue.dynamodb.tables import Tables
+from metric_catalogue.modes import Mode
 from partita.optional_packages import packages_required
 
 if TYPE_CHECKING:
-    from partita.apps.metrics.migration.verification import Verification
-    from partita.migrate.progress import Progress
+    from metric_catalogue.migration.verification import Verification
+    from partita_migrate.progress import Progress
 
 T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -118,10 +118,10 @@ def serve(
     table: str,
 ) -> None:
     """Serve the HTTP API of the catalogue until SIGTERM or Ctrl-C."""
-    from partita.apps.metrics import service
-    from partita.apps.metrics.api.monitoring import MEASURES
-    from partita.apps.monitoring.alarms import load
+    from metric_catalogue import service
+    from metric_catalogue.api.monitoring import MEASURES
     from partita.server.http.lifecycle import run
+    from partita_services.alarms import load
 
     watched = load(alarms, MEASURES) if alarms is not None else ()
     run(
@@ -146,7 +146,7 @@ def migrate(mysql: str, endpoint: str, table: str) -> None:
 
     Can be stopped and run again. Exits with 1 when a metric could not be migrated.
     """
-    from partita.apps.metrics.migration import stages
+    from metric_catalogue.migration import stages
 
     counts, found = _run(stages.migrate, mysql, endpoint, table)
     _report([*counts.lines(), *found.lines()], is_well=found.is_equal and not counts.errors)
@@ -156,7 +156,7 @@ def migrate(mysql: str, endpoint: str, table: str) -> None:
 @_databases(are_required=True)
 def verify(mysql: str, endpoint: str, table: str) -> None:
     """Compare every metric and version of both sides. Exits with 1 when any differ."""
-    from partita.apps.metrics.migration import stages
+    from metric_catalogue.migration import stages
 
     found = _run(stages.compare, mysql, endpoint, table)
     _report(found.lines(), is_well=found.is_equal)
@@ -166,7 +166,7 @@ def verify(mysql: str, endpoint: str, table: str) -> None:
 @_databases(are_required=True)
 def cutover(mysql: str, endpoint: str, table: str) -> None:
     """Let DynamoDB answer, if both sides are equal. No request fails meanwhile."""
-    from partita.apps.metrics.migration import stages
+    from metric_catalogue.migration import stages
 
     found = _run(stages.cutover, mysql, endpoint, table)
     _report([*_compared(found), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
@@ -182,7 +182,7 @@ def cutover(mysql: str, endpoint: str, table: str) -> None:
 @_databases(are_required=True)
 def rollback(replaced: Path | None, mysql: str, endpoint: str, table: str) -> None:
     """Let MariaDB answer again, after everything written since is copied back."""
-    from partita.apps.metrics.migration import stages
+    from metric_catalogue.migration import stages
 
     found = _run(partial(stages.rollback, replaced=replaced), mysql, endpoint, table)
     _report([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
@@ -197,15 +197,15 @@ def rollback(replaced: Path | None, mysql: str, endpoint: str, table: str) -> No
 )
 def cloudformation(table: str) -> None:
     """Print a CloudFormation template of the tables and the migration as JSON."""
-    from partita.apps.metrics.cloudformation import template
+    from metric_catalogue.cloudformation import template
 
     click.echo(json.dumps(template(Tables(table)), indent=2))
 
 
 def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
     """Run a stage of the migration, with progress bars."""
-    from partita.migrate.commands.group import progress_bars
     from partita.server.http.lifecycle import run
+    from partita_migrate.commands.group import progress_bars
 
     with progress_bars() as progress:
         return run(lambda: stage(mysql, endpoint, Tables(table), progress))

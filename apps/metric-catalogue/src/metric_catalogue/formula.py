@@ -15,7 +15,7 @@ from functools import lru_cache
 from operator import add, mul, sub, truediv
 from typing import NamedTuple
 
-from partita.apps.metrics.failures import Refused
+from metric_catalogue.failures import Refused
 
 BRACKETS_MAX = 50
 WHITESPACE = " \t\n\r\f\v"

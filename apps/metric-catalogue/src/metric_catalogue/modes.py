@@ -22,9 +22,9 @@ from contextlib import suppress
 from enum import StrEnum
 from typing import Protocol
 
-from partita.apps.metrics.dynamodb.items import Item
-from partita.apps.metrics.dynamodb.tables import MODE, MODE_COPIES, Tables
-from partita.apps.metrics.dynamodb.transactions import entry, mode_copy
+from metric_catalogue.dynamodb.items import Item
+from metric_catalogue.dynamodb.tables import MODE, MODE_COPIES, Tables
+from metric_catalogue.dynamodb.transactions import entry, mode_copy
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
 
-from partita.apps.metrics.failures import Conflict, Refused
-from partita.apps.metrics.formula import consumed_metrics
-from partita.apps.metrics.metric import (
+from metric_catalogue.failures import Conflict, Refused
+from metric_catalogue.formula import consumed_metrics
+from metric_catalogue.metric import (
     CONSUMED_METRICS_MAX,
     HYBRID,
     Change,

@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TypedDict
 
-from partita.apps.metrics.api.handlers import Api
-from partita.apps.metrics.api.monitoring import Monitoring
-from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.data.queries import CACHE_SECONDS, MetricDataService
-from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.tables import Tables, create_tables
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue, create_schema
-from partita.apps.metrics.mariadb.connections import LOCK_SECONDS_MAX, ConnectionPool, parse_address
-from partita.apps.metrics.mariadb.switch_mode import SwitchMode
-from partita.apps.metrics.migration.dual_writes import MigratingCatalogue
-from partita.apps.metrics.modes import BEFORE_CUTOVER, Mode, Modes, ModeSource, ModeWatch
-from partita.apps.monitoring.alarms import Alarm, Alarms
+from metric_catalogue.api.handlers import Api
+from metric_catalogue.api.monitoring import Monitoring
+from metric_catalogue.catalogue import Catalogue
+from metric_catalogue.data.queries import CACHE_SECONDS, MetricDataService
+from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue
+from metric_catalogue.dynamodb.tables import Tables, create_tables
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue, create_schema
+from metric_catalogue.mariadb.connections import LOCK_SECONDS_MAX, ConnectionPool, parse_address
+from metric_catalogue.mariadb.switch_mode import SwitchMode
+from metric_catalogue.migration.dual_writes import MigratingCatalogue
+from metric_catalogue.modes import BEFORE_CUTOVER, Mode, Modes, ModeSource, ModeWatch
 from partita.client import Client
 from partita.client.client import REGION
 from partita.errors import PartitaError
 from partita.server.http.web import Web, origins_from_environment
+from partita_services.alarms import Alarm, Alarms
 
 
 class Limits(TypedDict):

@@ -11,13 +11,13 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from partita.apps.monitoring.alarms import CHECK_SECONDS, Alarm
-from partita.apps.monitoring.alarms import check as check_alarms
-from partita.apps.pagehits.delivery.settings import DeliverySettings
-from partita.apps.pagehits.processing.signatures import SignatureSettings
-from partita.apps.pagehits.spam.settings import SpamSettings
+from page_hit_counter.delivery.settings import DeliverySettings
+from page_hit_counter.processing.signatures import SignatureSettings
+from page_hit_counter.spam.settings import SpamSettings
 from partita.errors import PartitaError
 from partita.settings import read
+from partita_services.alarms import CHECK_SECONDS, Alarm
+from partita_services.alarms import check as check_alarms
 
 DAY_SECONDS = 86_400
 MEASURES = {"lag_seconds", "late_windows", "failures_per_minute", "spam_share", "late_share"}

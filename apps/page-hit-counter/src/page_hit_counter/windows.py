@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import NamedTuple, Protocol
 
-from partita.apps.pagehits.settings import Period
+from page_hit_counter.settings import Period
 
 FACET_BITS = 20
 FACETS_MAX = 1 << FACET_BITS

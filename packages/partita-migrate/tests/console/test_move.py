@@ -10,20 +10,16 @@ from typing import Any
 import boto3
 import pytest
 
-from partita.migrate.costing.estimate import estimate
-from partita.migrate.folder import Folder
-from partita.migrate.handover.create import create
-from partita.migrate.model.files import read_design
-from tests.browser import Browser
-from tests.migrate.moving.test_move import PATTERNS, script
-from tests.migrate.proving.conftest import designed, sqlite_database
-from tests.processes import ENVIRONMENT, Server, run, starting
-from tests.security.people import ADMINISTRATOR, People, statement
-from tests.security.test_tls import SecureServer
-
-from .person import Person, wait_for
-from .test_shell import audit
-from .test_sign_in import signs_in
+from partita_migrate.costing.estimate import estimate
+from partita_migrate.folder import Folder
+from partita_migrate.handover.create import create
+from partita_migrate.model.files import read_design
+from testkit.accessibility import audit
+from testkit.browser import Browser
+from testkit.moves import PATTERNS, designed, script, sqlite_database
+from testkit.people import ADMINISTRATOR, People, statement
+from testkit.person import Person, signs_in, wait_for
+from testkit.processes import ENVIRONMENT, SecureServer, Server, run, starting
 
 AUTHORS, BOOKS = 10, 40
 NAME = "bookshop"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from partita.migrate.folder import Folder
-from partita.migrate.handover.create import create
-from partita.migrate.model.files import read_design
-from tests.processes import Server
+from partita_migrate.folder import Folder
+from partita_migrate.handover.create import create
+from partita_migrate.model.files import read_design
+from testkit.moves import QUICK, designed, sqlite_database
+from testkit.processes import Server
 
-from ..proving.conftest import QUICK, designed, sqlite_database
 from .test_requests import Run, load, run, written
 
 __all__ = ["run"]

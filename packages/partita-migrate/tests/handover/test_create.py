@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.handover.create import Created, create
-from tests.processes import Server, run
+from partita_migrate.folder import Folder
+from partita_migrate.handover.create import Created, create
+from testkit.processes import Server, run
 
 from .conftest import MODEL, ORDERS, SESSIONS, SETTINGS, MakeDesign
 

@@ -19,13 +19,14 @@ import jsonschema_rs
 import pytest
 from botocore.validate import ParamValidator
 
-from partita.migrate.folder import Folder
-from partita.migrate.handover.create import create
-from partita.migrate.handover.emit import emit
-from partita.migrate.handover.emit.cloudformation import template
-from partita.migrate.handover.emit.names import distinct, pascal_case, snake_case
-from partita.migrate.handover.tables import tables_of
-from tests.processes import ENVIRONMENT, Server, run
+from partita_migrate.folder import Folder
+from partita_migrate.handover.create import create
+from partita_migrate.handover.emit import emit
+from partita_migrate.handover.emit.cloudformation import template
+from partita_migrate.handover.emit.names import distinct, pascal_case, snake_case
+from partita_migrate.handover.tables import tables_of
+from testkit import ROOT
+from testkit.processes import ENVIRONMENT, Server, run
 
 from .conftest import ORDERS, SESSIONS, MakeDesign
 
@@ -37,7 +38,7 @@ SCALED_TOO = pytest.mark.parametrize(
     "settings", [None, ON_DEMAND, SCALED], ids=["provisioned", "on-demand", "auto scaling"]
 )
 CDK = "aws-cdk-lib==2.275.0"
-CDK_VENV = Path(__file__).parents[3] / ".peers" / CDK.replace("==", "-")
+CDK_VENV = ROOT / ".peers" / CDK.replace("==", "-")
 SCRIPT_SECONDS_MAX = 120
 INSTALL_SECONDS_MAX = 900
 

@@ -18,25 +18,25 @@ from msgspec import field
 from msgspec.structs import replace
 
 from partita.database.item.values import Item
-from partita.migrate.designing.model import model
-from partita.migrate.folder import Folder
-from partita.migrate.handover.create import create
-from partita.migrate.handover.requests import PatternRequests, requests_of
-from partita.migrate.handover.requests.partiql_text import statements
-from partita.migrate.model.design import Access, Condition, Design
-from partita.migrate.model.files import read_design
-from partita.migrate.model.items import ExampleItems
-from partita.migrate.report.page import report
-from partita.migrate.understanding.analysis import read_analysis
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.migrate.understanding.schema.inventory import read_inventory
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
-from tests.javascript_sdk import installed
-from tests.processes import Server
+from partita_migrate.designing.model import model
+from partita_migrate.folder import Folder
+from partita_migrate.handover.create import create
+from partita_migrate.handover.requests import PatternRequests, requests_of
+from partita_migrate.handover.requests.partiql_text import statements
+from partita_migrate.model.design import Access, Condition, Design
+from partita_migrate.model.files import read_design
+from partita_migrate.model.items import ExampleItems
+from partita_migrate.report.page import report
+from partita_migrate.understanding.analysis import read_analysis
+from partita_migrate.understanding.patterns.file import read_patterns
+from partita_migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD
+from testkit.javascript_sdk import installed
+from testkit.moves import designed, sqlite_database
+from testkit.processes import Server
 
 from ..proving import public
-from ..proving.conftest import designed, sqlite_database
-from ..servers import PASSWORD
 from ..test_examples import on_server
 from .conftest import MakeDesign
 

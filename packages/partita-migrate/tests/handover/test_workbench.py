@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from partita.migrate.designing.model import model
-from partita.migrate.handover.create import create
-from partita.migrate.model.files import read_design
-from tests.processes import Server
+from partita_migrate.designing.model import model
+from partita_migrate.handover.create import create
+from partita_migrate.model.files import read_design
+from testkit.processes import Server
 
 from .conftest import MakeDesign
 

@@ -8,16 +8,16 @@ from typing import Any
 import boto3
 import pytest
 
-from partita.migrate.designing.proposals.techniques.kept_aggregates import KeptAggregate
-from partita.migrate.model.design import type_attribute
-from partita.migrate.model.files import read_design
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.designing.proposals.techniques.kept_aggregates import KeptAggregate
+from partita_migrate.model.design import type_attribute
+from partita_migrate.model.files import read_design
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from testkit.moves import PATTERNS, script
 
 from .conftest import MakeSource
 from .test_life import rows_of
-from .test_move import PATTERNS, script
 
 
 def records_of(streams: Any, arn: str) -> list[dict[str, Any]]:

@@ -7,13 +7,14 @@ import threading
 
 import pytest
 
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.logs.changes import Change, Transaction
-from partita.migrate.moving.logs.mariadb import Waiting
-from partita.migrate.moving.verify import verify
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.logs.changes import Change, Transaction
+from partita_migrate.moving.logs.mariadb import Waiting
+from partita_migrate.moving.verify import verify
+from testkit.moves import script
 
 from .conftest import MakeSource
-from .test_move import assert_same, moved, script
+from .test_move import assert_same, moved
 
 ENDLESS_SECONDS = 60.0
 

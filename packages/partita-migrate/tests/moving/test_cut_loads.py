@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.loading import staging
-from partita.migrate.moving.verify import verify
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.loading import staging
+from partita_migrate.moving.verify import verify
+from testkit.moves import PATTERNS, script
 
 from .conftest import MakeSource
-from .test_move import PATTERNS, assert_same, script
+from .test_move import assert_same
 
 
 def interrupt(description: str, done: int, total: int) -> None:

@@ -15,21 +15,22 @@ from typing import Any
 
 import pytest
 
-from partita.migrate.folder import Folder
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.run import next_stage
-from partita.migrate.moving.status import status
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.switching.finish import finish
-from partita.migrate.moving.switching.phases import FINISHED
-from partita.migrate.moving.switching.rollback import rollback
-from partita.migrate.moving.verify import verify
+from partita_migrate.folder import Folder
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.run import next_stage
+from partita_migrate.moving.status import status
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.switching.finish import finish
+from partita_migrate.moving.switching.phases import FINISHED
+from partita_migrate.moving.switching.rollback import rollback
+from partita_migrate.moving.verify import verify
+from testkit.moves import PATTERNS, Sql, script
 
-from .conftest import KINDS, MakeSource, Sql, start
+from .conftest import KINDS, MakeSource, start
 from .test_fence import Writer
 from .test_life import ready, rows_of, slots_of
-from .test_move import PATTERNS, assert_same, live, script, writes_of
+from .test_move import assert_same, live, writes_of
 
 ROUNDS = 20
 TRIES_MAX = 80

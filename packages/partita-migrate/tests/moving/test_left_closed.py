@@ -9,26 +9,27 @@ import sys
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.moving.fences.fence import SOURCE, TARGET
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.status import status
-from partita.migrate.moving.switching.closing import TargetGate
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.switching.finish import finish
-from partita.migrate.moving.switching.phases import BACKWARD
-from partita.migrate.moving.switching.rollback import rollback
-from partita.migrate.moving.verify import verify
-from partita.migrate.report.terminal.moving import summarize_status
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
-from tests.processes import ENVIRONMENT
-from tests.shared.proxy import Proxy
+from partita_migrate.folder import Folder
+from partita_migrate.moving.fences.fence import SOURCE, TARGET
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.status import status
+from partita_migrate.moving.switching.closing import TargetGate
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.switching.finish import finish
+from partita_migrate.moving.switching.phases import BACKWARD
+from partita_migrate.moving.switching.rollback import rollback
+from partita_migrate.moving.verify import verify
+from partita_migrate.report.terminal.moving import summarize_status
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD
+from testkit.moves import PATTERNS, Sql, script
+from testkit.processes import ENVIRONMENT
+from testkit.proxy import Proxy
 
-from ..servers import PASSWORD
-from .conftest import KINDS, MakeSource, Sql
+from .conftest import KINDS, MakeSource
 from .test_life import ready, rows_of
-from .test_move import PATTERNS, assert_same, script
+from .test_move import assert_same
 
 BEFORE = {
     "the target is closed": "switching.closing.TargetGate.close",
@@ -55,13 +56,13 @@ KILLED = (
     "import os, signal, sys\n"
     "from pathlib import Path\n"
     "from importlib import import_module\n"
-    "from partita.migrate.folder import Folder\n"
+    "from partita_migrate.folder import Folder\n"
     "command, where, folder, endpoint = sys.argv[1:]\n"
     "name, owner, step = where.rsplit('.', 2)\n"
-    "module = import_module('partita.migrate.moving.' + name)\n"
+    "module = import_module('partita_migrate.moving.' + name)\n"
     "setattr(getattr(module, owner), step,"
     " lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL))\n"
-    "run = getattr(import_module('partita.migrate.moving.switching.' + command), command)\n"
+    "run = getattr(import_module('partita_migrate.moving.switching.' + command), command)\n"
     "run(Folder.open(Path(folder)), endpoint)\n"
 )
 
@@ -74,7 +75,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, where: str, error: BaseException) ->
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(f"partita.migrate.moving.{where}", fail)
+    monkeypatch.setattr(f"partita_migrate.moving.{where}", fail)
 
 
 def takes_writes(source: Sql, price: int) -> None:
@@ -126,7 +127,7 @@ def test_a_source_that_cannot_be_opened_again_is_said_and_opened_without_the_tar
         folder = source.folder(PATTERNS, endpoint)
         load(folder, endpoint, is_followed=True)
         assert_same(verify(folder, endpoint))
-        monkeypatch.setattr("partita.migrate.moving.switching.steps.AWAY_SECONDS_MAX", 0.0)
+        monkeypatch.setattr("partita_migrate.moving.switching.steps.AWAY_SECONDS_MAX", 0.0)
         with monkeypatch.context() as patch:
             broken(patch, BEFORE["comparing the rest"], PartitaError("broken."))
             broken(patch, BEHIND["turning the switch"], PartitaError("away."))
@@ -136,7 +137,7 @@ def test_a_source_that_cannot_be_opened_again_is_said_and_opened_without_the_tar
         with pytest.raises(Exception, match="was moved"):
             takes_writes(source, 1)
         network.cut()
-        monkeypatch.setattr("partita.migrate.moving.target.AWAY_SECONDS_MAX", 0.1)
+        monkeypatch.setattr("partita_migrate.moving.target.AWAY_SECONDS_MAX", 0.1)
         with pytest.raises(PartitaError, match="The source may refuse writes"):
             cutover(folder, endpoint)
         assert rollback(folder, endpoint).is_switched
@@ -183,7 +184,7 @@ def test_a_rollback_that_fails_at_any_step_leaves_one_side_open(
                 rollback(folder, target)
         assert status(folder).refusal == ""
     app.set(app.find("book", 2), "price", {"N": "50"})
-    monkeypatch.setattr("partita.migrate.moving.switching.steps.AWAY_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("partita_migrate.moving.switching.steps.AWAY_SECONDS_MAX", 0.0)
     with monkeypatch.context() as patch:
         broken(patch, BEHIND["turning the switch"], PartitaError("away."))
         with pytest.raises(PartitaError, match=r"away\. The source may refuse writes"):
@@ -205,7 +206,7 @@ def refuse_once(patch: pytest.MonkeyPatch, where: str) -> None:
             raise PartitaError("broken")
         real(self, is_refused=is_refused, is_forced=is_forced)
 
-    patch.setattr(f"partita.migrate.moving.{where}", wait)
+    patch.setattr(f"partita_migrate.moving.{where}", wait)
 
 
 def test_a_finish_that_fails_when_the_log_is_gone_is_brought_to_its_end(

@@ -11,20 +11,21 @@ import pytest
 from botocore.exceptions import ClientError
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.moving.back.following import PLACES
-from partita.migrate.moving.back.records import Places
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.moves import open_move
-from partita.migrate.moving.positions import DELETED, POSITION
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.switching.finish import finish
-from partita.migrate.moving.switching.rollback import rollback
-from partita.migrate.moving.verify import verify
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.moving.back.following import PLACES
+from partita_migrate.moving.back.records import Places
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.moves import open_move
+from partita_migrate.moving.positions import DELETED, POSITION
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.switching.finish import finish
+from partita_migrate.moving.switching.rollback import rollback
+from partita_migrate.moving.verify import verify
+from testkit.moves import Sql, script
 
-from .conftest import KINDS, MakeSource, Sql
-from .test_move import assert_same, items_of, live, moved, script
+from .conftest import KINDS, MakeSource
+from .test_move import assert_same, items_of, live, moved
 
 
 class Application:

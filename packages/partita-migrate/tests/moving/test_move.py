@@ -10,39 +10,16 @@ import boto3
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.logs.changes import SchemaChanged
-from partita.migrate.moving.positions import DELETED, POSITION
-from partita.migrate.moving.verify import Verified, verify
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.logs.changes import SchemaChanged
+from partita_migrate.moving.positions import DELETED, POSITION
+from partita_migrate.moving.verify import Verified, verify
+from testkit.moves import PATTERNS, Sql, script
 
-from .conftest import KINDS, MakeSource, Sql
-
-SCHEMA = """
-CREATE TABLE author (id INT PRIMARY KEY, email VARCHAR(80) NOT NULL UNIQUE, name VARCHAR(80));
-CREATE TABLE book (
-    id INT PRIMARY KEY, author_id INT NOT NULL, title VARCHAR(200), price DECIMAL(10, 2),
-    FOREIGN KEY (author_id) REFERENCES author (id) ON DELETE CASCADE ON UPDATE CASCADE
-);
-"""
-PATTERNS = {
-    "author": "SELECT * FROM author WHERE id = ?",
-    "log in": "SELECT id, name FROM author WHERE email = ?",
-    "book with its author": (
-        "SELECT b.*, a.name FROM book b JOIN author a ON a.id = b.author_id WHERE b.id = ?"
-    ),
-    "books of an author": "SELECT * FROM book WHERE author_id = ? ORDER BY title",
-}
-
-
-def script(authors: int = 10, books: int = 40) -> str:
-    lines = [f"INSERT INTO author VALUES ({n}, 'a{n}@x', 'Author {n}');" for n in range(authors)]
-    lines += [
-        f"INSERT INTO book VALUES ({n}, {n % authors}, 'Title {n}', {n}.50);" for n in range(books)
-    ]
-    return SCHEMA + "\n".join(lines)
+from .conftest import KINDS, MakeSource
 
 
 def items_of(folder: Folder, endpoint: str) -> list[dict[str, Any]]:

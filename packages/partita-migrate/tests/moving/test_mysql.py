@@ -8,15 +8,16 @@ import time
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.switching.finish import finish
-from partita.migrate.moving.verify import verify
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.switching.finish import finish
+from partita_migrate.moving.verify import verify
+from testkit.moves import PATTERNS, Sql, script
 
-from .conftest import MakeSource, Sql
+from .conftest import MakeSource
 from .test_life import ready, rows_of
-from .test_move import PATTERNS, assert_same, moved, script
+from .test_move import assert_same, moved
 
 KINDS = """
 CREATE TABLE kinds (

@@ -12,19 +12,20 @@ import boto3
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.moving.follow import Follower, follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.moves import open_move
-from partita.migrate.moving.verify import verify
-from partita.migrate.moving.verifying.continuous import VERIFIED, Continuous
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
-from tests.processes import Server
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.moving.follow import Follower, follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.moves import open_move
+from partita_migrate.moving.verify import verify
+from partita_migrate.moving.verifying.continuous import VERIFIED, Continuous
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import PATTERNS, Sql, script
+from testkit.processes import Server
 
-from ..servers import PASSWORD, DatabaseServer
-from .conftest import KINDS, MakeSource, Sql, start
-from .test_move import PATTERNS, assert_same, items_of, live, moved, script
+from .conftest import KINDS, MakeSource, start
+from .test_move import assert_same, items_of, live, moved
 from .test_restarts import wait_for_name
 
 
@@ -172,7 +173,7 @@ def test_a_replayed_row_does_not_take_the_item_of_another(
 def test_following_verifies_meanwhile_and_finds_what_was_spoiled(
     make_source: MakeSource, target: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partita.migrate.moving.verifying.continuous.EVERY_SECONDS", 0)
+    monkeypatch.setattr("partita_migrate.moving.verifying.continuous.EVERY_SECONDS", 0)
     source = make_source(kind, script())
     folder = moved(source, target)
     table = read_design(folder).tables[0]
@@ -216,8 +217,8 @@ def test_large_tables_are_moved_and_verified_by_several_processes(
 ) -> None:
     for module in ("loading.staging.SPLIT_ROWS_MIN", "loading.writing.PARALLEL_ROWS_MIN",
                    "verify.PARALLEL_ROWS_MIN"):  # fmt: skip
-        monkeypatch.setattr(f"partita.migrate.moving.{module}", 100)
-    monkeypatch.setattr("partita.migrate.moving.loading.writing.CHUNK_ROWS", 60)
+        monkeypatch.setattr(f"partita_migrate.moving.{module}", 100)
+    monkeypatch.setattr("partita_migrate.moving.loading.writing.CHUNK_ROWS", 60)
     source = make_source("postgresql", script(books=500))
     folder = moved(source, target)
     assert books(folder, target) == {*range(500)}

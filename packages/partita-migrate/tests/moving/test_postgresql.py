@@ -7,15 +7,16 @@ from collections.abc import Iterator
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.switching.finish import finish
-from partita.migrate.moving.switching.rollback import rollback
-from partita.migrate.moving.verify import verify
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.switching.finish import finish
+from partita_migrate.moving.switching.rollback import rollback
+from partita_migrate.moving.verify import verify
+from testkit.database_servers import DatabaseServer
+from testkit.moves import LoggedPostgreSQL
 
-from ..servers import DatabaseServer
-from .conftest import LoggedPostgreSQL, MakeSource
+from .conftest import MakeSource
 from .test_life import Application, rows_of
 from .test_move import assert_same
 

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from partita.migrate.moving.load import load
-from partita.migrate.moving.verify import verify
+from partita_migrate.moving.load import load
+from partita_migrate.moving.verify import verify
+from testkit.moves import PATTERNS, script
 
 from .conftest import MakeSource
-from .test_move import PATTERNS, script
 
 
 class Said(list[str]):

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.verify import verify
+from partita_migrate.folder import Folder
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.verify import verify
+from testkit.moves import Sql
 
-from .conftest import MakeSource, Sql
+from .conftest import MakeSource
 from .test_life import Application, ready
 from .test_move import assert_same
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from partita.migrate.folder import Folder
-from partita.migrate.moving.load import load
-from partita.migrate.moving.verify import verify
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.folder import Folder
+from partita_migrate.moving.load import load
+from partita_migrate.moving.verify import verify
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import PATTERNS, LoggedMariaDB, LoggedPostgreSQL, Sql, script
 
-from ..servers import PASSWORD, DatabaseServer
-from .conftest import LoggedMariaDB, LoggedPostgreSQL, Sql, start
-from .test_move import PATTERNS, assert_same, live, script
+from .conftest import start
+from .test_move import assert_same, live
 
 FOLLOWED_SECONDS_MAX = 60
 

@@ -12,16 +12,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from partita.migrate.costing.estimate import estimate, monthly
-from partita.migrate.moving.run import QUIT, Seat, next_stage, run
-from partita.migrate.moving.status import status
-from partita.migrate.moving.switching.watching import WATCH, watched
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
-from tests.processes import ENVIRONMENT
+from partita_migrate.costing.estimate import estimate, monthly
+from partita_migrate.moving.run import QUIT, Seat, next_stage, run
+from partita_migrate.moving.status import status
+from partita_migrate.moving.switching.watching import WATCH, watched
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD
+from testkit.moves import PATTERNS, script
+from testkit.processes import ENVIRONMENT
 
-from ..servers import PASSWORD
 from .conftest import MakeSource
-from .test_move import PATTERNS, script
 
 
 def asking(*stages: str) -> tuple[Seat, list[str]]:

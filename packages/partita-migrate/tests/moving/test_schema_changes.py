@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.moving.load import load
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.verify import verify
+from partita_migrate.moving.load import load
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.verify import verify
+from testkit.moves import PATTERNS, script
 
 from .conftest import KINDS, MakeSource
-from .test_move import PATTERNS, assert_same, items_of, moved, script
+from .test_move import assert_same, items_of, moved
 
 SERVERS = ("mysql", "postgresql")
 

@@ -10,13 +10,14 @@ from pathlib import Path
 import boto3
 import pytest
 
-from partita.migrate.model.files import read_design
-from partita.migrate.moving import sending
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.verify import verify
+from partita_migrate.model.files import read_design
+from partita_migrate.moving import sending
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.verify import verify
+from testkit.moves import script
 
 from .conftest import MakeSource, start
-from .test_move import assert_same, live, moved, script
+from .test_move import assert_same, live, moved
 
 
 @pytest.fixture(autouse=True)

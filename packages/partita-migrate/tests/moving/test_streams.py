@@ -7,8 +7,8 @@ import time
 import boto3
 import msgspec
 
-from partita.migrate.moving.back.records import Changed, Places, TableStream, stream_of
-from partita.migrate.moving.target import Target
+from partita_migrate.moving.back.records import Changed, Places, TableStream, stream_of
+from partita_migrate.moving.target import Target
 
 READ_SECONDS_MAX = 30.0
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from partita.migrate.folder import Folder
-from partita.migrate.handover.create import create
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.verify import verify
-from partita.migrate.proving.prove import test as prove
+from partita_migrate.folder import Folder
+from partita_migrate.handover.create import create
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.verify import verify
+from partita_migrate.proving.prove import test as prove
+from testkit.moves import Sql, designed
 
-from ..proving.conftest import designed
-from .conftest import KINDS, MakeSource, Sql
+from .conftest import KINDS, MakeSource
 from .test_move import assert_same, live
 
 SCRIPT = """

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.moving.back import following
-from partita.migrate.moving.follow import follow
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.switching.rollback import rollback
-from partita.migrate.moving.verify import verify
-from partita.migrate.report.terminal.switching import summarize_cutover
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.moving.back import following
+from partita_migrate.moving.follow import follow
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.switching.rollback import rollback
+from partita_migrate.moving.verify import verify
+from partita_migrate.report.terminal.switching import summarize_cutover
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD
+from testkit.moves import LoggedPostgreSQL, Sql
 
-from ..servers import PASSWORD
-from .conftest import KINDS, LoggedPostgreSQL, MakeSource, Sql
+from .conftest import KINDS, MakeSource
 from .test_life import connected, ready, rows_of
 from .test_move import assert_same
 

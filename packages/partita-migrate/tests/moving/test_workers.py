@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.moving.workers import Workers
+from partita_migrate.moving.workers import Workers
 
 from .echo_job import DIE, REFUSE
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from partita.migrate.designing.model import model
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.understanding.schema.collations import file_of
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.designing.model import model
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.understanding.schema.collations import file_of
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import designed
 
-from ..servers import PASSWORD, DatabaseServer
-from .conftest import designed
 from .test_prove import SINGLE, WIDE, assert_proven, verdicts
 
 SCHEMA = """

@@ -6,9 +6,8 @@ import unicodedata
 
 import pytest
 
-from partita.migrate.model.key_texts import FOLDS
-
-from ..servers import DatabaseServer
+from partita_migrate.model.key_texts import FOLDS
+from testkit.database_servers import DatabaseServer
 
 COLLATION = "utf8mb4_general_ci"
 NO_LETTERS = ("Cn", "Co", "Cs")

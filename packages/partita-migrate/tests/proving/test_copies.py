@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.proving.results import ProofRun
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.proving.results import ProofRun
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import designed, sqlite_database
 
-from ..servers import PASSWORD, DatabaseServer
-from .conftest import designed, sqlite_database
 from .test_prove import WIDE, verdicts
 
 FORUM = """

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from partita.migrate.designing.model import model
-from partita.migrate.folder import Folder
-from partita.migrate.proving.private_server import DynamoDB, clocked_server
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.proving.results import Check, ProofRun
-from partita.migrate.understanding.analyze import analyze
-from partita.migrate.understanding.plan import plan
+from partita_migrate.designing.model import model
+from partita_migrate.folder import Folder
+from partita_migrate.proving.private_server import DynamoDB, clocked_server
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.proving.results import Check, ProofRun
+from partita_migrate.understanding.analyze import analyze
+from partita_migrate.understanding.plan import plan
+from testkit.moves import sqlite_database
 
-from .conftest import sqlite_database
 from .test_prove import WIDE
 
 COUNTERS = """

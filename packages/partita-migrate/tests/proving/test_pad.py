@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Access, Attribute
-from partita.migrate.model.files import read_design
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.understanding.schema.inventory import read_inventory
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Access, Attribute
+from partita_migrate.model.files import read_design
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD
+from testkit.moves import designed, sqlite_database
 
-from ..servers import PASSWORD
-from .conftest import designed, sqlite_database
 from .test_prove import (
     SINGLE,
     WIDE,

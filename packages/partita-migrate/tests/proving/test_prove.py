@@ -16,25 +16,26 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 
-from partita.migrate.commands import migrate
-from partita.migrate.designing.model import model
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Access, Attribute, Design, Entity, TableDesign
-from partita.migrate.model.files import read_design, to_toml
-from partita.migrate.proving import prove as proving
-from partita.migrate.proving.made_items import Making
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.proving.reads import ReadProof
-from partita.migrate.proving.results import PatternProof, ProofRun
-from partita.migrate.proving.snapshot import Snapshot
-from partita.migrate.proving.tables import BATCH_ITEMS, BATCHES_AT_ONCE, put_all
-from partita.migrate.proving.unfinished import RunHead
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.commands import migrate
+from partita_migrate.designing.model import model
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Access, Attribute, Design, Entity, TableDesign
+from partita_migrate.model.files import read_design, to_toml
+from partita_migrate.proving import prove as proving
+from partita_migrate.proving.made_items import Making
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.proving.reads import ReadProof
+from partita_migrate.proving.results import PatternProof, ProofRun
+from partita_migrate.proving.snapshot import Snapshot
+from partita_migrate.proving.tables import BATCH_ITEMS, BATCHES_AT_ONCE, put_all
+from partita_migrate.proving.unfinished import RunHead
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit import shop
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import designed
 
-from ..servers import PASSWORD, DatabaseServer
-from . import shop
-from .conftest import Narrowed, designed
+from .conftest import Narrowed
 
 UNSERVED = {"search"}
 SINGLE = "model.single-table.toml"

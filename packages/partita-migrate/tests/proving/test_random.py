@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from partita.migrate.proving.prove import test as prove
+from partita_migrate.proving.prove import test as prove
+from testkit.moves import designed, sqlite_database
 
 from .chance import Chance
-from .conftest import designed, sqlite_database
 
 SOAK = range(100, 220)
 

@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import Design, KeyAttribute, TableDesign
-from partita.migrate.proving import recovery
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.proving.tables import create_tables, drop_tables, put_all, scanned, wait_for
+from partita_migrate.model.design import Design, KeyAttribute, TableDesign
+from partita_migrate.proving import recovery
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.proving.tables import create_tables, drop_tables, put_all, scanned, wait_for
 
 ID = KeyAttribute(name="id", type="S")
 DESIGN = Design(

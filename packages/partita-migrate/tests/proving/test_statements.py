@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import READS, Access, Design
-from partita.migrate.model.files import read_design, to_toml
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.proving.results import ProofRun
-from partita.migrate.report.page import report
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import READS, Access, Design
+from partita_migrate.model.files import read_design, to_toml
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.proving.results import ProofRun
+from partita_migrate.report.page import report
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import designed, sqlite_database
 
-from ..servers import PASSWORD, DatabaseServer
-from .conftest import designed, sqlite_database
 from .invented import INVENTED
 from .test_prove import SINGLE, WIDE, verdicts, with_access, with_attributes
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partita.migrate.costing.units import units
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.model.volumes import read_volumes
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.costing.units import units
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.model.volumes import read_volumes
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.understanding.patterns.file import read_patterns
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import designed, sqlite_database
 
-from ..servers import PASSWORD, DatabaseServer
-from .conftest import designed, sqlite_database
 from .test_prove import SINGLE, WIDE, verdicts
 from .test_statements import mutated, without
 

@@ -13,26 +13,25 @@ from msgspec.structs import replace
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.costing.units import units
-from partita.migrate.designing.model import model
-from partita.migrate.folder import Folder
-from partita.migrate.handover.create import create
-from partita.migrate.model.design import Attribute, Design
-from partita.migrate.model.files import read_design, to_toml
-from partita.migrate.model.volumes import read_volumes
-from partita.migrate.proving.made_items import Making
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.proving.snapshot import Snapshot
-from partita.migrate.proving.staging import Staging, lookups
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
-from partita.migrate.understanding.sources.connection import connect
-from tests import processes
-from tests.functions import packages
+from partita_migrate.costing.units import units
+from partita_migrate.designing.model import model
+from partita_migrate.folder import Folder
+from partita_migrate.handover.create import create
+from partita_migrate.model.design import Attribute, Design
+from partita_migrate.model.files import read_design, to_toml
+from partita_migrate.model.volumes import read_volumes
+from partita_migrate.proving.made_items import Making
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.proving.snapshot import Snapshot
+from partita_migrate.proving.staging import Staging, lookups
+from partita_migrate.understanding.patterns.file import read_patterns
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.understanding.sources.connection import connect
+from testkit import packages, processes
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import KEEPING, designed, sqlite_database
 
-from ..servers import PASSWORD, DatabaseServer
 from . import public
-from .conftest import KEEPING, designed, sqlite_database
 from .shop import patterns_toml
 from .test_prove import SINGLE, WIDE, verdicts, with_attributes
 

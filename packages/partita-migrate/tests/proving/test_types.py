@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.moves import designed
 
-from ..servers import PASSWORD, DatabaseServer
-from .conftest import designed
 from .test_prove import WIDE, verdicts
 
 PORTS = """

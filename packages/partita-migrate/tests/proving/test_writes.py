@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.proving.prove import test as prove
-from partita.migrate.proving.results import PatternProof, ProofRun
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.proving.prove import test as prove
+from partita_migrate.proving.results import PatternProof, ProofRun
+from testkit.moves import KEEPING, QUICK, designed, sqlite_database
 
-from .conftest import KEEPING, QUICK, designed, sqlite_database
 from .test_prove import SINGLE, WIDE
 
 LOANS = """

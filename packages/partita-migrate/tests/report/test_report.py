@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.costing.estimate import estimate
-from partita.migrate.designing.model import model
-from partita.migrate.folder import Folder
-from partita.migrate.report.page import report
-from partita.migrate.understanding.analysis import read_analysis
-from partita.migrate.understanding.analyze import analyze
-from partita.migrate.understanding.plan import plan
-from tests.browser import PROGRAMS, Browser, browsing, program
-from tests.console.test_shell import serious_findings
+from partita_migrate.costing.estimate import estimate
+from partita_migrate.designing.model import model
+from partita_migrate.folder import Folder
+from partita_migrate.report.page import report
+from partita_migrate.understanding.analysis import read_analysis
+from partita_migrate.understanding.analyze import analyze
+from partita_migrate.understanding.plan import plan
+from testkit.accessibility import serious_findings
+from testkit.browser import PROGRAMS, Browser, browsing, program
+from testkit.database_servers import DatabaseServer
 
 from ..conftest import MakeFolder
-from ..servers import DatabaseServer
 
 SECTIONS = (
     "Summary", "The source and its entities", "Item sizes", "Key skew", "The models",

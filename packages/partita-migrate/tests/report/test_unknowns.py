@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.model import model
-from partita.migrate.report.page import report
-from partita.migrate.understanding.analyze import analyze
-from partita.migrate.understanding.plan import plan
-from partita.migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.designing.model import model
+from partita_migrate.report.page import report
+from partita_migrate.understanding.analyze import analyze
+from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.schema.inventory import read_inventory
+from testkit.database_servers import DatabaseServer
 
 from ..conftest import MakeFolder
-from ..servers import DatabaseServer
 
 SCHEMA = """
 CREATE EXTENSION pg_stat_statements;

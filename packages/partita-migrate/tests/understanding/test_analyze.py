@@ -11,16 +11,15 @@ import pytest
 
 from partita.database.item.sizes import item_size
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.understanding.analysis import Analysis
-from partita.migrate.understanding.analyze import analyze
-from partita.migrate.understanding.measuring.sampling import Sample
-from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.sources.connection import connect
-from partita.migrate.understanding.sources.reading import readings
-from partita.migrate.understanding.sources.reflection import reflect
-
-from ..servers import PASSWORD, DatabaseServer
+from partita_migrate.folder import Folder
+from partita_migrate.understanding.analysis import Analysis
+from partita_migrate.understanding.analyze import analyze
+from partita_migrate.understanding.measuring.sampling import Sample
+from partita_migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.sources.connection import connect
+from partita_migrate.understanding.sources.reading import readings
+from partita_migrate.understanding.sources.reflection import reflect
+from testkit.database_servers import PASSWORD, DatabaseServer
 
 MakeFolder = Callable[..., Folder]
 

@@ -8,18 +8,18 @@ from collections.abc import Callable
 
 import pytest
 
-from partita.migrate.folder import Folder
-from partita.migrate.understanding.plan import plan
-from partita.migrate.understanding.schema.collations import (
+from partita_migrate.folder import Folder
+from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.schema.collations import (
     COLLATIONS,
     FOLDINGS,
     Collation,
     file_of,
 )
-from partita.migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.understanding.schema.inventory import read_inventory
+from testkit.database_servers import DatabaseServer
 
 from ..conftest import MakeFolder
-from ..servers import DatabaseServer
 
 PLANE = 0x10000
 LAST = 0x10FFFF

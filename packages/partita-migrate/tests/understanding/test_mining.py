@@ -10,19 +10,19 @@ import pytest
 from sqlalchemy.engine import URL
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.report.terminal.analysis import summarize
-from partita.migrate.understanding.analyze import analyze
-from partita.migrate.understanding.patterns.access_patterns import Patterns
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.migrate.understanding.plan import plan
-from partita.migrate.understanding.schema.inventory import read_inventory
-from partita.migrate.understanding.sources.address import PASSWORD_ENV
-from partita.migrate.understanding.sources.connection import connect
-from partita.migrate.understanding.sources.reflection import reflect
+from partita_migrate.folder import Folder
+from partita_migrate.report.terminal.analysis import summarize
+from partita_migrate.understanding.analyze import analyze
+from partita_migrate.understanding.patterns.access_patterns import Patterns
+from partita_migrate.understanding.patterns.file import read_patterns
+from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.understanding.sources.connection import connect
+from partita_migrate.understanding.sources.reflection import reflect
+from testkit.database_servers import DatabaseServer
 
 from .. import bookshop
-from ..servers import DatabaseServer
 
 MakeFolder = Callable[..., Folder]
 
@@ -142,7 +142,7 @@ def test_the_tables_of_mysql_s_logs_are_read_when_there_are_no_digests(
 ) -> None:
     if used.scheme != "mysql":
         pytest.skip("only MySQL keeps its logs in tables")
-    from partita.migrate.understanding.patterns.mining import servers
+    from partita_migrate.understanding.patterns.mining import servers
 
     monkeypatch.setattr(servers, "_digests", lambda source: None)
     patterns = mined(make_folder(used.url("books")))

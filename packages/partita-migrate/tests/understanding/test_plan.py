@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.understanding.plan import plan
-from partita.migrate.understanding.planning.plan import Plan
-from partita.migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.folder import Folder
+from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.planning.plan import Plan
+from partita_migrate.understanding.schema.inventory import read_inventory
+from testkit.database_servers import PASSWORD, DatabaseServer
 
 from ..conftest import MakeFolder
-from ..servers import PASSWORD, DatabaseServer
 
 # A video rental: circular foreign keys, two-column keys, lookups, a hierarchy of places, odd types.
 RENTALS_MARIADB = """

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from partita.migrate.folder import Folder
-from partita.migrate.understanding.plan import plan
-from partita.migrate.understanding.planning.plan import Plan
+from partita_migrate.folder import Folder
+from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.planning.plan import Plan
+from testkit.database_servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL, find
 
 from ..conftest import MakeFolder
-from ..servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL, find
 
 SCRIPT = "CREATE TABLE t (id INT PRIMARY KEY, a INT); INSERT INTO t VALUES (1, 2);"
 DUMP_SECONDS_MAX = 60

@@ -11,12 +11,12 @@ from urllib.parse import quote
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.understanding.sources.address import PASSWORD_ENV, address_of
-from partita.migrate.understanding.sources.connection import SourceError, connect
-from partita.migrate.understanding.sources.reflection import reflect
+from partita_migrate.understanding.sources.address import PASSWORD_ENV, address_of
+from partita_migrate.understanding.sources.connection import SourceError, connect
+from partita_migrate.understanding.sources.reflection import reflect
+from testkit.database_servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 
 from ..conftest import MakeFolder
-from ..servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 
 WRONG = "wr0ng-s3cret"
 SLEEP = {"mysql": "SELECT SLEEP(20)", "postgresql": "SELECT pg_sleep(20)"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.migrate.model.volumes import Expectation, Volumes
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.model.volumes import Expectation, Volumes
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.inventory import Inventory
 
 from .schemas import foreign_key, inventory, table
 

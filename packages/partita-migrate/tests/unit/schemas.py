@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.migrate.understanding.schema.inventory import (
+from partita_migrate.understanding.schema.inventory import (
     Column,
     ForeignKey,
     Index,
     Inventory,
     Table,
 )
-from partita.migrate.understanding.schema.relationships import relate
+from partita_migrate.understanding.schema.relationships import relate
 
 
 def column(text: str) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partita.migrate.understanding.schema.inventory import (
+from partita_migrate.understanding.schema.inventory import (
     Column,
     ColumnKind,
     ForeignKey,

@@ -8,9 +8,9 @@ import pytest
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita.migrate.folder import ANALYSIS, Folder
-from partita.migrate.understanding.analysis import Analysis
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, read_inventory
+from partita_migrate.folder import ANALYSIS, Folder
+from partita_migrate.understanding.analysis import Analysis
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Table, read_inventory
 
 INVENTORY = Inventory(
     dialect="sqlite",

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.processes import Server
-
-from .person import Person, wait_for
-from .test_shell import serious_findings
+from testkit.accessibility import serious_findings
+from testkit.person import Person, wait_for
+from testkit.processes import Server
 
 ROLE = "arn:aws:iam::123456789012:role/any"
 

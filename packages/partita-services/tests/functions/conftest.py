@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from .. import processes
+from testkit import processes
 
 MODULE = """
 def handler(event, context):

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ..processes import Server
-from .packages import ROLE, zipped
+from testkit.packages import ROLE, zipped
+from testkit.processes import Server
 
 STREAMS = "arn:aws:kinesis:us-east-1:123456789012:stream"
 

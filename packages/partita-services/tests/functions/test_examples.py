@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from ..processes import Server
-from .packages import wait_for
+from testkit import ROOT
+from testkit.packages import wait_for
+from testkit.processes import Server
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = ROOT / "examples"
 
 
 def begun(serve: Any, folder: Path, example: str) -> Server:

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from ..processes import Server
-from .packages import create, wait_for
+from testkit.packages import children, companion, create, wait_for
+from testkit.processes import Server
 
 KEYS = 50
 PUT_RECORDS_MAX = 500
@@ -34,19 +34,6 @@ def handler(event, context):
         seen.append(record["kinesis"]["partitionKey"] + " " + data)
     os.write(OUT, ("\\n".join(seen) + "\\n").encode())
 """
-
-
-def children(pid: int) -> list[int]:
-    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in listed.split()]
-
-
-def companion(server: Server) -> int:
-    """The process that runs functions."""
-    for child in children(server.process.pid):
-        if b"partita.functions" in Path(f"/proc/{child}/cmdline").read_bytes():
-            return child
-    raise LookupError("no function has run")
 
 
 class Story:

@@ -11,10 +11,10 @@ import msgspec
 
 from partita import settings
 from partita.settings import Function, Schedule, Sink
+from testkit import ROOT
+from testkit.processes import Server
 
-from ..processes import Server
-
-PAGE = (Path(__file__).parents[2] / "docs" / "functions.md").read_text()
+PAGE = (ROOT / "docs" / "functions.md").read_text()
 
 
 def examples(language: str) -> list[str]:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from ..processes import Server
-from .packages import ROLE, create, wait_for
+from testkit.packages import ROLE, create, wait_for
+from testkit.processes import Server
 
 OFF = {"Mode": "OFF"}
 WRITE_DOWN = """
@@ -258,7 +258,7 @@ input = {n = 1}
 
 
 def test_a_wrong_expression_in_the_settings_is_told_of_at_the_start(tmp_path: Path) -> None:
-    from ..processes import run
+    from testkit.processes import run
 
     settings = tmp_path / "partita.toml"
     settings.write_text('[[schedules]]\nname = "s"\nexpression = "daily"\nfunction = "f"\n')

@@ -9,10 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from partita.functions.mappings.filters import compile_filters
 from partita.settings import load
+from partita_services.functions.mappings.filters import compile_filters
+from testkit import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "streams.md").read_text()
+PAGE = (ROOT / "docs" / "streams.md").read_text()
 SECONDS_MAX = 120
 
 

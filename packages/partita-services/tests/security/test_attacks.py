@@ -17,10 +17,10 @@ import pytest
 from partita.client.services import FUNCTIONS_TABLE, SERVICES, WORKFLOWS_TABLE
 from partita.client.signing import Credentials, signed_headers
 from partita.clock import system_clock
+from testkit import processes
+from testkit.packages import create, wait_for
+from testkit.people import ACCOUNT, ADMINISTRATOR, REGION, People, refusal, statement, table_arn
 
-from .. import processes
-from ..functions.packages import create, wait_for
-from .people import ACCOUNT, ADMINISTRATOR, REGION, People, refusal, statement, table_arn
 from .test_audit import TABLE, events
 from .test_functions import trusting
 

@@ -15,7 +15,6 @@ from partita.assembly.entries import CONSOLE, ENTRIES, FILE, OPERATION, PAGE, PR
 from partita.cli.serve import serve
 from partita.console.endpoints import Endpoint
 from partita.console.service import Console
-from partita.functions.api.registry import OPERATIONS as REST
 from partita.registry import READS, WRITES
 from partita.server.copying import _OPERATIONS as COPYING
 from partita.server.dispatch import PUBLIC_PATHS
@@ -24,11 +23,11 @@ from partita.server.peers import PATH
 from partita.server.security.administration import _OPERATIONS as ADMINISTRATION
 from partita.server.security.authentication.sts import OPERATIONS as STS
 from partita.server.security.identities import roles
-from partita.workflows.api.registry import OPERATIONS as STATES
+from partita_services.functions.api.registry import OPERATIONS as REST
+from partita_services.workflows.api.registry import OPERATIONS as STATES
+from testkit import ROOT, processes
 
-from .. import processes
-
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 
 
 def names(kind: str, **more: str) -> list[str]:

@@ -13,13 +13,12 @@ import pytest
 
 import partita
 from partita.server.dispatch import MAY_BE_LARGE
+from testkit import ROOT, processes
+from testkit.people import ADMINISTRATOR, People, statement, table_arn
 
-from .. import processes
-from .people import ADMINISTRATOR, People, statement, table_arn
 from .test_operations import CASES, WITHOUT_ONE, Everybody, check_denied
 
 SOURCE = Path(partita.__file__).parent
-ROOT = Path(__file__).parents[2]
 LARGE = "x" * 390_000
 """Three items of this size are more than the server decodes before others have waited enough."""
 
@@ -92,7 +91,7 @@ def handed_over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everybody]
     with processes.starting() as start:
         people.server = start(
             *("serve", "--auth", "--port", "0", "--data", folder),
-            command=(sys.executable, "-m", "tests.everything_is_large"),
+            command=(sys.executable, "-m", "testkit.everything_is_large"),
             cwd=ROOT,
             env={**os.environ, "PARTITA_PURE": "1"},
             stderr=None,

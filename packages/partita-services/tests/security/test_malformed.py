@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from partita.client.services import SERVICES
 from partita.client.signing import Credentials, signed_headers
 from partita.server.security.identities.directory import AccessKey
+from testkit.people import REGION, People, statement
 
-from .people import REGION, People, statement
 from .test_operations import CASES, ROWS
 
 NAMES = st.sampled_from(

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from partita.client.services import SERVICES
 from partita.client.signing import Credentials, signed_headers, split_target
-from partita.functions.api.registry import OPERATIONS as REST
 from partita.registry import READS, WRITES, forwarded_rights, rights
 from partita.server.copying import _OPERATIONS as COPYING
 from partita.server.monitoring.pages import PAGES
@@ -28,9 +27,9 @@ from partita.server.security.authentication.sts import OPERATIONS as STS
 from partita.server.security.identities.directory import AccessKey, Directory, add_user
 from partita.server.security.pages import ACTIONS
 from partita.server.security.rights.recovery import COPY
-from partita.workflows.api.registry import OPERATIONS as STATES
-
-from .people import ACCOUNT, REGION, People, policy, statement, table_arn
+from partita_services.functions.api.registry import OPERATIONS as REST
+from partita_services.workflows.api.registry import OPERATIONS as STATES
+from testkit.people import ACCOUNT, REGION, People, policy, statement, table_arn
 
 BOOKS = table_arn("Books")
 INDEX = f"{BOOKS}/index/by_title"

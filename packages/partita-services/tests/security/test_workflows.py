@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from partita.server.security.identities.directory import Directory, Role, new_id
-
-from .people import ACCOUNT, People, policy, refusal, statement, table_arn
+from testkit.people import ACCOUNT, People, policy, refusal, statement, table_arn
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
 SERVICE = {"Service": "states.amazonaws.com"}

@@ -16,7 +16,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from .. import processes
+from testkit import processes
 
 ROLE = "arn:aws:iam::123456789012:role/workflows"
 SECONDS_MAX = 180

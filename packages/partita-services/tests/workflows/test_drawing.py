@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.workflows.drawing import mermaid, svg, text
-from partita.workflows.drawing.layout import Layout, Units, lay_out
-from partita.workflows.language import StateMachine, States, parse
+from partita_services.workflows.drawing import mermaid, svg, text
+from partita_services.workflows.drawing.layout import Layout, Units, lay_out
+from partita_services.workflows.language import StateMachine, States, parse
 
 from .conftest import Json
 

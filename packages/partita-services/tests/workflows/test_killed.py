@@ -75,7 +75,7 @@ def children(pid: int) -> list[int]:
     return [int(child) for child in path.read_text().split()] if path.exists() else []
 
 
-def companions(server: Any, module: bytes = b"partita.workflows") -> list[int]:
+def companions(server: Any, module: bytes = b"partita_services.workflows") -> list[int]:
     return [
         pid
         for pid in children(server.process.pid)
@@ -85,7 +85,7 @@ def companions(server: Any, module: bytes = b"partita.workflows") -> list[int]:
 
 def function_processes(server: Any) -> list[int]:
     """Those of functions, and the process that runs them."""
-    runners = companions(server, b"partita.functions")
+    runners = companions(server, b"partita_services.functions")
     return [pid for runner in runners for pid in (runner, *children(runner))]
 
 
@@ -139,7 +139,7 @@ def kill_at_random(
         if victim == "companion":
             kill(companions(server))
         elif victim == "functions":
-            kill(companions(server, b"partita.functions"))
+            kill(companions(server, b"partita_services.functions"))
         else:
             server.kill()
             server = start(server.port)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from ..processes import Server
+from testkit.processes import Server
+
 from .conftest import ROLE, finished, one_task, states_client, write_functions
 
 Run = Callable[..., Any]

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from partita.settings import Function
-from partita.workflows.api.registry import OPERATIONS
+from partita_services.workflows.api.registry import OPERATIONS
+from testkit import ROOT, processes
 
-from .. import processes
-
-PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text()
+PAGE = (ROOT / "docs" / "workflows.md").read_text()
 
 
 def examples(language: str) -> list[str]:

@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from partita.workflows.language import InvalidDefinition, parse
-from partita.workflows.running.storage.records import STANDARD
-from partita.workflows.running.tasks.integrations import Abilities, check_resources
+from partita_services.workflows.language import InvalidDefinition, parse
+from partita_services.workflows.running.storage.records import STANDARD
+from partita_services.workflows.running.tasks.integrations import Abilities, check_resources
 
 LIST = Path(__file__).with_name("public_machines.tsv")
 FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:any"

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from .conftest import finished, states_client
 
 TOPIC = "arn:aws:sns:us-east-1:123456789012:"

@@ -6,13 +6,13 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
 from partita.database.capacity.schedules import scheduled_changes
+from testkit import ROOT
 
-PAGE = (Path(__file__).parents[2] / "docs" / "capacity.md").read_text()
+PAGE = (ROOT / "docs" / "capacity.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from partita.client import Client, ClientError, Credentials, Unreachable
-
-from .. import processes
+from testkit import processes
 
 KEY = {"k": {"S": "a"}}
 TABLE = {

@@ -15,8 +15,7 @@ from partita.client.consumer import Checkpoint, Consumer, Record
 from partita.client.kinesis import KinesisShard, KinesisStream
 from partita.client.leases import SHARD_END, LeaseTable
 from partita.client.worker import LeaseLost
-
-from .. import processes
+from testkit import processes
 
 SECONDS_MAX = 120
 FAST: dict[str, Any] = {"poll_seconds": 0.02, "look_seconds": 0.05, "lease_seconds": 1.0}

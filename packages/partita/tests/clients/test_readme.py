@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+from testkit import ROOT
+
+README = ROOT / "README.md"
 
 
 def test_the_first_example_puts_and_queries(

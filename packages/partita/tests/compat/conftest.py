@@ -14,11 +14,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, NoReturn
 
 import pytest
+
+from testkit import ROOT
 
 from .endpoints import Endpoint
 
@@ -27,7 +28,7 @@ STOP_SECONDS_MAX = 60
 EXIT_UNAVAILABLE = 3
 # It answers some thousand requests: optimizing its code would take longer than that.
 JAVA_OPTIONS = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-DYNAMODB_LOCAL = Path(__file__).parents[2] / "scripts" / "dynamodb_local.py"
+DYNAMODB_LOCAL = ROOT / "scripts" / "dynamodb_local.py"
 
 
 @pytest.fixture(scope="session")

@@ -15,14 +15,13 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.browser import Browser
-from tests.processes import ENVIRONMENT, Server
-from tests.security.people import ADMINISTRATOR, People
-from tests.security.test_tls import SecureServer
+from testkit import ROOT
+from testkit.browser import Browser
+from testkit.people import ADMINISTRATOR, People
+from testkit.person import Person
+from testkit.processes import ENVIRONMENT, SecureServer, Server
 
-from .person import Person
-
-LOCAL = Path(__file__).parents[2] / "scripts" / "dynamodb_local.py"
+LOCAL = ROOT / "scripts" / "dynamodb_local.py"
 EXIT_UNAVAILABLE = 3
 TYPE = "application/vnd.partita.console+json"
 

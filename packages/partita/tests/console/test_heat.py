@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.browser import Browser
-from tests.processes import Server
-
-from .person import Person, wait_for
-from .test_shell import audit
+from testkit.accessibility import audit
+from testkit.browser import Browser
+from testkit.person import Person, wait_for
+from testkit.processes import Server
 
 
 def test_heat_shows_operations_units_and_partitions_with_their_hottest_key(

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.browser import Browser
-from tests.processes import Server
+from testkit.browser import Browser
+from testkit.person import Person, wait_for
+from testkit.processes import Server
 
-from .person import Person, wait_for
 from .test_move import BOOKS, NAME, Shop, ended, titles
 from .test_shell import FIRST_VIEW_BYTES_MAX
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from partita.migrate.model.workbench import from_workbench
-
-from .person import Person, wait_for
-from .test_shell import serious_findings
+from partita_migrate.model.workbench import from_workbench
+from testkit.accessibility import serious_findings
+from testkit.person import Person, wait_for
 
 Model = dict[str, Any]
 

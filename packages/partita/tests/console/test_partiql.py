@@ -11,10 +11,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.processes import Server
-
-from .person import CONTROL, Person
-from .test_shell import audit
+from testkit.accessibility import audit
+from testkit.person import CONTROL, Person
+from testkit.processes import Server
 
 
 def test_a_statement_says_how_it_is_answered_and_shows_its_items(

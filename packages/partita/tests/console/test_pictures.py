@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.browser import Browser
-from tests.processes import Server, starting
-
-from .person import Person, wait_for
+from testkit.browser import Browser
+from testkit.person import Person, wait_for
+from testkit.processes import Server, starting
 
 pytestmark = pytest.mark.soak
 CUSTOMERS = ("ann", "bob", "cho", "dia", "eli", "fay")

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.browser import Browser
-from tests.processes import Server
+from testkit.accessibility import audit, serious_findings
+from testkit.browser import Browser
+from testkit.person import CONTROL, Person, wait_for
+from testkit.processes import Server
 
-from .person import CONTROL, STILL, Person, wait_for
-
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FIRST_VIEW_BYTES_MAX = 300 * 1024
 WIDE = """document.documentElement.scrollWidth <= innerWidth ? [] :
 [...document.querySelectorAll("body *")]
@@ -150,14 +149,6 @@ def test_the_editor_has_no_serious_accessibility_findings(person: Person, filled
     audit(person, "[role=dialog]")
 
 
-def audit(person: Person, place: str = "html") -> None:
-    """No serious finding on what is shown now; in the dark, only colours are others."""
-    person.browser.prefer("dark")
-    assert serious_findings(person.browser, "color-contrast", place=place) == []
-    person.browser.prefer("light")
-    assert serious_findings(person.browser, place=place) == []
-
-
 STOPS_MAX = 3000
 STOPS = """
 [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
@@ -250,18 +241,6 @@ def test_a_live_list_stands_still_under_the_keyboard(
 
     wait_for(is_first, "the busiest table at the top")
     chromium.open("about:blank")
-
-
-def serious_findings(browser: Browser, *rules: str, place: str = "html") -> list[Any]:
-    """Those of axe by these rules or by all, once nothing on the page moves any more."""
-    browser.evaluate(STILL)
-    if not browser.evaluate("'axe' in window"):
-        browser.evaluate(AXE.read_text() + "; 0")
-    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
-    script = f"""axe.run({json.dumps(place)}, {json.dumps(options)}).then((found) =>
-        found.violations.filter((one) => ["serious", "critical"].includes(one.impact))
-            .map((one) => [one.id, one.nodes.map((node) => node.html.slice(0, 200))]))"""
-    return list(browser.evaluate(script))
 
 
 def test_dark_and_light_are_chosen_by_hand_and_kept(person: Person) -> None:

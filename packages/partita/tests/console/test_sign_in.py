@@ -14,14 +14,13 @@ import pytest
 
 from partita.server.security.identities.directory import AccessKey
 from partita.server.security.rights.access import RIGHTS
-from tests.browser import Browser
-from tests.processes import Server, starting
-from tests.security.people import ADMINISTRATOR, People, statement, table_arn
-from tests.security.test_tls import SecureServer
+from testkit.accessibility import serious_findings
+from testkit.browser import Browser
+from testkit.people import ADMINISTRATOR, People, statement, table_arn
+from testkit.person import Person, signs_in, wait_for
+from testkit.processes import SecureServer, Server, starting
 
-from .person import Person, wait_for
 from .test_access import TYPE, ask
-from .test_shell import serious_findings
 
 READER = [
     statement(["dynamodb:ListTables", "dynamodb:Describe*"]),
@@ -71,15 +70,6 @@ def visitor(chromium: Browser, people: People) -> Iterator[Person]:
     chromium.open("about:blank")
     chromium.call("Network.clearBrowserCookies")
     chromium.complaints.clear()
-
-
-def signs_in(person: Person, key: AccessKey) -> None:
-    person.fills("Access key", key.id)
-    person.fills("Secret", key.secret)
-    person.clicks("Sign in", "button")
-    wait_for(
-        lambda: not person.browser.evaluate("!!document.querySelector('.sign-in')"), "signed in"
-    )
 
 
 def session(

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.functions.packages import create
-from tests.processes import Server
-
-from .person import Person, wait_for
-from .test_shell import audit
+from testkit.accessibility import audit
+from testkit.packages import create
+from testkit.person import Person, wait_for
+from testkit.processes import Server
 
 
 def test_changes_appear_with_what_they_changed(

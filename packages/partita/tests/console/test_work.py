@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .person import Person, wait_for
+from testkit.person import Person, wait_for
 
 WRITES = "*/api/dynamodb/BatchWriteItem"
 SCANS = "*/api/dynamodb/Scan"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
 
 SEED_VARIABLE = "PARTITA_FAULT_SEED"
 

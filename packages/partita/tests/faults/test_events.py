@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError
 
-from .. import processes
+from testkit import processes
+
 from .killing import kill_under
 
 WRITERS = 4

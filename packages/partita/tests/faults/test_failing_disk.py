@@ -19,8 +19,8 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from partita.database.storage.embedded import CHECKPOINT_BYTES
+from testkit import processes
 
-from .. import processes
 from .preloading import compiled
 from .tables import indexed
 

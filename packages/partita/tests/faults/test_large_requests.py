@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import ROOT, processes
+
 from .conftest import Serve
 
 MEMBERS = 60_000
-EVERYTHING_IS_LARGE = (sys.executable, "-m", "tests.everything_is_large")
-ROOT = Path(__file__).parents[2]
+EVERYTHING_IS_LARGE = (sys.executable, "-m", "testkit.everything_is_large")
 
 
 def large_list() -> dict[str, Any]:
@@ -222,7 +222,7 @@ def test_every_request_may_be_decided_as_a_large_one_is() -> None:
         )
         chosen = "not kinesis and not describe and not list_t and not browsers"
         completed = subprocess.run(
-            [sys.executable, "-m", "pytest", "tests/wire", "-q", "-k", chosen],
+            [sys.executable, "-m", "pytest", "packages/partita/tests/wire", "-q", "-k", chosen],
             cwd=ROOT,
             env={**os.environ, "PARTITA_ENDPOINT": server.url},
             capture_output=True,

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from .preloading import compiled
 
 LIBRARY_SOURCE = Path(__file__).with_name("recorded_disk.c")

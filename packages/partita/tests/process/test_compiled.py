@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from partita import compiled
+from testkit import ROOT
 
-ROOT = Path(__file__).parents[2]
 SCRIPT = "scripts/compile"
 WAIT_SECONDS_MAX = 60
 EXIT_KILLED = -9

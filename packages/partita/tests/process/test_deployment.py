@@ -17,13 +17,12 @@ from typing import Any
 import pytest
 
 from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
+from testkit import ROOT, processes, wheels
 
-from .. import processes, wheels
 from .conftest import Run, Serve
 
 Environment = dict[str, str]
 
-ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy/partita.service"
 INSTRUCTION = re.compile(r"^([A-Z]+) +((?:.*\\\n)*.*)$", re.MULTILINE)
 HEALTH_SECONDS_MAX = 60

@@ -7,16 +7,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from partita.registry import READS, WRITES
+from testkit import ROOT, processes
 
-from .. import processes
-
-PAGE = (Path(__file__).parents[2] / "docs" / "events.md").read_text()
+PAGE = (ROOT / "docs" / "events.md").read_text()
 VISITS, COUNT, DESTINATION = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 SECONDS_MAX = 120
 

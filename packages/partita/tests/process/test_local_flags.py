@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from ..wire.raw_http import raw_requests
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from .. import processes, wheels
+from testkit import processes, wheels
+
 from .conftest import Serve
 
 LISTED = re.compile(r"^  ([\w-]+) ", re.MULTILINE)

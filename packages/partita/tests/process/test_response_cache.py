@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
 
 KEY = {"id": {"S": "a"}}
 SERVE = ("serve", "--port", "0", "--in-memory")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .. import processes
+from testkit import processes
 
 TABLE = "table"
 FORMAT_KEY = b"\x00format"

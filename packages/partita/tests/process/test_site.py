@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from testkit import ROOT
+
 pytest.importorskip("mkdocs", reason="mkdocs is not installed; make install has it")
 
-ROOT = Path(__file__).parents[2]
 LOADED = re.compile(
     r"""<(?:script|img|link|iframe)\b[^>]*\b(?:src|href)=["']?((?:https?:)?//[^"'\s>]+)"""
 )

@@ -10,10 +10,8 @@ from pathlib import Path
 import pytest
 
 from partita import compiled
+from testkit import ROOT, processes, wheels
 
-from .. import processes, wheels
-
-ROOT = Path(__file__).parents[2]
 TAGS = {
     wheels.PLAIN: "py3-none-any",
     wheels.COMPILED: f"cp{sys.version_info[0]}{sys.version_info[1]}",
@@ -58,7 +56,7 @@ def test_the_wire_suite_passes_against_an_installed_wheel(
             *arguments, command=[partita], env=wheels.outside(), cwd=tmp_path, stderr=None
         )
         suite = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "tests/wire"],
+            [sys.executable, "-m", "pytest", "-q", "packages/partita/tests/wire"],
             cwd=ROOT,
             env={**os.environ, "PARTITA_ENDPOINT": server.url},
             check=False,

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from .. import processes
-from ..security.people import People, statement
+from testkit import processes
+from testkit.people import People, statement
+
 from .test_faults import import_of, settings, start_import
 from .test_kill import (
     ON,

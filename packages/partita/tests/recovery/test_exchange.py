@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from .test_kill import ON, restorable, until
 
 ITEMS: list[dict[str, Any]] = [

@@ -17,7 +17,8 @@ import zstandard
 from amazon.ion import simpleion
 from botocore.exceptions import ClientError
 
-from .. import processes
+from testkit import processes
+
 from .test_kill import restorable, until
 
 SECONDS_MAX = 30

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from .test_kill import ON, create, items_of, put_many, restorable, until
 
 DISK_BYTES = 6 << 20

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
 
 SECONDS_MAX = 60
 ON = {"PointInTimeRecoveryEnabled": True}

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from .test_faults import (
     export_of,
     import_of,

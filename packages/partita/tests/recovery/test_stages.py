@@ -18,8 +18,8 @@ from botocore.exceptions import BotoCoreError
 from partita import backups
 from partita.database import copies, recovery
 from partita.database.recovery.stages import Stage
+from testkit import processes
 
-from .. import processes
 from .test_bulk import asked, ended
 from .test_faults import export_of, import_of, settings, start_export, start_import, with_recovery
 from .test_kill import (

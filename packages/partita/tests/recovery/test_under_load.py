@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from .test_kill import create, is_active, is_available, items_of, put_many, until
 
 PAIRS = 40

@@ -15,14 +15,15 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import ROOT, processes
+
 from .test_faults import settings
 from .test_kill import is_active, restorable, until
 from .test_others import ANYBODY, s3, tools
 
 __all__ = ["s3", "tools"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "recovery.md"
+PAGE = ROOT / "docs" / "recovery.md"
 PROGRAMS = Path(sys.executable).parent
 SECONDS_MAX = 120
 UNTIL_STOPPED = "--every"

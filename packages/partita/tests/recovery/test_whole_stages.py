@@ -13,8 +13,8 @@ import pytest
 
 from partita.database.copies.places import only_writer
 from partita.database.recovery.stages import Stage
+from testkit import processes
 
-from .. import processes
 from .test_faults import with_recovery
 from .test_kill import is_available, items_of, put_many, restored, until
 from .test_stages import KILLING

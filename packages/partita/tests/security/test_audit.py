@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from partita.server.security.audit.log import RETRY_SECONDS, AuditLog, verify
-
-from .. import processes
-from ..processes import Server, run
-from .people import ADMINISTRATOR, People, refusal, statement
+from testkit import processes
+from testkit.people import ADMINISTRATOR, People, refusal, statement
+from testkit.processes import Server, run
 
 TABLE: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",

@@ -19,9 +19,8 @@ import pytest
 from partita.client import Client
 from partita.client.signing import Credentials
 from partita.server.security.identities.directory import AccessKey
-
-from ..processes import run
-from .people import People, statement
+from testkit.people import People, statement
+from testkit.processes import run
 
 SECONDS_MAX = 120
 NODE_MODULES = Path(

@@ -16,10 +16,9 @@ from partita.cli.commands import commands
 from partita.errors import PartitaError
 from partita.server.security.identities.access import WATCH_SECONDS
 from partita.server.security.identities.directory import FILE_NAME, ROOT_KEY_ID, ROOT_SECRET, load
-
-from .. import processes
-from ..processes import ENVIRONMENT, run
-from .people import client_for, policy, refusal, statement
+from testkit import processes
+from testkit.people import client_for, policy, refusal, statement
+from testkit.processes import ENVIRONMENT, run
 
 
 def keys_of(output: str) -> tuple[str, str]:

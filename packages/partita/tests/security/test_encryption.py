@@ -21,9 +21,8 @@ from partita.database.storage.sealing.engine import HEADER_BYTES, NUMBERED, Ciph
 from partita.database.storage.sealing.folders import keyring_of
 from partita.database.storage.sealing.keyring import Keyring
 from partita.database.storage.sealing.master_keys import KeySource, new_printed_key
-
-from .. import processes
-from ..processes import Server, run
+from testkit import processes
+from testkit.processes import Server, run
 
 NAME = "Books"
 SECONDS_MAX = 60

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ..processes import ENVIRONMENT, run
-from .test_tls import SecureServer
+from testkit import ROOT
+from testkit.processes import ENVIRONMENT, SecureServer, run
 
-ROOT = Path(__file__).parents[2]
 SHORT = ("test_get_item.py", "test_transact_get_items.py")
 UNSIGNED = ("test_browsers.py", "test_encodings.py", "test_limits.py", "test_protocol.py")
 """Requests that no client signs, written byte by byte: tests/security has its own for these."""
@@ -75,15 +74,15 @@ def wire_tests(environment: dict[str, str], *arguments: str) -> str:
 
 
 def test_some_of_the_wire_suite_passes(protected: dict[str, str]) -> None:
-    said = wire_tests(protected, *(f"tests/wire/{name}" for name in SHORT))
+    said = wire_tests(protected, *(f"packages/partita/tests/wire/{name}" for name in SHORT))
     assert "passed" in said and "failed" not in said
 
 
 @pytest.mark.soak
 def test_the_wire_suite_passes(protected: dict[str, str]) -> None:
     without = " and ".join(f"not {name}" for name in OTHERWISE)
-    ignored = [f"--ignore=tests/wire/{name}" for name in UNSIGNED]
-    assert "passed" in wire_tests(protected, "tests/wire", "-k", without, *ignored)
+    ignored = [f"--ignore=packages/partita/tests/wire/{name}" for name in UNSIGNED]
+    assert "passed" in wire_tests(protected, "packages/partita/tests/wire", "-k", without, *ignored)
 
 
 def handshake(address: str, *options: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .people import People, refusal, statement, table_arn
+from testkit.people import People, refusal, statement, table_arn
 
 VALUES = 45_000
 LEADING = "dynamodb:LeadingKeys"

@@ -11,9 +11,8 @@ import pytest
 
 from partita.errors import ThrottlingException
 from partita.server.security.limits import FAILURES_MAX, KNOWN_MAX, Limits, LimitSettings, Window
-
-from .. import processes
-from .people import ADMINISTRATOR, People, client_for, refusal
+from testkit import processes
+from testkit.people import ADMINISTRATOR, People, client_for, refusal
 
 
 def test_after_many_wrong_signatures_only_known_clients_are_verified(tmp_path: Path) -> None:

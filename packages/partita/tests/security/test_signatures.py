@@ -20,8 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.server.security.identities.directory import AccessKey, set_status
-
-from .people import REGION, People, client_for, refusal
+from testkit.people import REGION, People, client_for, refusal
 
 TARGET = "DynamoDB_20120810.ListTables"
 NO_MATCH = (

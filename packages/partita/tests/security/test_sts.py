@@ -10,8 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from partita.server.security.identities.directory import AccessKey, set_status
-
-from .people import ACCOUNT, ADMINISTRATOR, People, client_for, refusal, statement, table_arn
+from testkit.people import ACCOUNT, ADMINISTRATOR, People, client_for, refusal, statement, table_arn
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
 

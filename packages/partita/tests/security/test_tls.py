@@ -22,16 +22,9 @@ from botocore.config import Config
 from botocore.exceptions import HTTPClientError, SSLError
 
 from partita.server.security.tls import WATCH_SECONDS, made
-
-from .. import processes
-from ..processes import Server
-from .people import People, statement
-
-
-class SecureServer(Server):
-    def _ready_line(self) -> str:
-        # What follows is written for plain HTTP.
-        return super()._ready_line().replace("https://", "http://")
+from testkit import processes
+from testkit.people import People, statement
+from testkit.processes import SecureServer, Server
 
 
 def client(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..migrate.servers import PostgreSQL
+from testkit.database_servers import PostgreSQL
 
 SECONDS_MAX = 30
 

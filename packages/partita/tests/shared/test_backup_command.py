@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
+
 from .tables import active, backed_up, create, item
 from .test_recovery import numbers, recovering, transfers
 

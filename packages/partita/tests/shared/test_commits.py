@@ -28,9 +28,8 @@ from partita.database.storage.postgresql.commit import (
 from partita.database.storage.postgresql.connections import connected
 from partita.database.storage.postgresql.fetch import fetch
 from partita.database.storage.postgresql.plans import ABSENT, CommitPlan, Lease, Wanted
-
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
 
 Connection = AsyncConnection[Any]
 Test = Callable[[Connection, Connection], Awaitable[None]]

@@ -7,9 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
+
 from .tables import active, backed_up, item
 
 ROWS = 60

@@ -13,10 +13,10 @@ from botocore.exceptions import ClientError
 from partita.database.capacity.ledger import OFF
 from partita.database.shared.rounds.requests import RequestLedger, SharedRequest
 from partita.limits import GB
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
 from .tables import create, item, number, until, wait_for_commits
 
 LSI = {

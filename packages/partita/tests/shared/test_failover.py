@@ -12,8 +12,9 @@ import psycopg
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+
 from .replication import Pair, pause, resume
 from .tables import create, item, number, until
 from .test_faults import Writers

@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
+
 from ..faults import (
     conftest,
     test_events,
@@ -22,8 +25,6 @@ from ..faults import (
     test_triggers,
 )
 from ..faults.conftest import Serve
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
 
 OF_NO_STORAGE = "test_every_request_may_be_decided_as_a_large_one_is"
 globals().update(

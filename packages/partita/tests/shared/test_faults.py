@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
+
 from .tables import create, is_backed_up, item, number, until
 
 MOVES_SECONDS_MAX = 30

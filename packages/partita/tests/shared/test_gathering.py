@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from partita.database.storage.postgresql.fetch import _KEYS
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.proxy import Proxy
+from testkit.shared_storage import storage_url
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
-from .proxy import Proxy
 from .tables import create, item
 
 REQUESTS = 30

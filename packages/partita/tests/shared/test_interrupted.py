@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
-from .proxy import Proxy
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.proxy import Proxy
+from testkit.shared_storage import storage_url
+
 from .tables import active, backed_up, create, item, until
 from .test_faults import Writers
 from .test_recovery import numbers, recovering, transfers

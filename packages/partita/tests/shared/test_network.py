@@ -13,11 +13,11 @@ import pytest
 from botocore.exceptions import ClientError
 
 from partita.database.storage.postgresql.commit import _TOKEN
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.proxy import Proxy
+from testkit.shared_storage import storage_url
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
-from .proxy import Proxy
 from .tables import create, item, number, until
 from .test_faults import Writers
 

@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from .. import processes
+from testkit import processes
+
 from .tables import create, item
 
 INDEX = {

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from .patroni import STATE_SECONDS_MAX, Cluster
 from .tables import create, item, number
 from .test_failover import ACCOUNTS, Transfers

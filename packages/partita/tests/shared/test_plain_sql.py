@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src/partita/database"
+import partita
+
+SOURCE = Path(partita.__file__).parent / "database"
 FILES = sorted((*SOURCE.glob("shared/**/*.py"), *SOURCE.glob("storage/postgresql/*.py")))
 AVOIDED = re.compile(
     r"""\b(?:UN)?LISTEN\b | \bNOTIFY\b | advisory | txid_ | \bxm(?:in|ax)\b | pg_current_xact

@@ -13,9 +13,8 @@ from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.connections import connected
 from partita.database.storage.postgresql.fetch import fetch
 from partita.database.storage.postgresql.plans import Wanted
-
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
 
 RUNS_WHILE_SMALL, RUNS_MAX = 20, 80
 _GROW = """

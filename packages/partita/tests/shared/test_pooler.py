@@ -11,9 +11,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from .. import processes
-from ..migrate.servers import PostgreSQL, find, free_port
-from .conftest import storage_url
+from testkit import processes
+from testkit.database_servers import PostgreSQL, find, free_port
+from testkit.shared_storage import storage_url
+
 from .tables import create, item, number
 
 START_SECONDS_MAX = 20

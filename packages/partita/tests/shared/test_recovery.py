@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import BUCKET, storage_url
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import BUCKET, storage_url
+
 from .tables import active, backed_up, create, item, number, until
 
 ON = {"PointInTimeRecoveryEnabled": True}

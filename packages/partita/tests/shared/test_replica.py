@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
+
 from .replication import Pair
 from .tables import create, item, number
 

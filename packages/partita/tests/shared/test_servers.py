@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+
 from .tables import create, item, number, wait_for_commits
 
 ABSENT = "attribute_not_exists(pk)"

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 
 from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.connections import connected
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
 
-from ..migrate.servers import PostgreSQL
 from ..storage import test_engine
 from ..storage.test_engine import Batches, check_sorted_dict, commits, keys
-from .conftest import storage_url
 from .engine import PostgresqlEngine
 
 OF_FOLDERS = {

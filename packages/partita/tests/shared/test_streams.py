@@ -8,7 +8,8 @@ from collections import defaultdict
 from itertools import cycle
 from typing import Any
 
-from .. import processes
+from testkit import processes
+
 from .tables import create, item
 
 SPEC = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}

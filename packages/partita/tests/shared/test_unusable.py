@@ -10,10 +10,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from partita.database.storage.postgresql.schema import SCHEMA_VERSION
+from testkit import processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
 from .tables import create, item, number
 
 USABLE_SECONDS_MAX = 30

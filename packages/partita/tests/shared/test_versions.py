@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from .. import processes
-from ..migrate.servers import PostgreSQL
-from .conftest import storage_url
+from testkit import ROOT, processes
+from testkit.database_servers import PostgreSQL
+from testkit.shared_storage import storage_url
+
 from .tables import create, item, number
 
-ROOT = Path(__file__).parents[2]
 LAST_WITH_SCHEMA_1 = "e428226"
 """The commit before there were tables for recovery."""
 BACK_TO_SCHEMA_1 = """

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from .. import processes
+from testkit import ROOT, processes
+
 from .balancer import Balancer
 
-ROOT = Path(__file__).parents[2]
 PIECES = 9
 OF_ONE_SERVER = (
     "test_the_endpoint_is_the_one_that_was_asked",
@@ -29,7 +28,7 @@ OF_ONE_SERVER = (
 def test_the_wire_suite_runs_over_shared_storage(
     servers: list[processes.Server], piece: int
 ) -> None:
-    files = sorted(map(str, ROOT.glob("tests/wire/test_*.py")))[piece::PIECES]
+    files = sorted(map(str, ROOT.glob("packages/partita/tests/wire/test_*.py")))[piece::PIECES]
     suite = [sys.executable, "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", *files]
     suite += ["-k", " and ".join(f"not {name}" for name in OF_ONE_SERVER)]
     with Balancer([server.port for server in servers]) as balancer:

@@ -7,13 +7,14 @@ every other example is a program.
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
+from testkit import ROOT
+
 pytest_plugins = ["pytester"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+PAGE = ROOT / "docs" / "testing.md"
 
 
 def sections() -> dict[str, list[str]]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 
 from partita.optional_packages import install_command
+from testkit import ROOT
 
 pytest_plugins = ["pytester"]
 
-PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+PROJECT = ROOT / "packages/partita/pyproject.toml"
 
 TABLE = """
 KEY = dict(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from testkit import ROOT
+
 FILES = sorted(path.name for path in ROOT.glob("requirements*.txt"))
 LOCKED = re.compile(r"[\w.-]+==[\w.]+(?: ; [^-]+?)? +(?: *--hash=sha256:[0-9a-f]{64})+ *")
 PIN = re.compile(r"^([\w.-]+)==([^\s;]+)", re.MULTILINE)

@@ -20,7 +20,8 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from .. import processes
+from testkit import processes
+
 from .raw_http import Connect, Raw, raw_requests, trusting
 
 TABLE_SECONDS_MAX = 60

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from .. import processes
+from testkit import processes
+
 from .raw_http import Connect, Raw, message, raw_requests, read_answer
 
 EVIL = "http://evil.example"

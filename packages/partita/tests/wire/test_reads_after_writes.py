@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.wire.conftest import TableFactory
+from .conftest import TableFactory
 
 PARTITIONS, PLACES, GROUPS = 3, 4, 2
 STEPS = 120

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager, contextmanager
 
 import msgspec
 
-from partita.apps.metrics.api.messages import body, encoded, invalid, metric_name
-from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.data.messages import DataQueries, DataQuery, MetricData, NewValues
-from partita.apps.metrics.data.queries import Budget, MetricDataService
-from partita.apps.metrics.failures import CatalogueError, NotFound, Refused, Unavailable
+from metric_catalogue.api.messages import body, encoded, invalid, metric_name
+from metric_catalogue.catalogue import Catalogue
+from metric_catalogue.data.messages import DataQueries, DataQuery, MetricData, NewValues
+from metric_catalogue.data.queries import Budget, MetricDataService
+from metric_catalogue.failures import CatalogueError, NotFound, Refused, Unavailable
 from partita.server.http.web import Request, Response
 
 DIMENSION = "dimension."

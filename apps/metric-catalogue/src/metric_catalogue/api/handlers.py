@@ -10,14 +10,14 @@ from time import monotonic, perf_counter
 from typing import Any
 from urllib.parse import quote
 
-from partita.apps.metrics import rules
-from partita.apps.metrics.api.data import DataApi
-from partita.apps.metrics.api.messages import body, encoded, metric_name, refusal
-from partita.apps.metrics.api.monitoring import Monitoring, is_scrape
-from partita.apps.metrics.api.openapi import DESCRIPTION
-from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.data.queries import MetricDataService
-from partita.apps.metrics.failures import (
+from metric_catalogue import rules
+from metric_catalogue.api.data import DataApi
+from metric_catalogue.api.messages import body, encoded, metric_name, refusal
+from metric_catalogue.api.monitoring import Monitoring, is_scrape
+from metric_catalogue.api.openapi import DESCRIPTION
+from metric_catalogue.catalogue import Catalogue
+from metric_catalogue.data.queries import MetricDataService
+from metric_catalogue.failures import (
     CatalogueError,
     Changed,
     InMigration,
@@ -25,7 +25,7 @@ from partita.apps.metrics.failures import (
     Refused,
     Unavailable,
 )
-from partita.apps.metrics.metric import (
+from metric_catalogue.metric import (
     NAME_CHARS_MAX,
     USER_CHARS_MAX,
     Change,
@@ -36,7 +36,7 @@ from partita.apps.metrics.metric import (
     NewMetric,
     Version,
 )
-from partita.apps.metrics.modes import POLL_SECONDS, Mode, ModeWatch
+from metric_catalogue.modes import POLL_SECONDS, Mode, ModeWatch
 from partita.clock import Clock, system_clock
 from partita.server.http.web import Request, Response, Web, json_response
 

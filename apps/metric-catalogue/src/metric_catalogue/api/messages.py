@@ -7,7 +7,7 @@ from typing import Any, TypeVar, get_args
 
 import msgspec
 
-from partita.apps.metrics.failures import (
+from metric_catalogue.failures import (
     CatalogueError,
     DatabaseUnavailable,
     InMigration,
@@ -15,7 +15,7 @@ from partita.apps.metrics.failures import (
     Unavailable,
     no_metric,
 )
-from partita.apps.metrics.metric import NAME, NAME_CHARS_MAX, AggregationStyle, ValueType
+from metric_catalogue.metric import NAME, NAME_CHARS_MAX, AggregationStyle, ValueType
 from partita.server.http.web import Request, Response, problem
 
 logger = logging.getLogger(__name__)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from partita.apps.metrics.api.messages import refusal
-from partita.apps.metrics.data.cache import Cache
-from partita.apps.metrics.data.queries import MetricDataService
-from partita.apps.metrics.failures import CatalogueError
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
-from partita.apps.metrics.modes import Mode, ModeWatch
-from partita.apps.monitoring.prometheus import (
+from metric_catalogue.api.messages import refusal
+from metric_catalogue.data.cache import Cache
+from metric_catalogue.data.queries import MetricDataService
+from metric_catalogue.failures import CatalogueError
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
+from metric_catalogue.mariadb.rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
+from metric_catalogue.modes import Mode, ModeWatch
+from partita.server.http.web import Request, Response, json_response
+from partita.server.monitoring.prometheus import (
     Family,
     Requests,
     Sample,
@@ -20,7 +21,6 @@ from partita.apps.monitoring.prometheus import (
     gauge,
     page,
 )
-from partita.server.http.web import Request, Response, json_response
 
 PREFIX = "partita_catalogue"
 MEASURES = {

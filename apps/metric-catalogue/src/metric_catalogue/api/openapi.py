@@ -7,10 +7,9 @@ from typing import Any, get_args
 
 import msgspec
 
-from partita import __version__
-from partita.apps.metrics.data.messages import DataQueries, MetricData, NewValues, Stored
-from partita.apps.metrics.data.periods import Period
-from partita.apps.metrics.metric import (
+from metric_catalogue.data.messages import DataQueries, MetricData, NewValues, Stored
+from metric_catalogue.data.periods import Period
+from metric_catalogue.metric import (
     USER_CHARS_MAX,
     Change,
     Deprecation,
@@ -20,7 +19,8 @@ from partita.apps.metrics.metric import (
     NewMetric,
     Version,
 )
-from partita.apps.metrics.modes import Mode
+from metric_catalogue.modes import Mode
+from partita import __version__
 
 SHAPES = (
     Metric,

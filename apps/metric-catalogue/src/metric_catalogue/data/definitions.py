@@ -10,12 +10,12 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.data.cache import Cache
-from partita.apps.metrics.data.periods import Span
-from partita.apps.metrics.failures import NotFound, Refused
-from partita.apps.metrics.formula import compiled, names_in
-from partita.apps.metrics.metric import Metric, Version
+from metric_catalogue.catalogue import Catalogue
+from metric_catalogue.data.cache import Cache
+from metric_catalogue.data.periods import Span
+from metric_catalogue.failures import NotFound, Refused
+from metric_catalogue.formula import compiled, names_in
+from metric_catalogue.metric import Metric, Version
 
 DEFINITIONS_MAX = 100_000
 

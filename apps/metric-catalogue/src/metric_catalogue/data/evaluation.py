@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from partita.apps.metrics.data.definitions import Definition
-from partita.apps.metrics.data.numbers import rounded
-from partita.apps.metrics.data.periods import Span, Value, aggregate
-from partita.apps.metrics.failures import Refused
-from partita.apps.metrics.formula import compiled, evaluate, names_in
+from metric_catalogue.data.definitions import Definition
+from metric_catalogue.data.numbers import rounded
+from metric_catalogue.data.periods import Span, Value, aggregate
+from metric_catalogue.failures import Refused
+from metric_catalogue.formula import compiled, evaluate, names_in
 
 Series = Mapping[str, Value]
 """By time, in order."""

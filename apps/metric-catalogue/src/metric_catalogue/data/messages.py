@@ -7,8 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from partita.apps.metrics.data.periods import Period
-from partita.apps.metrics.metric import DIMENSION_CHARS_MAX, Name, Time
+from metric_catalogue.data.periods import Period
+from metric_catalogue.metric import DIMENSION_CHARS_MAX, Name, Time
 
 QUERIES_MAX = 100
 NEW_VALUES_MAX = 500

@@ -7,7 +7,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from partita.apps.metrics.metric import Version, format_time, parse_time
+from metric_catalogue.metric import Version, format_time, parse_time
 
 Period = Literal["DAY", "WEEK", "MONTH", "ALL"]
 MEDIAN = 50

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from time import monotonic
 
-from partita.apps.metrics import rules
-from partita.apps.metrics.catalogue import Catalogue
-from partita.apps.metrics.data.definitions import Definition, Definitions
-from partita.apps.metrics.data.evaluation import Evaluation
-from partita.apps.metrics.data.messages import (
+from metric_catalogue import rules
+from metric_catalogue.catalogue import Catalogue
+from metric_catalogue.data.definitions import Definition, Definitions
+from metric_catalogue.data.evaluation import Evaluation
+from metric_catalogue.data.messages import (
     DataQuery,
     Dimensions,
     MetricData,
@@ -23,9 +23,9 @@ from partita.apps.metrics.data.messages import (
     Point,
     Stored,
 )
-from partita.apps.metrics.data.numbers import is_storable, rounded, text_of
-from partita.apps.metrics.data.periods import Span, period_of
-from partita.apps.metrics.data.values import (
+from metric_catalogue.data.numbers import is_storable, rounded, text_of
+from metric_catalogue.data.periods import Span, period_of
+from metric_catalogue.data.values import (
     Packed,
     StoredValue,
     ValueStore,
@@ -35,9 +35,9 @@ from partita.apps.metrics.data.values import (
     together,
     unpacked,
 )
-from partita.apps.metrics.dynamodb.batched_reads import BatchedReads
-from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.failures import Refused, no_metric
+from metric_catalogue.dynamodb.batched_reads import BatchedReads
+from metric_catalogue.dynamodb.tables import Tables
+from metric_catalogue.failures import Refused, no_metric
 
 CACHE_SECONDS = 5.0
 VALUES_MAX = 10_000

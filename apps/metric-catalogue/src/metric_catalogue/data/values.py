@@ -19,15 +19,15 @@ from fractions import Fraction
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from partita.apps.metrics.data.cache import Cache
-from partita.apps.metrics.data.evaluation import Series
-from partita.apps.metrics.data.numbers import exact, text_of
-from partita.apps.metrics.data.periods import Span, Value
-from partita.apps.metrics.dynamodb.batched_reads import BatchedReads, KeyedTable
-from partita.apps.metrics.dynamodb.items import Item
-from partita.apps.metrics.dynamodb.tables import DELETED, Tables
-from partita.apps.metrics.dynamodb.transactions import entry
-from partita.apps.metrics.failures import DatabaseUnavailable, Refused
+from metric_catalogue.data.cache import Cache
+from metric_catalogue.data.evaluation import Series
+from metric_catalogue.data.numbers import exact, text_of
+from metric_catalogue.data.periods import Span, Value
+from metric_catalogue.dynamodb.batched_reads import BatchedReads, KeyedTable
+from metric_catalogue.dynamodb.items import Item
+from metric_catalogue.dynamodb.tables import DELETED, Tables
+from metric_catalogue.dynamodb.transactions import entry
+from metric_catalogue.failures import DatabaseUnavailable, Refused
 from partita.client import ClientError
 from partita.limits import BATCH_WRITE_REQUESTS_MAX
 

@@ -11,7 +11,7 @@ import asyncio
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from partita.apps.metrics.dynamodb.items import Item
+from metric_catalogue.dynamodb.items import Item
 from partita.client import Client
 from partita.limits import BATCH_GET_KEYS_MAX
 

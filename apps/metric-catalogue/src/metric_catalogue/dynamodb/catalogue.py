@@ -8,11 +8,11 @@ import random
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from partita.apps.metrics import rules
-from partita.apps.metrics.dynamodb import transactions
-from partita.apps.metrics.dynamodb.batched_reads import BatchedReads, KeyedTable
-from partita.apps.metrics.dynamodb.items import LATEST, Item, metric_of, version_of
-from partita.apps.metrics.dynamodb.tables import (
+from metric_catalogue import rules
+from metric_catalogue.dynamodb import transactions
+from metric_catalogue.dynamodb.batched_reads import BatchedReads, KeyedTable
+from metric_catalogue.dynamodb.items import LATEST, Item, metric_of, version_of
+from metric_catalogue.dynamodb.tables import (
     BY_VERSION,
     CONSUMER,
     DIMENSION,
@@ -22,8 +22,8 @@ from partita.apps.metrics.dynamodb.tables import (
     MODE_COPIES,
     Tables,
 )
-from partita.apps.metrics.dynamodb.transactions import ACTIONS_MAX, FAILED, entry, key
-from partita.apps.metrics.failures import (
+from metric_catalogue.dynamodb.transactions import ACTIONS_MAX, FAILED, entry, key
+from metric_catalogue.failures import (
     CatalogueError,
     Changed,
     Conflict,
@@ -35,7 +35,7 @@ from partita.apps.metrics.failures import (
     no_metric,
     no_version,
 )
-from partita.apps.metrics.metric import (
+from metric_catalogue.metric import (
     CONSUMED_METRICS_MAX,
     HYBRID,
     Latest,
@@ -45,7 +45,7 @@ from partita.apps.metrics.metric import (
     NewMetric,
     Version,
 )
-from partita.apps.metrics.modes import Mode
+from metric_catalogue.modes import Mode
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from partita.apps.metrics.metric import Metric, Version
+from metric_catalogue.metric import Metric, Version
 
 Item = dict[str, dict[str, Any]]
 LATEST = "0"

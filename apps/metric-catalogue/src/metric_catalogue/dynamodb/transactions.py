@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from partita.apps.metrics.dynamodb.items import LATEST, Item, latest_item, version_item
-from partita.apps.metrics.dynamodb.tables import CONSUMER, GONE, GROUP, GUARD, Tables
-from partita.apps.metrics.metric import Metric
+from metric_catalogue.dynamodb.items import LATEST, Item, latest_item, version_item
+from metric_catalogue.dynamodb.tables import CONSUMER, GONE, GROUP, GUARD, Tables
+from metric_catalogue.metric import Metric
 
 FAILED = "ConditionalCheckFailed"
 """The reason of an action whose condition cancelled the transaction."""

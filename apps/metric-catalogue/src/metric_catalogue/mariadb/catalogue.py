@@ -12,8 +12,8 @@ from pathlib import Path
 
 from asyncmy.errors import IntegrityError
 
-from partita.apps.metrics import rules
-from partita.apps.metrics.failures import (
+from metric_catalogue import rules
+from metric_catalogue.failures import (
     Conflict,
     changed,
     in_migration,
@@ -21,13 +21,13 @@ from partita.apps.metrics.failures import (
     no_metric,
     no_version,
 )
-from partita.apps.metrics.mariadb import rows
-from partita.apps.metrics.mariadb.connections import DUPLICATE, ConnectionPool, Session, number
-from partita.apps.metrics.mariadb.rows import IN_MIGRATION, NOT_MIGRATED, SET_STATE
-from partita.apps.metrics.metric import HYBRID, Metric, NewDimension, NewGroup, NewMetric, Version
+from metric_catalogue.mariadb import rows
+from metric_catalogue.mariadb.connections import DUPLICATE, ConnectionPool, Session, number
+from metric_catalogue.mariadb.rows import IN_MIGRATION, NOT_MIGRATED, SET_STATE
+from metric_catalogue.metric import HYBRID, Metric, NewDimension, NewGroup, NewMetric, Version
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
-from partita.migrate import switch
+from partita_migrate import switch
 
 SCHEMA = Path(__file__).with_name("schema.sql")
 UPGRADE = Path(__file__).with_name("upgrade.sql")

@@ -18,7 +18,7 @@ import asyncmy
 from asyncmy.cursors import Cursor, DictCursor
 from asyncmy.errors import Error, InternalError, OperationalError
 
-from partita.apps.metrics.failures import CatalogueError, DatabaseUnavailable, Moved, Unavailable
+from metric_catalogue.failures import CatalogueError, DatabaseUnavailable, Moved, Unavailable
 from partita.errors import PartitaError
 
 # It logs every warning of the server, even for CREATE TABLE IF NOT EXISTS.
@@ -297,8 +297,8 @@ class ConnectionPool:
 
     async def _holders(self, waiting: int) -> list[str]:
         # Needed by those who wait, and not quickly imported.
-        from partita.migrate.moving.fences.mariadb import HOLDERS
-        from partita.migrate.moving.fences.session import VALUE
+        from partita_migrate.moving.fences.mariadb import HOLDERS
+        from partita_migrate.moving.fences.session import VALUE
 
         for statement in HOLDERS:
             # MariaDB's is none of MySQL's, and the other way round.

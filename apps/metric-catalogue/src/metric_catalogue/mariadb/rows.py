@@ -10,9 +10,9 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
-from partita.apps.metrics.mariadb.connections import Row, Session
-from partita.apps.metrics.metric import Metric, Version, format_time, parse_time
-from partita.apps.metrics.rules import HYBRID_GROUP
+from metric_catalogue.mariadb.connections import Row, Session
+from metric_catalogue.metric import Metric, Version, format_time, parse_time
+from metric_catalogue.rules import HYBRID_GROUP
 
 NOT_MIGRATED, IN_MIGRATION, MIGRATED = "NOT_MIGRATED", "IN_MIGRATION", "MIGRATED"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partita.apps.metrics.mariadb.connections import ConnectionPool
-from partita.apps.metrics.modes import Mode
-from partita.migrate import switch
+from metric_catalogue.mariadb.connections import ConnectionPool
+from metric_catalogue.modes import Mode
+from partita_migrate import switch
 
 SELECT_SIDE = f"SELECT side FROM {switch.TABLE} WHERE scope = %s"
 

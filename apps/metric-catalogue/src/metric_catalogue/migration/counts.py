@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from partita.migrate.progress import Progress
+from partita_migrate.progress import Progress
 
 
 @dataclass

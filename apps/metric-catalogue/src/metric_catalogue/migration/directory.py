@@ -7,16 +7,16 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 
-from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue, related_dimensions
-from partita.apps.metrics.dynamodb.items import Item
-from partita.apps.metrics.dynamodb.tables import CONSUMER, DIMENSION, GROUP
-from partita.apps.metrics.failures import Conflict
-from partita.apps.metrics.mariadb import rows
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import Session
-from partita.apps.metrics.metric import NewDimension, NewGroup
-from partita.apps.metrics.migration import made_items
-from partita.migrate.moving.items import item_digest
+from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue, related_dimensions
+from metric_catalogue.dynamodb.items import Item
+from metric_catalogue.dynamodb.tables import CONSUMER, DIMENSION, GROUP
+from metric_catalogue.failures import Conflict
+from metric_catalogue.mariadb import rows
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
+from metric_catalogue.mariadb.connections import Session
+from metric_catalogue.metric import NewDimension, NewGroup
+from metric_catalogue.migration import made_items
+from partita_migrate.moving.items import item_digest
 
 COMPARISONS = 3
 PAUSE_SECONDS = 0.5

@@ -8,12 +8,12 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
-from partita.apps.metrics import rules
-from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.failures import CatalogueError
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.rows import MIGRATED, NOT_MIGRATED
-from partita.apps.metrics.metric import Metric, NewDimension, NewGroup, NewMetric
+from metric_catalogue import rules
+from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue
+from metric_catalogue.failures import CatalogueError
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
+from metric_catalogue.mariadb.rows import MIGRATED, NOT_MIGRATED
+from metric_catalogue.metric import Metric, NewDimension, NewGroup, NewMetric
 
 logger = logging.getLogger(__name__)
 

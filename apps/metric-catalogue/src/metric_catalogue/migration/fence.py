@@ -1,4 +1,4 @@
-"""The fence of the move (`partita.migrate.moving.fences`) around the catalogue in MariaDB: after
+"""The fence of the move (`partita_migrate.moving.fences`) around the catalogue in MariaDB: after
 the cutover the database itself refuses writes, also those of servers that were never told."""
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from partita.apps.metrics.mariadb.connections import PASSWORD, ConnectionPool, Session
-from partita.migrate.folder import Folder
-from partita.migrate.moving.fences import fence_of
-from partita.migrate.moving.fences.fence import CLOSED, FENCE, LOCKED, PASSING, Fence
-from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.understanding.sources.connection import connect
-from partita.migrate.understanding.sources.reflection import reflect
+from metric_catalogue.mariadb.connections import PASSWORD, ConnectionPool, Session
+from partita_migrate.folder import Folder
+from partita_migrate.moving.fences import fence_of
+from partita_migrate.moving.fences.fence import CLOSED, FENCE, LOCKED, PASSING, Fence
+from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.understanding.sources.connection import connect
+from partita_migrate.understanding.sources.reflection import reflect
 
 TABLES = [
     "dimensions",

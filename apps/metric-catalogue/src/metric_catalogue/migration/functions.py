@@ -14,13 +14,13 @@ from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from typing import Any, TypeVar
 
-from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import ConnectionPool, parse_address
-from partita.apps.metrics.mariadb.rows import MIGRATED
-from partita.apps.metrics.migration import to_dynamodb
-from partita.apps.metrics.modes import BEFORE_CUTOVER, Modes
+from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue
+from metric_catalogue.dynamodb.tables import Tables
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
+from metric_catalogue.mariadb.connections import ConnectionPool, parse_address
+from metric_catalogue.mariadb.rows import MIGRATED
+from metric_catalogue.migration import to_dynamodb
+from metric_catalogue.modes import BEFORE_CUTOVER, Modes
 from partita.client import Client, ClientError
 from partita.client.client import REGION
 

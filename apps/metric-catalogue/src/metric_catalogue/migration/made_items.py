@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from partita.apps.metrics.mariadb.connections import Row
+from metric_catalogue.mariadb.connections import Row
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import Design
-from partita.migrate.model.making import ItemMaker
-from partita.migrate.understanding.schema.column_refs import parse_join
-from partita.migrate.understanding.sources.values import converter
+from partita_migrate.model.design import Design
+from partita_migrate.model.making import ItemMaker
+from partita_migrate.understanding.schema.column_refs import parse_join
+from partita_migrate.understanding.sources.values import converter
 
 DESIGN = msgspec.toml.decode(Path(__file__).with_name("design.toml").read_bytes(), type=Design)
 AT_ONCE = 1000

@@ -11,13 +11,13 @@ from itertools import compress
 from time import monotonic
 from typing import TypeVar
 
-from partita.apps.metrics.failures import DatabaseUnavailable
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import LockHeld
-from partita.apps.metrics.mariadb.rows import MIGRATED
-from partita.apps.metrics.migration.counts import Counts
-from partita.apps.metrics.migration.state_machine import InvokerFailed, Machine, Started
-from partita.apps.metrics.migration.to_dynamodb import IMPORTED
+from metric_catalogue.failures import DatabaseUnavailable
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
+from metric_catalogue.mariadb.connections import LockHeld
+from metric_catalogue.mariadb.rows import MIGRATED
+from metric_catalogue.migration.counts import Counts
+from metric_catalogue.migration.state_machine import InvokerFailed, Machine, Started
+from metric_catalogue.migration.to_dynamodb import IMPORTED
 
 logger = logging.getLogger(__name__)
 

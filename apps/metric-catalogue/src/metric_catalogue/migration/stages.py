@@ -18,23 +18,23 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from partita.apps.metrics import service
-from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import LockHeld
-from partita.apps.metrics.mariadb.rows import MIGRATED, NOT_MIGRATED
-from partita.apps.metrics.migration import directory, state_machine, way_back
-from partita.apps.metrics.migration.counts import Counts
-from partita.apps.metrics.migration.fence import PassingPool, catalogue_fence
-from partita.apps.metrics.migration.functions import LOCK_SECONDS
-from partita.apps.metrics.migration.run import Run
-from partita.apps.metrics.migration.to_dynamodb import CHANGE_STATE, remove, write
-from partita.apps.metrics.migration.verification import Verification, verify, verify_since
-from partita.apps.metrics.modes import BEFORE_CUTOVER, Mode, steps
+from metric_catalogue import service
+from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue
+from metric_catalogue.dynamodb.tables import Tables
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
+from metric_catalogue.mariadb.connections import LockHeld
+from metric_catalogue.mariadb.rows import MIGRATED, NOT_MIGRATED
+from metric_catalogue.migration import directory, state_machine, way_back
+from metric_catalogue.migration.counts import Counts
+from metric_catalogue.migration.fence import PassingPool, catalogue_fence
+from metric_catalogue.migration.functions import LOCK_SECONDS
+from metric_catalogue.migration.run import Run
+from metric_catalogue.migration.to_dynamodb import CHANGE_STATE, remove, write
+from metric_catalogue.migration.verification import Verification, verify, verify_since
+from metric_catalogue.modes import BEFORE_CUTOVER, Mode, steps
 from partita.errors import PartitaError
-from partita.migrate.moving.fences.fence import SOURCE, TARGET, Fence
-from partita.migrate.progress import Progress
+from partita_migrate.moving.fences.fence import SOURCE, TARGET, Fence
+from partita_migrate.progress import Progress
 
 LOCK_SECONDS_MAX = 5.0
 REPAIRS_MAX = 3

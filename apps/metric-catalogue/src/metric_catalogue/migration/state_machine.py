@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from partita.apps.metrics.dynamodb.tables import Tables
-from partita.apps.metrics.mariadb.connections import PASSWORD
-from partita.apps.metrics.migration.functions import ENDPOINT, MACHINE, MYSQL, TABLE
+from metric_catalogue.dynamodb.tables import Tables
+from metric_catalogue.mariadb.connections import PASSWORD
+from metric_catalogue.migration.functions import ENDPOINT, MACHINE, MYSQL, TABLE
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
-from partita.workflows.language import strip_comments, substitute
+from partita_services.workflows.language import strip_comments, substitute
 
 DEFINITION = Path(__file__).with_name("state_machine.json")
 NAME = "MetricMetadataMigration"
@@ -32,9 +32,9 @@ MIGRATE_ONE = "MigrateOneMetricLambda"
 CLEAN_UP = "CleanUpDynamoDbFromMigratedMetricMetadataLambda"
 INVOKER = "MetricMigrationInvoker"
 HANDLERS = {
-    MIGRATE_ONE: "partita.apps.metrics.migration.functions.migrate_one_metric",
-    CLEAN_UP: "partita.apps.metrics.migration.functions.clean_up",
-    INVOKER: "partita.apps.metrics.migration.functions.invoke",
+    MIGRATE_ONE: "metric_catalogue.migration.functions.migrate_one_metric",
+    CLEAN_UP: "metric_catalogue.migration.functions.clean_up",
+    INVOKER: "metric_catalogue.migration.functions.invoke",
 }
 ROLE = "arn:aws:iam::000000000000:role/metrics"
 RUNTIME = "python3.12"
@@ -135,7 +135,7 @@ def _package() -> str:
     """The code is installed where the server runs; Lambda's API wants some all the same."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr(zipfile.ZipInfo("README"), "The code is in partita.apps.metrics.\n")
+        archive.writestr(zipfile.ZipInfo("README"), "The code is in metric_catalogue.\n")
     return b64encode(content.getvalue()).decode()
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.apps.metrics.dynamodb import transactions
-from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.items import LATEST, Item
-from partita.apps.metrics.dynamodb.tables import CONSUMER, GROUP
-from partita.apps.metrics.failures import Conflict, in_migration, no_metric
-from partita.apps.metrics.mariadb import rows
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import Session
-from partita.apps.metrics.mariadb.rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
-from partita.apps.metrics.migration import made_items
+from metric_catalogue.dynamodb import transactions
+from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue
+from metric_catalogue.dynamodb.items import LATEST, Item
+from metric_catalogue.dynamodb.tables import CONSUMER, GROUP
+from metric_catalogue.failures import Conflict, in_migration, no_metric
+from metric_catalogue.mariadb import rows
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
+from metric_catalogue.mariadb.connections import Session
+from metric_catalogue.mariadb.rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
+from metric_catalogue.migration import made_items
 
 IMPORTED, SKIPPED = "imported", "skipped"
 CHANGE_STATE = (

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from partita.apps.metrics.mariadb import rows
-from partita.apps.metrics.mariadb.connections import Session
-from partita.apps.metrics.mariadb.rows import LOCK_METRIC, MIGRATED, NOT_MIGRATED, SET_STATE
-from partita.apps.metrics.metric import Metric, Version
-from partita.apps.metrics.rules import HYBRID_GROUP
+from metric_catalogue.mariadb import rows
+from metric_catalogue.mariadb.connections import Session
+from metric_catalogue.mariadb.rows import LOCK_METRIC, MIGRATED, NOT_MIGRATED, SET_STATE
+from metric_catalogue.metric import Metric, Version
+from metric_catalogue.rules import HYBRID_GROUP
 
 PLACEHOLDER = "1970-01-01T00:00:00.000Z"
 

@@ -16,17 +16,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.items import LATEST, SET_ATTRIBUTES, Item
-from partita.apps.metrics.dynamodb.tables import CONSUMER
-from partita.apps.metrics.mariadb import rows
-from partita.apps.metrics.mariadb.catalogue import MariaDBCatalogue
-from partita.apps.metrics.mariadb.connections import LockHeld, Session
-from partita.apps.metrics.mariadb.rows import MIGRATED
-from partita.apps.metrics.metric import Latest, format_time
-from partita.apps.metrics.migration import directory
-from partita.apps.metrics.migration.made_items import Made, of_metrics
-from partita.migrate.moving.items import item_digest
+from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue
+from metric_catalogue.dynamodb.items import LATEST, SET_ATTRIBUTES, Item
+from metric_catalogue.dynamodb.tables import CONSUMER
+from metric_catalogue.mariadb import rows
+from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
+from metric_catalogue.mariadb.connections import LockHeld, Session
+from metric_catalogue.mariadb.rows import MIGRATED
+from metric_catalogue.metric import Latest, format_time
+from metric_catalogue.migration import directory
+from metric_catalogue.migration.made_items import Made, of_metrics
+from partita_migrate.moving.items import item_digest
 
 PAGE = 200
 AT_ONCE = 16

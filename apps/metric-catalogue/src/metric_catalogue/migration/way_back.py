@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from partita.apps.metrics.dynamodb.catalogue import DynamoDBCatalogue
-from partita.apps.metrics.dynamodb.tables import GONE
-from partita.apps.metrics.mariadb import rows
-from partita.apps.metrics.mariadb.connections import Session
-from partita.apps.metrics.metric import Metric, Version
-from partita.apps.metrics.migration import directory
-from partita.apps.metrics.migration.to_dynamodb import remove
-from partita.apps.metrics.migration.to_mariadb import copy_back, is_same
-from partita.apps.metrics.migration.verification import Verification
-from partita.apps.metrics.modes import Mode
+from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue
+from metric_catalogue.dynamodb.tables import GONE
+from metric_catalogue.mariadb import rows
+from metric_catalogue.mariadb.connections import Session
+from metric_catalogue.metric import Metric, Version
+from metric_catalogue.migration import directory
+from metric_catalogue.migration.to_dynamodb import remove
+from metric_catalogue.migration.to_mariadb import copy_back, is_same
+from metric_catalogue.migration.verification import Verification
+from metric_catalogue.modes import Mode
 from partita.errors import PartitaError
 
 if TYPE_CHECKING:
-    from partita.apps.metrics.migration.stages import BothStores
+    from metric_catalogue.migration.stages import BothStores
 
 SHOWN_MAX = 10
 AT_ONCE = 16

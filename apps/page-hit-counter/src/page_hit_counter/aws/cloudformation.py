@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.apps.cloudformation import (
+from page_hit_counter.service.schema import descriptions
+from page_hit_counter.settings import Settings
+from page_hit_counter.spam.quarantine import quarantine_description
+from partita_services.cloudformation import (
     Resource,
     allow,
     arn,
@@ -22,11 +25,8 @@ from partita.apps.cloudformation import (
     table,
     table_arn,
 )
-from partita.apps.pagehits.service.schema import descriptions
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.spam.quarantine import quarantine_description
 
-HANDLERS = "partita.apps.pagehits.aws.lambda_functions"
+HANDLERS = "page_hit_counter.aws.lambda_functions"
 RUNTIME = "python3.12"
 FLINK_RUNTIME = "FLINK-1_20"
 CONFIG = "/var/task/pagehits.toml"

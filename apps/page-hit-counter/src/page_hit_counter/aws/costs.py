@@ -17,11 +17,11 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from partita.apps.pagehits.aws import delivery_costs
-from partita.apps.pagehits.delivery.settings import OPTIONS
+from page_hit_counter.aws import delivery_costs
+from page_hit_counter.delivery.settings import OPTIONS
 from partita.errors import PartitaError
-from partita.prices import price_list
-from partita.prices.price_list import (
+from partita_migrate.prices import price_list
+from partita_migrate.prices.price_list import (
     MONTH_HOURS,
     AnalyticsPrices,
     AuroraPrices,

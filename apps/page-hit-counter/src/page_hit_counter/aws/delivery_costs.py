@@ -6,7 +6,7 @@ its schedule. `python -m benchmarks.delivery` measures what is modelled here.
 
 from __future__ import annotations
 
-from partita.prices.price_list import DeliveryPrices, LambdaPrices
+from partita_migrate.prices.price_list import DeliveryPrices, LambdaPrices
 
 VISITS_SECOND = 100
 VISIT_BYTES = 400

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from partita.apps.pagehits.settings import Period, Settings
+from page_hit_counter.settings import Period, Settings
 
 DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS = 86_400, 3_600, 60
 UNITS = (("DAY", DAY_SECONDS), ("HOUR", HOUR_SECONDS), ("MINUTE", MINUTE_SECONDS), ("SECOND", 1))

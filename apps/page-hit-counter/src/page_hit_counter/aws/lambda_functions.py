@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
-from partita.apps.pagehits.delivery.arrivals import Arrivals
-from partita.apps.pagehits.lists.api import Api
-from partita.apps.pagehits.monitoring.figures import Figures
-from partita.apps.pagehits.processing.processor import Processor
-from partita.apps.pagehits.settings import Settings, load
-from partita.apps.pagehits.storing.consumer import OK, deliver
+from page_hit_counter.delivery.arrivals import Arrivals
+from page_hit_counter.lists.api import Api
+from page_hit_counter.monitoring.figures import Figures
+from page_hit_counter.processing.processor import Processor
+from page_hit_counter.settings import Settings, load
+from page_hit_counter.storing.consumer import OK, deliver
 from partita.client import Client, ClientError
 from partita.server.http.web_messages import Request, Response
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from partita.apps.pagehits.commands.aws import cloudformation, cost, flink_sql
-from partita.apps.pagehits.commands.legacy import compare, serve_old
-from partita.apps.pagehits.commands.logs import logs
-from partita.apps.pagehits.commands.service import import_logs, serve
-from partita.apps.pagehits.commands.signatures import keys, sign
-from partita.apps.pagehits.commands.spam import quarantine
+from page_hit_counter.commands.aws import cloudformation, cost, flink_sql
+from page_hit_counter.commands.legacy import compare, serve_old
+from page_hit_counter.commands.logs import logs
+from page_hit_counter.commands.service import import_logs, serve
+from page_hit_counter.commands.signatures import keys, sign
+from page_hit_counter.commands.spam import quarantine
 
 
 @click.group()

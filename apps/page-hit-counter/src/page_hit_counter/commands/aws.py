@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from partita.apps.pagehits.commands.options import config_option, json_option, print_json
+from page_hit_counter.commands.options import config_option, json_option, print_json
 
 REGION = "us-east-1"
 
@@ -22,8 +22,8 @@ REGION = "us-east-1"
 @json_option
 def cost(price_name: str | None, as_json: bool) -> None:
     """Compare what designs cost on AWS: Lambda or Fargate, DynamoDB or Aurora."""
-    from partita.apps.pagehits.aws.costs import PRICES, read_prices
-    from partita.apps.pagehits.aws.costs import compare as compared
+    from page_hit_counter.aws.costs import PRICES, read_prices
+    from page_hit_counter.aws.costs import compare as compared
 
     names = [price_name] if price_name else list(PRICES)
     found = [read_prices(name) for name in names]
@@ -65,8 +65,8 @@ def flink_sql(
     as_json: bool,
 ) -> None:
     """Print the counter as a job for Apache Flink."""
-    from partita.apps.pagehits import settings
-    from partita.apps.pagehits.aws.flink_job import (
+    from page_hit_counter import settings
+    from page_hit_counter.aws.flink_job import (
         file_options,
         flink_job,
         kinesis_options,
@@ -89,7 +89,7 @@ def flink_sql(
 @config_option
 def cloudformation(config: Path | None) -> None:
     """Print a CloudFormation template of the service as JSON."""
-    from partita.apps.pagehits import settings
-    from partita.apps.pagehits.aws.cloudformation import template
+    from page_hit_counter import settings
+    from page_hit_counter.aws.cloudformation import template
 
     click.echo(json.dumps(template(settings.load(config)), indent=2))

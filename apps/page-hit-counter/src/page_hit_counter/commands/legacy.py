@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from partita.apps.pagehits.commands.options import host_option, json_option, print_json
+from page_hit_counter.commands.options import host_option, json_option, print_json
 
 if TYPE_CHECKING:
-    from partita.apps.pagehits.legacy.comparison import Result
+    from page_hit_counter.legacy.comparison import Result
 
 _postgresql = click.option(
     "--postgresql",
@@ -27,7 +27,7 @@ _postgresql = click.option(
 @click.option("--port", default=8081, show_default=True, help="0 takes a free port.")
 def serve_old(postgresql: str, host: str, port: int) -> None:
     """Serve the old relational counter: POST /pagehits, and GET / for lists."""
-    from partita.apps.pagehits.legacy.relational_service import serve
+    from page_hit_counter.legacy.relational_service import serve
     from partita.server.http.lifecycle import run
 
     run(
@@ -56,8 +56,8 @@ def compare(
     """
     import asyncio
 
-    from partita.apps.pagehits.aws.costs import read_prices
-    from partita.apps.pagehits.legacy.comparison import read_visits, run, sample_visits
+    from page_hit_counter.aws.costs import read_prices
+    from page_hit_counter.legacy.comparison import read_visits, run, sample_visits
 
     chosen = read_visits(visits) if visits else sample_visits(count)
     result = asyncio.run(run(chosen, postgresql, read_prices(price_name)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from partita.apps.pagehits.commands.options import json_option, print_json
+from page_hit_counter.commands.options import json_option, print_json
 
 FILES = click.argument(
     "files",
@@ -27,7 +27,7 @@ def logs() -> None:
 @json_option
 def query(files: tuple[Path, ...], sql: str, as_json: bool) -> None:
     """Run a query over FILES, as Athena and Logs Insights do."""
-    from partita.apps.pagehits.logs import queries
+    from page_hit_counter.logs import queries
 
     answer = queries.query(files, sql)
     if as_json:
@@ -45,7 +45,7 @@ def query(files: tuple[Path, ...], sql: str, as_json: bool) -> None:
 @json_option
 def shares(files: tuple[Path, ...], path_prefix: str, as_json: bool) -> None:
     """Show the shares of requests by the combination of their parameters."""
-    from partita.apps.pagehits.logs import queries
+    from page_hit_counter.logs import queries
 
     found = queries.parameter_shares(files, path_prefix)
     if as_json:

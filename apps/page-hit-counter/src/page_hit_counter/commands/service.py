@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from partita.apps.pagehits.commands.options import (
+from page_hit_counter.commands.options import (
     DATABASE_PORT,
     ENDPOINT_VARIABLE,
     config_option,
@@ -77,19 +77,19 @@ def serve(
     token: str | None,
 ) -> None:
     """Run the page hit counter until SIGTERM or Ctrl-C."""
-    from partita.apps.pagehits import settings
+    from page_hit_counter import settings
     from partita.server.http.lifecycle import run
 
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     loaded = settings.load(config)
     if parts:
-        from partita.apps.pagehits.service.process import run_parts
+        from page_hit_counter.service.process import run_parts
 
         if endpoint is None:
             raise click.UsageError("--parts needs the --endpoint of a database.")
         run(lambda: run_parts(loaded, endpoint, parts, host, port, click.echo, token))
         return
-    from partita.apps.pagehits.service.supervisor import supervise
+    from page_hit_counter.service.supervisor import supervise
 
     if token:
         # Not as an argument of the processes: other users of this machine can read those.
@@ -129,8 +129,8 @@ def import_logs(logs: tuple[Path, ...], config: Path | None, endpoint: str) -> N
     The rules under [[urls]] in pagehits.toml say which addresses are assets. Importing the same
     files again counts nothing twice.
     """
-    from partita.apps.pagehits import settings
-    from partita.apps.pagehits.service import process
+    from page_hit_counter import settings
+    from page_hit_counter.service import process
     from partita.server.http.lifecycle import run
 
     loaded = settings.load(config)

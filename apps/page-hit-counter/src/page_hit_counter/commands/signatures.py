@@ -26,7 +26,7 @@ def keys() -> None:
 )
 def rotate(file: Path, days: float, overlap_hours: float) -> None:
     """Add a new key to FILE, let older ones end, and drop those that have ended."""
-    from partita.apps.pagehits.processing.signatures import read_keys, rotated, write_keys
+    from page_hit_counter.processing.signatures import read_keys, rotated, write_keys
     from partita.clock import system_clock
 
     known = list(read_keys(file).values()) if file.exists() else []
@@ -43,7 +43,7 @@ def rotate(file: Path, days: float, overlap_hours: float) -> None:
 @click.option("--time", type=click.IntRange(0), help="In seconds since the epoch; now, without it.")
 def sign(file: Path, visit: str, asset: int, time: int | None) -> None:
     """Print the signature of a visit by the newest key in FILE."""
-    from partita.apps.pagehits.processing import signatures
+    from page_hit_counter.processing import signatures
     from partita.clock import system_clock
 
     moment = int(system_clock()) if time is None else time

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partita.apps.pagehits.commands.options import (
+from page_hit_counter.commands.options import (
     config_option,
     endpoint_option,
     json_option,
@@ -16,8 +16,8 @@ from partita.apps.pagehits.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from partita.apps.pagehits.spam.cases import Case
-    from partita.apps.pagehits.spam.quarantine import Quarantine
+    from page_hit_counter.spam.cases import Case
+    from page_hit_counter.spam.quarantine import Quarantine
 
 STATUSES = ("observed", "quarantined", "releasing", "released", "confirmed")
 
@@ -99,8 +99,8 @@ def _with_quarantine(
 ) -> Any:
     import asyncio
 
-    from partita.apps.pagehits import settings
-    from partita.apps.pagehits.spam.quarantine import Quarantine
+    from page_hit_counter import settings
+    from page_hit_counter.spam.quarantine import Quarantine
     from partita.client import Client
 
     loaded = settings.load(config)

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from partita.apps.pagehits.concurrency import run_all
-from partita.apps.pagehits.counting.manifest import Manifest, Segment
+from page_hit_counter.concurrency import run_all
+from page_hit_counter.counting.manifest import Manifest, Segment
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
 

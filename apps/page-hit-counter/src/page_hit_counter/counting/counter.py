@@ -14,23 +14,23 @@ from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from partita.apps.pagehits.counting.checkpoints import CheckpointTable, Replaced
-from partita.apps.pagehits.counting.manifest import IDS, Segment
-from partita.apps.pagehits.counting.segments import (
+from page_hit_counter.counting.checkpoints import CheckpointTable, Replaced
+from page_hit_counter.counting.manifest import IDS, Segment
+from page_hit_counter.counting.segments import (
     decode_counts,
     decode_ids,
     encode_counts,
     encode_ids,
 )
-from partita.apps.pagehits.counting.stream import StreamReader
-from partita.apps.pagehits.counting.tally import Tally
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing import late_adjustments
-from partita.apps.pagehits.storing.closed_windows import Key
-from partita.apps.pagehits.storing.late_adjustments import LateAdjustment
-from partita.apps.pagehits.storing.list_sums import Group, ListSums, is_summed
-from partita.apps.pagehits.storing.rows import Closed, rows_by_brand
-from partita.apps.pagehits.windows import UNKNOWN_BRAND, Window
+from page_hit_counter.counting.stream import StreamReader
+from page_hit_counter.counting.tally import Tally
+from page_hit_counter.settings import Settings
+from page_hit_counter.storing import late_adjustments
+from page_hit_counter.storing.closed_windows import Key
+from page_hit_counter.storing.late_adjustments import LateAdjustment
+from page_hit_counter.storing.list_sums import Group, ListSums, is_summed
+from page_hit_counter.storing.rows import Closed, rows_by_brand
+from page_hit_counter.windows import UNKNOWN_BRAND, Window
 from partita.client import Client
 from partita.clock import Clock, system_clock
 

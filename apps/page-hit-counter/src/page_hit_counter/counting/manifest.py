@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
-from partita.apps.pagehits.storing.late_adjustments import LateAdjustment
-from partita.apps.pagehits.windows import Window
+from page_hit_counter.storing.late_adjustments import LateAdjustment
+from page_hit_counter.windows import Window
 
 IDS = -1
 """The level of segments that hold ids of records instead of counts."""

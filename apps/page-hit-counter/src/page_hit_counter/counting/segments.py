@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from partita.apps.pagehits.windows import FACET_BITS, Counts, Facet, Facets
+from page_hit_counter.windows import FACET_BITS, Counts, Facet, Facets
 
 SEGMENT_BYTES_MAX = 360_000
 """Before compression, so that a segment stays below the 400 KB of an item whatever it holds."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from partita.apps.pagehits.concurrency import run_all
+from page_hit_counter.concurrency import run_all
 from partita.client import Client
 from partita.client.kinesis import (
     TRIM_HORIZON,

@@ -15,12 +15,12 @@ from itertools import takewhile
 
 import msgspec
 
-from partita.apps.pagehits.counting.manifest import IDS, Manifest, Replay, Segment
-from partita.apps.pagehits.processing.visits import Unpacked, unpack
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.spam.adjustments import Adjustment, is_adjustment
-from partita.apps.pagehits.storing.late_adjustments import LateAdjustment
-from partita.apps.pagehits.windows import Facet, Window, Windows
+from page_hit_counter.counting.manifest import IDS, Manifest, Replay, Segment
+from page_hit_counter.processing.visits import Unpacked, unpack
+from page_hit_counter.settings import Settings
+from page_hit_counter.spam.adjustments import Adjustment, is_adjustment
+from page_hit_counter.storing.late_adjustments import LateAdjustment
+from page_hit_counter.windows import Facet, Window, Windows
 from partita.client.kinesis import KinesisRecord
 
 logger = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from partita.apps.pagehits.delivery import objects
-from partita.apps.pagehits.delivery.events import Event, arrived
-from partita.apps.pagehits.processing.producer import Producer
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing.consumer import OK, set_aside
+from page_hit_counter.delivery import objects
+from page_hit_counter.delivery.events import Event, arrived
+from page_hit_counter.processing.producer import Producer
+from page_hit_counter.settings import Settings
+from page_hit_counter.storing.consumer import OK, set_aside
 from partita.client import Client
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError

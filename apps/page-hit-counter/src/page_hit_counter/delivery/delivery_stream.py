@@ -16,9 +16,9 @@ from pathlib import Path
 
 import orjson
 
-from partita.apps.pagehits.delivery import events, objects
-from partita.apps.pagehits.monitoring.figures import Figures
-from partita.apps.pagehits.settings import Settings
+from page_hit_counter.delivery import events, objects
+from page_hit_counter.monitoring.figures import Figures
+from page_hit_counter.settings import Settings
 from partita.client import Client, ClientError
 from partita.client.consumer import Checkpoint, Consumer, Record
 from partita.client.functions import invoke

@@ -22,21 +22,21 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from partita.apps.pagehits.aws.costs import Prices, aurora_month, dynamodb_month
-from partita.apps.pagehits.counting.counter import Counter
-from partita.apps.pagehits.legacy.relational_counter import OLD_PERIODS, PageHit, RelationalCounter
-from partita.apps.pagehits.lists.most_popular import Filter, Lists
-from partita.apps.pagehits.processing.catalogue import Asset
-from partita.apps.pagehits.processing.processor import Processor
-from partita.apps.pagehits.processing.visits import Received, Visit
-from partita.apps.pagehits.service import schema
-from partita.apps.pagehits.service.supervisor import SupervisedProcess
-from partita.apps.pagehits.settings import DAY, JUST_NOW, WEEK, Period, Settings
-from partita.apps.pagehits.spam.settings import SpamSettings
-from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
-from partita.apps.pagehits.storing.page_hits import item_of
-from partita.apps.pagehits.storing.rows import Row
-from partita.apps.pagehits.windows import recount
+from page_hit_counter.aws.costs import Prices, aurora_month, dynamodb_month
+from page_hit_counter.counting.counter import Counter
+from page_hit_counter.legacy.relational_counter import OLD_PERIODS, PageHit, RelationalCounter
+from page_hit_counter.lists.most_popular import Filter, Lists
+from page_hit_counter.processing.catalogue import Asset
+from page_hit_counter.processing.processor import Processor
+from page_hit_counter.processing.visits import Received, Visit
+from page_hit_counter.service import schema
+from page_hit_counter.service.supervisor import SupervisedProcess
+from page_hit_counter.settings import DAY, JUST_NOW, WEEK, Period, Settings
+from page_hit_counter.spam.settings import SpamSettings
+from page_hit_counter.storing.closed_windows import ClosedWindows, Key
+from page_hit_counter.storing.page_hits import item_of
+from page_hit_counter.storing.rows import Row
+from page_hit_counter.windows import recount
 from partita.client import Client
 from partita.clock import Clock, system_clock
 from partita.database.item.sizes import item_size

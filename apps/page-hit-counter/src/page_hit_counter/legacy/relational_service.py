@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from partita.apps.pagehits.legacy.relational_counter import OLD_PERIODS, PageHit, RelationalCounter
+from page_hit_counter.legacy.relational_counter import OLD_PERIODS, PageHit, RelationalCounter
 from partita.clock import Clock, system_clock
 from partita.server.http.web import Web
 from partita.server.http.web_messages import Request, Response, json_response, problem

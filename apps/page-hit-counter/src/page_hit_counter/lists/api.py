@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import orjson
 
-from partita.apps.pagehits.authorization import Access
-from partita.apps.pagehits.counting.checkpoints import Progress
-from partita.apps.pagehits.lists.most_popular import Lists
-from partita.apps.pagehits.lists.queries import InvalidQuery, ListQuery, read_query
-from partita.apps.pagehits.monitoring.figures import Figures
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing.closed_windows import ClosedWindows
+from page_hit_counter.authorization import Access
+from page_hit_counter.counting.checkpoints import Progress
+from page_hit_counter.lists.most_popular import Lists
+from page_hit_counter.lists.queries import InvalidQuery, ListQuery, read_query
+from page_hit_counter.monitoring.figures import Figures
+from page_hit_counter.settings import Settings
+from page_hit_counter.storing.closed_windows import ClosedWindows
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.server.http.web import Request, Response, Web, json_response, problem

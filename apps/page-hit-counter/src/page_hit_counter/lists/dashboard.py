@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from partita.apps.pagehits.authorization import Access
+from page_hit_counter.authorization import Access
 from partita.server.house import house_style
 from partita.server.http.web import Request, Response, Web
 

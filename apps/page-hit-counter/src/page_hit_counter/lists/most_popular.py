@@ -19,11 +19,11 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from partita.apps.pagehits.counting.checkpoints import Progress, read_progress
-from partita.apps.pagehits.settings import Period, Settings
-from partita.apps.pagehits.storing.closed_windows import Key
-from partita.apps.pagehits.storing.list_sums import ListSums
-from partita.apps.pagehits.storing.rows import Columns, Row
+from page_hit_counter.counting.checkpoints import Progress, read_progress
+from page_hit_counter.settings import Period, Settings
+from page_hit_counter.storing.closed_windows import Key
+from page_hit_counter.storing.list_sums import ListSums
+from page_hit_counter.storing.rows import Columns, Row
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from partita.apps.pagehits.lists.most_popular import Filter
-from partita.apps.pagehits.settings import BRAND, Period, Settings
+from page_hit_counter.lists.most_popular import Filter
+from page_hit_counter.settings import BRAND, Period, Settings
 from partita.errors import PartitaError
 
 NAMES = ("brand", "period", "resourceType", "section", "paidType")

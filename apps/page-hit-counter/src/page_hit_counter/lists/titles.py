@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.apps.pagehits.authorization import Access
-from partita.apps.pagehits.settings import Settings
+from page_hit_counter.authorization import Access
+from page_hit_counter.settings import Settings
 from partita.client import Client, ClientError
 from partita.server.http.web import Request, Response, Web, json_response, problem
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from partita.apps.pagehits.logs.load_balancer import COLUMNS, read_line
+from page_hit_counter.logs.load_balancer import COLUMNS, read_line
 from partita.errors import PartitaError
 
 TABLE = "logs"

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 
 import orjson
 
-from partita.apps.monitoring.alarms import Alarms
-from partita.apps.monitoring.prometheus import Family, Sample, counter, gauge, page
-from partita.apps.pagehits.authorization import Access
-from partita.apps.pagehits.counting.checkpoints import Progress
-from partita.apps.pagehits.monitoring.figures import SLOT_SECONDS, Figures, Values
-from partita.apps.pagehits.settings import Settings
+from page_hit_counter.authorization import Access
+from page_hit_counter.counting.checkpoints import Progress
+from page_hit_counter.monitoring.figures import SLOT_SECONDS, Figures, Values
+from page_hit_counter.settings import Settings
 from partita.client import Client, ClientError
 from partita.client.functions import invoke
 from partita.clock import Clock, system_clock
 from partita.server.http.web import Request, Response, Web, json_response, problem
+from partita.server.monitoring.prometheus import Family, Sample, counter, gauge, page
+from partita_services.alarms import Alarms
 
 PREFIX = "partita_pagehits"
 HOURS = 24

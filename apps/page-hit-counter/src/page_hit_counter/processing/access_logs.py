@@ -20,10 +20,10 @@ from typing import IO, NamedTuple, cast
 
 import msgspec
 
-from partita.apps.pagehits.processing.catalogue import Asset, asset_of
-from partita.apps.pagehits.processing.processor import REFUSED, Processor
-from partita.apps.pagehits.processing.visits import Received, Visit
-from partita.apps.pagehits.settings import Settings, UrlRule
+from page_hit_counter.processing.catalogue import Asset, asset_of
+from page_hit_counter.processing.processor import REFUSED, Processor
+from page_hit_counter.processing.visits import Received, Visit
+from page_hit_counter.settings import Settings, UrlRule
 from partita.errors import PartitaError
 
 BATCH_VISITS = 500

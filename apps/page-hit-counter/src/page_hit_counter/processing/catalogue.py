@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from partita.apps.pagehits.processing.visits import RESOURCE_TYPE_CHARACTERS_MAX
-from partita.apps.pagehits.settings import BRAND
-from partita.apps.pagehits.windows import REASON
+from page_hit_counter.processing.visits import RESOURCE_TYPE_CHARACTERS_MAX
+from page_hit_counter.settings import BRAND
+from page_hit_counter.windows import REASON
 from partita.client import Client
 from partita.clock import Clock, system_clock
 

@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from partita.apps.pagehits.authorization import NOBODY, Access
-from partita.apps.pagehits.monitoring.figures import Figures
-from partita.apps.pagehits.processing.catalogue import Asset, Catalogue
-from partita.apps.pagehits.processing.idempotency import IdempotencyKeys
-from partita.apps.pagehits.processing.producer import Producer
-from partita.apps.pagehits.processing.seen_visits import read_since
-from partita.apps.pagehits.processing.signatures import Signatures
-from partita.apps.pagehits.processing.visits import (
+from page_hit_counter.authorization import NOBODY, Access
+from page_hit_counter.monitoring.figures import Figures
+from page_hit_counter.processing.catalogue import Asset, Catalogue
+from page_hit_counter.processing.idempotency import IdempotencyKeys
+from page_hit_counter.processing.producer import Producer
+from page_hit_counter.processing.seen_visits import read_since
+from page_hit_counter.processing.signatures import Signatures
+from page_hit_counter.processing.visits import (
     RECORD_BYTES_MAX,
     Packed,
     Received,
@@ -32,9 +32,9 @@ from partita.apps.pagehits.processing.visits import (
     encode,
     settle_time,
 )
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.spam.quarantine import Quarantine
-from partita.apps.pagehits.spam.screen import Judgement, Screen
+from page_hit_counter.settings import Settings
+from page_hit_counter.spam.quarantine import Quarantine
+from page_hit_counter.spam.screen import Judgement, Screen
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import uuid4
 
-from partita.apps.pagehits.concurrency import run_all
-from partita.apps.pagehits.processing.visits import (
+from page_hit_counter.concurrency import run_all
+from page_hit_counter.processing.visits import (
     RECORD_BYTES_MAX,
     VISITS_PER_RECORD_MAX,
     Packed,

@@ -23,7 +23,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from partita.apps.pagehits.processing.visits import Visit
+from page_hit_counter.processing.visits import Visit
 from partita.errors import PartitaError
 from partita.settings import read
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import orjson
 
-from partita.apps.pagehits.settings import Settings
+from page_hit_counter.settings import Settings
 from partita.client import Client, ClientError
 
-CODE = "from partita.apps.pagehits.aws.lambda_functions import {part} as handler\n"
+CODE = "from page_hit_counter.aws.lambda_functions import {part} as handler\n"
 HANDLER = "function.handler"
 ROLE = "arn:aws:iam::123456789012:role/pagehits"
 TIMEOUT_SECONDS = 60

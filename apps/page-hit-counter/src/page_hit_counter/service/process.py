@@ -12,23 +12,23 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from partita.apps.pagehits.authorization import Access
-from partita.apps.pagehits.counting.counter import Counter
-from partita.apps.pagehits.delivery.delivery_stream import DeliveryStream
-from partita.apps.pagehits.lists.api import Api
-from partita.apps.pagehits.lists.dashboard import add_dashboard
-from partita.apps.pagehits.lists.titles import Titles
-from partita.apps.pagehits.monitoring.figures import Figures
-from partita.apps.pagehits.monitoring.monitoring import Monitoring
-from partita.apps.pagehits.processing.access_logs import import_files
-from partita.apps.pagehits.processing.processor import Processor
-from partita.apps.pagehits.processing.script import add_script
-from partita.apps.pagehits.service import functions, schema
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.spam.quarantine import Quarantine
-from partita.apps.pagehits.spam.routes import add_quarantine_routes
-from partita.apps.pagehits.storing.delivering import by_function, in_process
-from partita.apps.pagehits.storing.paced_writer import PacedWriter
+from page_hit_counter.authorization import Access
+from page_hit_counter.counting.counter import Counter
+from page_hit_counter.delivery.delivery_stream import DeliveryStream
+from page_hit_counter.lists.api import Api
+from page_hit_counter.lists.dashboard import add_dashboard
+from page_hit_counter.lists.titles import Titles
+from page_hit_counter.monitoring.figures import Figures
+from page_hit_counter.monitoring.monitoring import Monitoring
+from page_hit_counter.processing.access_logs import import_files
+from page_hit_counter.processing.processor import Processor
+from page_hit_counter.processing.script import add_script
+from page_hit_counter.service import functions, schema
+from page_hit_counter.settings import Settings
+from page_hit_counter.spam.quarantine import Quarantine
+from page_hit_counter.spam.routes import add_quarantine_routes
+from page_hit_counter.storing.delivering import by_function, in_process
+from page_hit_counter.storing.paced_writer import PacedWriter
 from partita.client import Client, ClientError
 from partita.server.http.web import Request, Response, Web, json_response
 

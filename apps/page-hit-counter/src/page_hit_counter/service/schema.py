@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing.closed_windows import UNSTORED
+from page_hit_counter.settings import Settings
+from page_hit_counter.storing.closed_windows import UNSTORED
 from partita.client import Client, ClientError
 
 POLL_SECONDS = 0.2

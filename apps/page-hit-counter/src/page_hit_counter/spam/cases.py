@@ -11,9 +11,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct, field
 
-from partita.apps.pagehits.spam.adjustments import Row
-from partita.apps.pagehits.spam.detection.forest import Explanation
-from partita.apps.pagehits.spam.detection.visitors import Visit
+from page_hit_counter.spam.adjustments import Row
+from page_hit_counter.spam.detection.forest import Explanation
+from page_hit_counter.spam.detection.visitors import Visit
 
 Status = Literal["observed", "quarantined", "releasing", "released", "confirmed"]
 STATUSES: tuple[Status, ...] = get_args(Status)

@@ -23,12 +23,12 @@ from zlib import compress, decompress
 
 import msgspec
 
-from partita.apps.pagehits.spam.adjustments import Adjustment
-from partita.apps.pagehits.spam.cases import Case, Evidence, Status, Withheld, digest, summed
-from partita.apps.pagehits.spam.detection.detector import Learned
-from partita.apps.pagehits.spam.detection.forest import Explanation
-from partita.apps.pagehits.spam.screen import Decisions, Screen
-from partita.apps.pagehits.spam.settings import SpamSettings
+from page_hit_counter.spam.adjustments import Adjustment
+from page_hit_counter.spam.cases import Case, Evidence, Status, Withheld, digest, summed
+from page_hit_counter.spam.detection.detector import Learned
+from page_hit_counter.spam.detection.forest import Explanation
+from page_hit_counter.spam.screen import Decisions, Screen
+from page_hit_counter.spam.settings import SpamSettings
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 from partita.errors import PartitaError

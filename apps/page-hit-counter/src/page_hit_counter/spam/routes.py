@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from partita.apps.pagehits.authorization import Access
-from partita.apps.pagehits.settings import BRAND
-from partita.apps.pagehits.spam.cases import STATUSES, Case, Status
-from partita.apps.pagehits.spam.quarantine import AlreadyReleased, NoSuchCase, Quarantine
-from partita.apps.pagehits.spam.screen import Screen
+from page_hit_counter.authorization import Access
+from page_hit_counter.settings import BRAND
+from page_hit_counter.spam.cases import STATUSES, Case, Status
+from page_hit_counter.spam.quarantine import AlreadyReleased, NoSuchCase, Quarantine
+from page_hit_counter.spam.screen import Screen
 from partita.client import ClientError
 from partita.errors import PartitaError
 from partita.server.http.routes import Handler

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from partita.apps.pagehits.spam.adjustments import Adjustment, Row
-from partita.apps.pagehits.spam.cases import Evidence, Withheld, rows_of, seen
-from partita.apps.pagehits.spam.detection.detector import (
+from page_hit_counter.spam.adjustments import Adjustment, Row
+from page_hit_counter.spam.cases import Evidence, Withheld, rows_of, seen
+from page_hit_counter.spam.detection.detector import (
     ANOMALY,
     BOT,
     RATE,
@@ -23,9 +23,9 @@ from partita.apps.pagehits.spam.detection.detector import (
     Detector,
     Learned,
 )
-from partita.apps.pagehits.spam.detection.forest import check_installed
-from partita.apps.pagehits.spam.detection.visitors import KINDS, Visit
-from partita.apps.pagehits.spam.settings import SpamSettings
+from page_hit_counter.spam.detection.forest import check_installed
+from page_hit_counter.spam.detection.visitors import KINDS, Visit
+from page_hit_counter.spam.settings import SpamSettings
 
 __all__ = ["Adjustment", "Judgement", "Row", "Screen", "Visit"]
 

@@ -12,9 +12,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from partita.apps.pagehits.concurrency import run_all
-from partita.apps.pagehits.settings import Period, Settings
-from partita.apps.pagehits.storing.rows import Closed, Columns, pack_most, unpack
+from page_hit_counter.concurrency import run_all
+from page_hit_counter.settings import Period, Settings
+from page_hit_counter.storing.rows import Closed, Columns, pack_most, unpack
 from partita.client import Client
 
 UNSTORED = "unstored"

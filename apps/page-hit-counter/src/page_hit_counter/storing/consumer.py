@@ -18,13 +18,13 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta
 
-from partita.apps.pagehits.concurrency import run_all
-from partita.apps.pagehits.monitoring.figures import Figures
-from partita.apps.pagehits.processing.visits import ASSET_ID_MAX, RESOURCE_TYPE_CHARACTERS_MAX
-from partita.apps.pagehits.settings import BRAND, Settings
-from partita.apps.pagehits.storing.closed_windows import Key
-from partita.apps.pagehits.storing.page_hits import put_row
-from partita.apps.pagehits.storing.rows import Row
+from page_hit_counter.concurrency import run_all
+from page_hit_counter.monitoring.figures import Figures
+from page_hit_counter.processing.visits import ASSET_ID_MAX, RESOURCE_TYPE_CHARACTERS_MAX
+from page_hit_counter.settings import BRAND, Settings
+from page_hit_counter.storing.closed_windows import Key
+from page_hit_counter.storing.page_hits import put_row
+from page_hit_counter.storing.rows import Row
 from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 

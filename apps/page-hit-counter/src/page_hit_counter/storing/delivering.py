@@ -13,9 +13,9 @@ from typing import Any
 
 import orjson
 
-from partita.apps.pagehits.monitoring.figures import Figures
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing.consumer import DELIVERY_FAILED, deliver
+from page_hit_counter.monitoring.figures import Figures
+from page_hit_counter.settings import Settings
+from page_hit_counter.storing.consumer import DELIVERY_FAILED, deliver
 from partita.client import Client
 from partita.client.functions import invoke
 from partita.clock import Clock, system_clock

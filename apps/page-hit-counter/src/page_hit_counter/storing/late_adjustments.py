@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
-from partita.apps.pagehits.storing.list_sums import is_summed, withdrawal
-from partita.apps.pagehits.storing.page_hits import (
+from page_hit_counter.settings import Settings
+from page_hit_counter.storing.closed_windows import ClosedWindows, Key
+from page_hit_counter.storing.list_sums import is_summed, withdrawal
+from page_hit_counter.storing.page_hits import (
     Item,
     compressed_item,
     item_of,
@@ -22,8 +22,8 @@ from partita.apps.pagehits.storing.page_hits import (
     query_items,
     rows_of,
 )
-from partita.apps.pagehits.storing.rows import Row, in_order
-from partita.apps.pagehits.windows import Facet, Window
+from page_hit_counter.storing.rows import Row, in_order
+from page_hit_counter.windows import Facet, Window
 from partita.client import Client, ClientError
 
 

@@ -14,16 +14,16 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any
 
-from partita.apps.pagehits.concurrency import run_all
-from partita.apps.pagehits.settings import Period, Settings
-from partita.apps.pagehits.storing.closed_windows import (
+from page_hit_counter.concurrency import run_all
+from page_hit_counter.settings import Period, Settings
+from page_hit_counter.storing.closed_windows import (
     PUTS_AT_A_TIME,
     ROWS_BYTES_MAX,
     ClosedWindows,
     Key,
 )
-from partita.apps.pagehits.storing.page_hits import query_rows
-from partita.apps.pagehits.storing.rows import Closed, Columns, columns_of, pack, summed, unpack
+from page_hit_counter.storing.page_hits import query_rows
+from page_hit_counter.storing.rows import Closed, Columns, columns_of, pack, summed, unpack
 from partita.client import Client, ClientError
 
 Group = tuple[str, Period]

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing.closed_windows import ClosedWindows, Key
-from partita.apps.pagehits.storing.consumer import OK, records_of
-from partita.apps.pagehits.storing.delivering import Deliver
-from partita.apps.pagehits.storing.page_hits import put_compressed
-from partita.apps.pagehits.storing.rows import Row
+from page_hit_counter.settings import Settings
+from page_hit_counter.storing.closed_windows import ClosedWindows, Key
+from page_hit_counter.storing.consumer import OK, records_of
+from page_hit_counter.storing.delivering import Deliver
+from page_hit_counter.storing.page_hits import put_compressed
+from page_hit_counter.storing.rows import Row
 from partita.client import Client
 from partita.clock import Clock, system_clock
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from base64 import b64decode, b64encode
 from typing import Any
 
-from partita.apps.pagehits.settings import Settings
-from partita.apps.pagehits.storing.closed_windows import Key
-from partita.apps.pagehits.storing.rows import Columns, Row, columns_of, in_order, pack, unpack
+from page_hit_counter.settings import Settings
+from page_hit_counter.storing.closed_windows import Key
+from page_hit_counter.storing.rows import Columns, Row, columns_of, in_order, pack, unpack
 from partita.client import Client, ClientError
 
 HITS_DIGITS = 8

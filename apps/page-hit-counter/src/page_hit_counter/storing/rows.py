@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from partita.apps.pagehits.windows import FACET_BITS, FACET_MASK, REASON, Counts, Facet, Windows
+from page_hit_counter.windows import FACET_BITS, FACET_MASK, REASON, Counts, Facet, Windows
 
 COMPRESSION_LEVEL = 6
 

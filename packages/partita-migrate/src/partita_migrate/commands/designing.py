@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from partita.migrate.commands.group import (
+from partita_migrate.commands.group import (
     checked_url,
     migrate,
     password_prompt,
@@ -26,8 +26,8 @@ def plan(path: Path, as_json: bool) -> None:
     reasons, difficulties with what to do about them, and the backup and recovery plan.
     """
     with stage_run(path) as (folder, progress):
-        from partita.migrate.report.terminal.plan import summarize
-        from partita.migrate.understanding.plan import plan as run
+        from partita_migrate.report.terminal.plan import summarize
+        from partita_migrate.understanding.plan import plan as run
 
         planned = run(folder, ask=password_prompt(), progress=progress)
     show(as_json, planned, lambda: summarize(folder, planned))
@@ -42,8 +42,8 @@ def analyze(path: Path, as_json: bool) -> None:
     write patterns.toml to say it yourself.
     """
     with stage_run(path) as (folder, progress):
-        from partita.migrate.report.terminal.analysis import summarize
-        from partita.migrate.understanding.analyze import analyze as run
+        from partita_migrate.report.terminal.analysis import summarize
+        from partita_migrate.understanding.analyze import analyze as run
 
         analysis = run(folder, ask=password_prompt(), progress=progress)
     show(as_json, analysis, lambda: summarize(folder, analysis))
@@ -64,8 +64,8 @@ def model(path: Path, as_json: bool, check: bool, name: str, workbench: bool) ->
         _check(path, as_json, name)
         return
     with stage_run(path) as (folder, progress):
-        from partita.migrate.designing.model import model as run
-        from partita.migrate.report.terminal.model import summarize
+        from partita_migrate.designing.model import model as run
+        from partita_migrate.report.terminal.model import summarize
 
         models = run(folder, workbench=workbench, progress=progress)
     show(as_json, models, lambda: summarize(models))
@@ -73,8 +73,8 @@ def model(path: Path, as_json: bool, check: bool, name: str, workbench: bool) ->
 
 def _check(path: Path, as_json: bool, name: str) -> None:
     with stage_run(path) as (folder, _):
-        from partita.migrate.designing.model import check as run
-        from partita.migrate.report.terminal.model import summarize_check
+        from partita_migrate.designing.model import check as run
+        from partita_migrate.report.terminal.model import summarize_check
 
         findings = run(folder, name)
     show(as_json, findings, lambda: summarize_check(name, findings))
@@ -97,8 +97,8 @@ def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -
     Writes estimate.json and estimate.csv.
     """
     with stage_run(path) as (folder, progress):
-        from partita.migrate.costing.estimate import estimate as run
-        from partita.migrate.report.terminal.estimate import summarize
+        from partita_migrate.costing.estimate import estimate as run
+        from partita_migrate.report.terminal.estimate import summarize
 
         estimates = run(folder, name=name, prices=prices, progress=progress)
     show(as_json, estimates, lambda: summarize(estimates))
@@ -129,8 +129,8 @@ def test(
     pattern differs or a key is wrong.
     """
     with stage_run(path) as (folder, progress):
-        from partita.migrate.proving.prove import test as run
-        from partita.migrate.report.terminal.test import summarize
+        from partita_migrate.proving.prove import test as run
+        from partita_migrate.report.terminal.test import summarize
 
         tested = run(
             folder,
@@ -156,8 +156,8 @@ def report(path: Path, as_json: bool) -> None:
     and risks. Where a stage has not been run, the page says so.
     """
     with stage_run(path) as (folder, progress):
-        from partita.migrate.report.page import report as run
-        from partita.migrate.report.terminal.report import summarize
+        from partita_migrate.report.page import report as run
+        from partita_migrate.report.terminal.report import summarize
 
         written = run(folder, progress=progress)
     show(as_json, written, lambda: summarize(folder, written))
@@ -212,8 +212,8 @@ def create(
             "Give --endpoint or AWS_ENDPOINT_URL_DYNAMODB, or write with --emit."
         )
     with stage_run(path) as (folder, progress):
-        from partita.migrate.handover.create import create as run
-        from partita.migrate.report.terminal.create import summarize
+        from partita_migrate.handover.create import create as run
+        from partita_migrate.report.terminal.create import summarize
 
         created = run(
             folder,
@@ -231,8 +231,8 @@ def create(
 
 def _emit(path: Path, as_json: bool, name: str, formats: tuple[str, ...]) -> None:
     with stage_run(path) as (folder, _):
-        from partita.migrate.handover.emit import emit as run
-        from partita.migrate.report.terminal.create import summarize_emitted
+        from partita_migrate.handover.emit import emit as run
+        from partita_migrate.report.terminal.create import summarize_emitted
 
         emitted = run(folder, formats, name)
     show(as_json, emitted, lambda: summarize_emitted(emitted))

@@ -20,8 +20,8 @@ from partita.optional_packages import packages_required
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from partita.migrate.folder import Folder
-    from partita.migrate.progress import Progress
+    from partita_migrate.folder import Folder
+    from partita_migrate.progress import Progress
 
 PROGRESS = "PARTITA_PROGRESS"
 """An environment variable: "lines" asks for lines instead of bars."""
@@ -70,7 +70,7 @@ def asked_once() -> Callable[[str], str]:
 def stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
     """The migration folder, and bars that show how far a stage is."""
     with packages_required("migrate"):
-        from partita.migrate.folder import Folder
+        from partita_migrate.folder import Folder
 
         with progress_bars() as progress:
             yield Folder.open(path), progress
@@ -89,7 +89,7 @@ def progress_bars() -> Iterator[Progress]:
         return
     from rich.console import Console
 
-    from partita.migrate.report.terminal.bars import Bars
+    from partita_migrate.report.terminal.bars import Bars
 
     bars = Bars(Console(stderr=True))
     try:
@@ -100,7 +100,7 @@ def progress_bars() -> Iterator[Progress]:
 
 def show(as_json: bool, result: Any, summarize: Callable[[], Iterable[RenderableType]]) -> None:
     if as_json:
-        from partita.migrate.folder import to_json
+        from partita_migrate.folder import to_json
 
         click.echo(to_json(result), nl=False)
         return

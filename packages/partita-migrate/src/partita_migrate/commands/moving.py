@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from partita.migrate.commands.group import (
+from partita_migrate.commands.group import (
     asked_once,
     checked_url,
     migrate,
@@ -72,10 +72,10 @@ def _run_move(
     path, as_json = given.pop("path"), given.pop("as_json")
     module, _, name = stage.rpartition(".")
     with stage_run(path) as (folder, progress):
-        run = getattr(import_module(f"partita.migrate.moving.{module}"), name)
+        run = getattr(import_module(f"partita_migrate.moving.{module}"), name)
         done = run(folder, ask=password_prompt(), progress=progress, **given)
     screen, _, summary = summarize.rpartition(".")
-    screens = "partita.migrate.report.terminal"
+    screens = "partita_migrate.report.terminal"
     show(as_json, done, lambda: getattr(import_module(f"{screens}.{screen}"), summary)(done))
     if is_wrong(done):
         sys.exit(1)
@@ -240,9 +240,9 @@ def run(**given: Any) -> None:
         return
     path, as_json = given.pop("path"), given.pop("as_json")
     with stage_run(path) as (folder, _):
-        from partita.migrate.moving.run import run as run_stages
-        from partita.migrate.report.terminal.cockpit import cockpit, summarize_run
-        from partita.migrate.understanding.sources.connection import connect
+        from partita_migrate.moving.run import run as run_stages
+        from partita_migrate.report.terminal.cockpit import cockpit, summarize_run
+        from partita_migrate.understanding.sources.connection import connect
 
         password = asked_once()
         # Before the screen is drawn, which a prompt would be lost in.
@@ -263,9 +263,9 @@ def run(**given: Any) -> None:
 def status(path: Path, as_json: bool, with_designs: bool) -> None:
     """How far a migration is, from the files of its folder alone."""
     with stage_run(path) as (folder, _):
-        from partita.migrate.moving.status import status as run
-        from partita.migrate.report.designs import designs
-        from partita.migrate.report.terminal.moving import summarize_status
+        from partita_migrate.moving.status import status as run
+        from partita_migrate.report.designs import designs
+        from partita_migrate.report.terminal.moving import summarize_status
 
         told = run(folder)
         found = designs(folder) if with_designs else []

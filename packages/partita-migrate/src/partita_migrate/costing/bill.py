@@ -7,8 +7,8 @@ import math
 from msgspec import Struct
 
 from partita.limits import GB, WRITE_UNIT_BYTES
-from partita.migrate.costing.units import ResourceUnits, Units
-from partita.prices.price_list import ClassPrices, Prices, ReservedPrices
+from partita_migrate.costing.units import ResourceUnits, Units
+from partita_migrate.prices.price_list import ClassPrices, Prices, ReservedPrices
 
 RESERVED_BLOCK = 100
 MONTHS = {"one year": 12, "three years": 36}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec import Struct
 
 from partita.limits import GB
-from partita.migrate.costing.bill import Bill, EstimateSettings, bill
-from partita.migrate.costing.units import Units, units
-from partita.migrate.model.design import Design
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.prices.price_list import Prices
+from partita_migrate.costing.bill import Bill, EstimateSettings, bill
+from partita_migrate.costing.units import Units, units
+from partita_migrate.model.design import Design
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.prices.price_list import Prices
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 
 
 class Compared(Struct, frozen=True, kw_only=True):

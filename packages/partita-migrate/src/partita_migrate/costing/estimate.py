@@ -14,18 +14,18 @@ from msgspec.structs import replace
 
 from partita.errors import PartitaError
 from partita.limits import GB
-from partita.migrate.costing.bill import Bill, EstimateSettings, bill
-from partita.migrate.costing.units import PatternUnits, ResourceUnits, Units, units
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import DESIGN_KINDS, Design
-from partita.migrate.model.files import CHOSEN, file_name, read_design
-from partita.migrate.model.findings import Subject, subject_of
-from partita.migrate.model.unknown_names import find_unknown_names
-from partita.migrate.model.volumes import Volumes, read_volumes
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.prices.price_list import Prices, PriceSource, read_prices
+from partita_migrate.costing.bill import Bill, EstimateSettings, bill
+from partita_migrate.costing.units import PatternUnits, ResourceUnits, Units, units
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import DESIGN_KINDS, Design
+from partita_migrate.model.files import CHOSEN, file_name, read_design
+from partita_migrate.model.findings import Subject, subject_of
+from partita_migrate.model.unknown_names import find_unknown_names
+from partita_migrate.model.volumes import Volumes, read_volumes
+from partita_migrate.prices.price_list import Prices, PriceSource, read_prices
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.file import read_patterns
 
 ESTIMATE_JSON = "estimate.json"
 ESTIMATE_CSV = "estimate.csv"

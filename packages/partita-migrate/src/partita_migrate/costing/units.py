@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from partita.database.capacity.sizing import partitions_for
 from partita.limits import READ_UNIT_BYTES, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
-from partita.migrate.model.design import (
+from partita_migrate.model.design import (
     READS,
     Access,
     Attribute,
@@ -24,10 +24,10 @@ from partita.migrate.model.design import (
     TableDesign,
     columns_of,
 )
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
-from partita.migrate.understanding.schema.relationships import is_unique
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.understanding.schema.relationships import is_unique
 
 STORED_ITEM_OVERHEAD_BYTES = 100
 """Charged for each item and each index entry (guide, "DynamoDB item sizes and formats")."""

@@ -9,28 +9,28 @@ from msgspec import Struct
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.costing.bill import EstimateSettings
-from partita.migrate.costing.comparison import ComparedDesigns, compare
-from partita.migrate.designing.checks.check import check as check_design
-from partita.migrate.designing.proposals.design_inputs import design_inputs
-from partita.migrate.designing.proposals.propose import denormalized, single_table
-from partita.migrate.designing.proposals.techniques.kept_aggregates import (
+from partita_migrate.costing.bill import EstimateSettings
+from partita_migrate.costing.comparison import ComparedDesigns, compare
+from partita_migrate.designing.checks.check import check as check_design
+from partita_migrate.designing.proposals.design_inputs import design_inputs
+from partita_migrate.designing.proposals.propose import denormalized, single_table
+from partita_migrate.designing.proposals.techniques.kept_aggregates import (
     KeptAggregate,
     kept_aggregates,
 )
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.folder import Folder, to_json
-from partita.migrate.model.design import DESIGN_KINDS, Design, DesignKind
-from partita.migrate.model.files import CHOSEN, file_name, read_design, to_toml
-from partita.migrate.model.findings import Finding
-from partita.migrate.model.proofs import Proof, proofs
-from partita.migrate.model.volumes import Volumes, read_volumes
-from partita.migrate.model.workbench import to_workbench
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.prices.price_list import read_prices
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.folder import Folder, to_json
+from partita_migrate.model.design import DESIGN_KINDS, Design, DesignKind
+from partita_migrate.model.files import CHOSEN, file_name, read_design, to_toml
+from partita_migrate.model.findings import Finding
+from partita_migrate.model.proofs import Proof, proofs
+from partita_migrate.model.volumes import Volumes, read_volumes
+from partita_migrate.model.workbench import to_workbench
+from partita_migrate.prices.price_list import read_prices
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.file import read_patterns
+from partita_migrate.understanding.schema.column_refs import Ref
 
 COMPARISON = "model.comparison.json"
 FUNCTIONS = "functions"

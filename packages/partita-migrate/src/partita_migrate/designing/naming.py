@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from partita.limits import TABLE_NAME_CHARS_MIN
-from partita.migrate.understanding.schema.words import name_parts, singular
+from partita_migrate.understanding.schema.words import name_parts, singular
 
 Style = Literal["source", "camelCase", "PascalCase", "snake_case"]
 

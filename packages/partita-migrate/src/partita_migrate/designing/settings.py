@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from partita.migrate.designing.naming import Style
-from partita.migrate.model.design import DesignKind
+from partita_migrate.designing.naming import Style
+from partita_migrate.model.design import DesignKind
 
 
 class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

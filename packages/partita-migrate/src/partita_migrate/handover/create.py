@@ -14,17 +14,17 @@ from msgspec import Struct, field
 
 from partita.client import Client, ClientError, Unreachable
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.handover.differences import (
+from partita_migrate.folder import Folder
+from partita_migrate.handover.differences import (
     Difference,
     FoundTable,
     differences,
     recovery_update,
 )
-from partita.migrate.handover.scaling import Update, region_of, scaling_of, scaling_update
-from partita.migrate.handover.tables import Scaling, TableRequest, tables_of
-from partita.migrate.model.files import CHOSEN
-from partita.migrate.progress import Progress, silent
+from partita_migrate.handover.scaling import Update, region_of, scaling_of, scaling_update
+from partita_migrate.handover.tables import Scaling, TableRequest, tables_of
+from partita_migrate.model.files import CHOSEN
+from partita_migrate.progress import Progress, silent
 
 Action = Literal["create", "created", "unchanged", "differs", "update", "updated"]
 """`create` and `update` are what a dry run would do."""

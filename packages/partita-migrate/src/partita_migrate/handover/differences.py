@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from partita.migrate.handover.scaling import Update, bounds_text, region_of, scaling_update
-from partita.migrate.handover.tables import Scaling, TableRequest, tag_list
+from partita_migrate.handover.scaling import Update, bounds_text, region_of, scaling_update
+from partita_migrate.handover.tables import Scaling, TableRequest, tag_list
 
 ON_DEMAND = "PAY_PER_REQUEST"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from partita.migrate.handover.tables import KINDS, Scaling, TableRequest
+from partita_migrate.handover.tables import KINDS, Scaling, TableRequest
 
 
 class Update(Struct, frozen=True, kw_only=True):

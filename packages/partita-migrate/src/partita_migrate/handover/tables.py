@@ -10,17 +10,17 @@ from msgspec import Struct, field
 
 from partita.errors import PartitaError
 from partita.limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
-from partita.migrate.costing.bill import Bill, EstimateSettings, Option, bill, whole_units
-from partita.migrate.costing.units import Units, units
-from partita.migrate.folder import Folder
-from partita.migrate.handover.settings import CreateSettings
-from partita.migrate.model.design import Design, KeyAttribute, SecondaryIndex, TableDesign
-from partita.migrate.model.files import CHOSEN, read_design
-from partita.migrate.model.findings import Subject, subject_of
-from partita.migrate.model.unknown_names import find_unknown_names
-from partita.migrate.model.volumes import read_volumes
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.prices.price_list import read_prices
+from partita_migrate.costing.bill import Bill, EstimateSettings, Option, bill, whole_units
+from partita_migrate.costing.units import Units, units
+from partita_migrate.folder import Folder
+from partita_migrate.handover.settings import CreateSettings
+from partita_migrate.model.design import Design, KeyAttribute, SecondaryIndex, TableDesign
+from partita_migrate.model.files import CHOSEN, read_design
+from partita_migrate.model.findings import Subject, subject_of
+from partita_migrate.model.unknown_names import find_unknown_names
+from partita_migrate.model.volumes import read_volumes
+from partita_migrate.prices.price_list import read_prices
+from partita_migrate.understanding.patterns.file import read_patterns
 
 KINDS: tuple[Literal["Read", "Write"], ...] = ("Read", "Write")
 MIGRATION_TAG = "migration"

@@ -17,9 +17,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct, field
 
-from partita.migrate.model.row_conditions import parse_condition
-from partita.migrate.model.templates import SHARD, template_fields, template_text
-from partita.migrate.understanding.schema.column_refs import Ref, qualified
+from partita_migrate.model.row_conditions import parse_condition
+from partita_migrate.model.templates import SHARD, template_fields, template_text
+from partita_migrate.understanding.schema.column_refs import Ref, qualified
 
 KeyType = Literal["S", "N", "B"]
 AttributeType = Literal["S", "N", "B", "BOOL", "SS", "NS", "BS", "L", "M"]

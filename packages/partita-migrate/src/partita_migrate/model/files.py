@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Design
-from partita.migrate.model.workbench import from_workbench
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Design
+from partita_migrate.model.workbench import from_workbench
 
 CHOSEN = "model.toml"
 """The design that the later stages read."""

@@ -7,10 +7,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from partita.migrate.model.design import Design
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.graph import SchemaGraph
+from partita_migrate.model.design import Design
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.graph import SchemaGraph
 
 
 class Finding(Struct, frozen=True, kw_only=True):

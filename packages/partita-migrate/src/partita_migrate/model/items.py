@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import Attribute, Entity
-from partita.migrate.model.making import ItemMaker, order
-from partita.migrate.model.sample_items import sample_item
-from partita.migrate.model.templates import PATH, ROOT, template_fields
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.model.design import Attribute, Entity
+from partita_migrate.model.making import ItemMaker, order
+from partita_migrate.model.sample_items import sample_item
+from partita_migrate.model.templates import PATH, ROOT, template_fields
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
 
 __all__ = ["MADE_UP_ITEMS", "ExampleItems", "order"]
 

@@ -21,9 +21,9 @@ from functools import lru_cache
 
 from partita.database.item.values import AttributeValue
 from partita.errors import PartitaError
-from partita.migrate.model.templates import NULL_IN_TEMPLATE, escaped
-from partita.migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
-from partita.migrate.understanding.schema.column_refs import PARSED_MAX
+from partita_migrate.model.templates import NULL_IN_TEMPLATE, escaped
+from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
+from partita_migrate.understanding.schema.column_refs import PARSED_MAX
 
 _FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")

@@ -14,10 +14,10 @@ from typing import NamedTuple, Protocol
 from zlib import crc32
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import LATEST, Attribute, Entity
-from partita.migrate.model.key_texts import Written, field_writer, moment_of, plain_text
-from partita.migrate.model.row_conditions import parse_condition
-from partita.migrate.model.templates import (
+from partita_migrate.model.design import LATEST, Attribute, Entity
+from partita_migrate.model.key_texts import Written, field_writer, moment_of, plain_text
+from partita_migrate.model.row_conditions import parse_condition
+from partita_migrate.model.templates import (
     PATH,
     ROOT,
     SEPARATOR,
@@ -27,7 +27,7 @@ from partita.migrate.model.templates import (
     template_fields,
     template_parts,
 )
-from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_join, qualified
+from partita_migrate.understanding.schema.column_refs import Join, Ref, parse_join, qualified
 
 SETS = ("SS", "NS", "BS")
 

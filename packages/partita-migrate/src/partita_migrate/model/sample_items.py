@@ -5,11 +5,11 @@ from __future__ import annotations
 from base64 import b64encode
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import Attribute, Entity
-from partita.migrate.model.templates import SHARD, TemplateField, filled
-from partita.migrate.understanding.measuring.made_up import made_up
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.words import singular
+from partita_migrate.model.design import Attribute, Entity
+from partita_migrate.model.templates import SHARD, TemplateField, filled
+from partita_migrate.understanding.measuring.made_up import made_up
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.words import singular
 
 
 def sample_item(entity: Entity, number: int) -> Item:

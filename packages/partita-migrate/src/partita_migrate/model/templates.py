@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from partita.migrate.understanding.schema.column_refs import PARSED_MAX, QUOTED
+from partita_migrate.understanding.schema.column_refs import PARSED_MAX, QUOTED
 
 SHARD = "shard"
 """The field of a template that spreads one key over several, by a checksum of the primary key."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
-from partita.migrate.model.design import (
+from partita_migrate.model.design import (
     LATEST,
     Attribute,
     Entity,
@@ -12,10 +12,10 @@ from partita.migrate.model.design import (
     TableDesign,
     columns_of,
 )
-from partita.migrate.model.findings import Finding, Subject, error
-from partita.migrate.model.row_conditions import parse_condition
-from partita.migrate.model.templates import PATH, ROOT, template_fields
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.model.findings import Finding, Subject, error
+from partita_migrate.model.row_conditions import parse_condition
+from partita_migrate.model.templates import PATH, ROOT, template_fields
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
 
 
 def find_unknown_names(subject: Subject) -> Iterator[Finding]:

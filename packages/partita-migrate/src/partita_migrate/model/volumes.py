@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from partita.errors import PartitaError
 from partita.limits import KB
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import (
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import (
     LATEST,
     Attribute,
     Entity,
@@ -18,11 +18,11 @@ from partita.migrate.model.design import (
     TableDesign,
     columns_of,
 )
-from partita.migrate.model.row_conditions import RowCondition, parse_condition
-from partita.migrate.model.templates import PATH, SHARD, template_fields, template_text
-from partita.migrate.understanding.analysis import Analysis, ColumnFigures, KeySkew, read_analysis
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join, qualified
-from partita.migrate.understanding.schema.inventory import ColumnKind, Inventory, read_inventory
+from partita_migrate.model.row_conditions import RowCondition, parse_condition
+from partita_migrate.model.templates import PATH, SHARD, template_fields, template_text
+from partita_migrate.understanding.analysis import Analysis, ColumnFigures, KeySkew, read_analysis
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join, qualified
+from partita_migrate.understanding.schema.inventory import ColumnKind, Inventory, read_inventory
 
 TYPICAL_BYTES: dict[ColumnKind, int] = {
     "string": 24,

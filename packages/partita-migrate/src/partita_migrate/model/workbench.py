@@ -14,7 +14,7 @@ import msgspec
 
 from partita.database.item.values import AttributeValue, Item
 from partita.errors import PartitaError
-from partita.migrate.model.design import (
+from partita_migrate.model.design import (
     Attribute,
     AttributeType,
     Design,
@@ -23,7 +23,7 @@ from partita.migrate.model.design import (
     SecondaryIndex,
     TableDesign,
 )
-from partita.migrate.model.items import ExampleItems
+from partita_migrate.model.items import ExampleItems
 
 DATE = "%b %d, %Y, %I:%M %p"
 MINIMUM_UNITS = 1

@@ -13,13 +13,13 @@ from typing import Any
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.loading.keys import entities_by_value
-from partita.migrate.moving.logs.changes import Change, Transaction
-from partita.migrate.moving.moves import Move
-from partita.migrate.moving.positions import key_of, stamped, tombstone
-from partita.migrate.moving.reach import Reach
-from partita.migrate.understanding.schema.inventory import ForeignKey
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.loading.keys import entities_by_value
+from partita_migrate.moving.logs.changes import Change, Transaction
+from partita_migrate.moving.moves import Move
+from partita_migrate.moving.positions import key_of, stamped, tombstone
+from partita_migrate.moving.reach import Reach
+from partita_migrate.understanding.schema.inventory import ForeignKey
 
 ItemKey = tuple[str, ...]
 """The table of an item and the values of its key."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 
-from partita.migrate.moving.loading.reports import READ_SINCE
-from partita.migrate.moving.moves import Move
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.sources.connection import SourceError
+from partita_migrate.moving.loading.reports import READ_SINCE
+from partita_migrate.moving.moves import Move
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.sources.connection import SourceError
 
 LOOK_SECONDS = 3.0
 """Each look opens a connection."""

@@ -15,24 +15,24 @@ from contextlib import contextmanager, suppress
 from msgspec import Struct, field
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.moving.applying import Applier, ItemKey, item_key
-from partita.migrate.moving.behind import LOOK_SECONDS
-from partita.migrate.moving.loading.rejects import accept_item, reject_item, write_rejects
-from partita.migrate.moving.loading.reports import READ_UNTIL
-from partita.migrate.moving.logs.changes import Transaction
-from partita.migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
-from partita.migrate.moving.sending import Sender, Write
-from partita.migrate.moving.switching.phases import (
+from partita_migrate.folder import Folder
+from partita_migrate.moving.applying import Applier, ItemKey, item_key
+from partita_migrate.moving.behind import LOOK_SECONDS
+from partita_migrate.moving.loading.rejects import accept_item, reject_item, write_rejects
+from partita_migrate.moving.loading.reports import READ_UNTIL
+from partita_migrate.moving.logs.changes import Transaction
+from partita_migrate.moving.moves import LOADED, POSITION_FACT, RESUME, Move, open_move
+from partita_migrate.moving.sending import Sender, Write
+from partita_migrate.moving.switching.phases import (
     BACKWARD,
     check_forward,
     check_unfinished,
     phase_of,
 )
-from partita.migrate.moving.switching.watching import Watch
-from partita.migrate.moving.verifying.continuous import Continuous
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.sources.connection import SourceError
+from partita_migrate.moving.switching.watching import Watch
+from partita_migrate.moving.verifying.continuous import Continuous
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.sources.connection import SourceError
 
 BATCH_CHANGES = 8000
 SENT_WRITES = 500
@@ -85,7 +85,7 @@ def follow(
     stop = stop or threading.Event()
     with open_move(folder, endpoint, region=region, write_units=write_units, ask=ask) as move:
         if phase_of(move.state).name == BACKWARD:
-            from partita.migrate.moving.back.following import follow_back
+            from partita_migrate.moving.back.following import follow_back
 
             with _stopped_by_signals(stop):
                 return follow_back(

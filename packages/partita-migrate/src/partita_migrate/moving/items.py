@@ -11,10 +11,10 @@ import msgspec
 from partita.database.item.sizes import binary_size, item_size, string_size
 from partita.database.item.values import Item
 from partita.limits import ITEM_BYTES_MAX, PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
-from partita.migrate.model.design import Design, Entity, SecondaryIndex, TableDesign
-from partita.migrate.model.key_texts import NotEncodable
-from partita.migrate.model.making import ItemMaker, Rows
-from partita.migrate.moving.positions import DELETED, OWN, POSITION
+from partita_migrate.model.design import Design, Entity, SecondaryIndex, TableDesign
+from partita_migrate.model.key_texts import NotEncodable
+from partita_migrate.model.making import ItemMaker, Rows
+from partita_migrate.moving.positions import DELETED, OWN, POSITION
 
 
 class Part(Protocol):

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import CHOSEN, read_design
-from partita.migrate.moving.loading.files import ImportFiles
-from partita.migrate.moving.loading.rejects import replay, write_rejects
-from partita.migrate.moving.loading.reports import (
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import CHOSEN, read_design
+from partita_migrate.moving.loading.files import ImportFiles
+from partita_migrate.moving.loading.rejects import replay, write_rejects
+from partita_migrate.moving.loading.reports import (
     LOAD_JSON,
     READ_UNTIL,
     REPORT,
@@ -20,13 +20,13 @@ from partita.migrate.moving.loading.reports import (
     SourceLoad,
     TableLoad,
 )
-from partita.migrate.moving.loading.staging import ON_SOURCE, Staging, count_rows
-from partita.migrate.moving.loading.writing import Writing
-from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.moving.moves import LOADED, Move, open_move
-from partita.migrate.moving.parts import parts_of
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.moving.loading.staging import ON_SOURCE, Staging, count_rows
+from partita_migrate.moving.loading.writing import Writing
+from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.moving.moves import LOADED, Move, open_move
+from partita_migrate.moving.parts import parts_of
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.schema.inventory import read_inventory
 
 __all__ = ["READ_UNTIL", "Load", "TableLoad", "load"]
 

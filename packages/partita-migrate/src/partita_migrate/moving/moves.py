@@ -11,19 +11,19 @@ import msgspec
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Design
-from partita.migrate.model.files import CHOSEN, read_design
-from partita.migrate.model.proofs import fingerprint
-from partita.migrate.moving.items import Items
-from partita.migrate.moving.loading.reports import LANES
-from partita.migrate.moving.logs import log_of
-from partita.migrate.moving.logs.changes import ChangeLog
-from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.moving.parts import parts_of
-from partita.migrate.moving.state import StateStore, locked, primary_keys, state_path
-from partita.migrate.moving.target import Target
-from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Design
+from partita_migrate.model.files import CHOSEN, read_design
+from partita_migrate.model.proofs import fingerprint
+from partita_migrate.moving.items import Items
+from partita_migrate.moving.loading.reports import LANES
+from partita_migrate.moving.logs import log_of
+from partita_migrate.moving.logs.changes import ChangeLog
+from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.moving.parts import parts_of
+from partita_migrate.moving.state import StateStore, locked, primary_keys, state_path
+from partita_migrate.moving.target import Target
+from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 
 BEGUN, LOADED, POSITION_FACT, RESUME = "begun", "loaded", "position", "resume"
 AGENT = "agent"

@@ -16,10 +16,10 @@ from sqlglot.errors import SqlglotError
 
 from partita.database.item.values import AttributeValue, Item
 from partita.errors import PartitaError
-from partita.migrate.model.making import order
-from partita.migrate.moving.items import Part
-from partita.migrate.statements.values import fold_of, folded, literal_value
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
+from partita_migrate.model.making import order
+from partita_migrate.moving.items import Part
+from partita_migrate.statements.values import fold_of, folded, literal_value
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Table
 
 Holds = Callable[[Item], bool | None]
 """None where SQL says UNKNOWN."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import TableDesign
+from partita_migrate.model.design import TableDesign
 
 POSITION = "partita_position"
 DELETED = "partita_deleted"

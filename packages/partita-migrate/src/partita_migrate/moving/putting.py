@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from partita.migrate.moving.target import Target
-from partita.migrate.moving.workers import Handler
+from partita_migrate.moving.target import Target
+from partita_migrate.moving.workers import Handler
 
 
 class Setup(Struct):

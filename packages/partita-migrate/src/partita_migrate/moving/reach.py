@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import Attribute, Design, Entity, columns_of
-from partita.migrate.model.making import Rows
-from partita.migrate.model.templates import PATH, ROOT, template_fields
-from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_join
+from partita_migrate.model.design import Attribute, Design, Entity, columns_of
+from partita_migrate.model.making import Rows
+from partita_migrate.model.templates import PATH, ROOT, template_fields
+from partita_migrate.understanding.schema.column_refs import Join, Ref, parse_join
 
 
 class Step(NamedTuple):

@@ -13,17 +13,17 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct, field
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import CHOSEN
-from partita.migrate.moving.follow import Followed, follow
-from partita.migrate.moving.load import load
-from partita.migrate.moving.status import Status, status
-from partita.migrate.moving.switching.cutover import cutover
-from partita.migrate.moving.switching.finish import finish
-from partita.migrate.moving.switching.phases import BACKWARD, FINISHED, Phase
-from partita.migrate.moving.switching.rollback import rollback
-from partita.migrate.moving.verify import last_verified, verify
-from partita.migrate.progress import Progress, silent
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import CHOSEN
+from partita_migrate.moving.follow import Followed, follow
+from partita_migrate.moving.load import load
+from partita_migrate.moving.status import Status, status
+from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.switching.finish import finish
+from partita_migrate.moving.switching.phases import BACKWARD, FINISHED, Phase
+from partita_migrate.moving.switching.rollback import rollback
+from partita_migrate.moving.verify import last_verified, verify
+from partita_migrate.progress import Progress, silent
 
 Until = Literal["load", "verify", "follow", "cutover", "finish"]
 QUIT = "quit"

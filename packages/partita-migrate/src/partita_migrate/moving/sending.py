@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving import putting
-from partita.migrate.moving.applying import ItemKey, item_key
-from partita.migrate.moving.moves import Move, agent_of
-from partita.migrate.moving.putting import Put
-from partita.migrate.moving.target import put_body
-from partita.migrate.moving.workers import Workers
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving import putting
+from partita_migrate.moving.applying import ItemKey, item_key
+from partita_migrate.moving.moves import Move, agent_of
+from partita_migrate.moving.putting import Put
+from partita_migrate.moving.target import put_body
+from partita_migrate.moving.workers import Workers
 
 Write = tuple[TableDesign, Item]
 Refused = tuple[TableDesign, Item, str]

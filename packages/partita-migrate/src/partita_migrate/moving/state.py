@@ -22,13 +22,13 @@ import msgspec
 
 from partita.database.item.values import AttributeValue, Item
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Design
-from partita.migrate.model.making import order
-from partita.migrate.proving.staging import lookups
-from partita.migrate.statements.values import fold_of, folded
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Design
+from partita_migrate.model.making import order
+from partita_migrate.proving.staging import lookups
+from partita_migrate.statements.values import fold_of, folded
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Inventory
 
 MOVE = "move"
 """Of the migration folder: what the move keeps."""

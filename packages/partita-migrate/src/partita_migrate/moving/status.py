@@ -14,15 +14,15 @@ from typing import Any
 import msgspec
 from msgspec import Struct, field
 
-from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
-from partita.migrate.model.files import CHOSEN
-from partita.migrate.model.proofs import TEST
-from partita.migrate.moving.loading.reports import LANES, Lane, TableLoad
-from partita.migrate.moving.loading.reports import REPORT as LOAD_REPORT
-from partita.migrate.moving.moves import BEGUN, LOADED, POSITION_FACT, Begun
-from partita.migrate.moving.state import LOCK, MOVE, state_path
-from partita.migrate.moving.switching.closing import CLOSED, Closed
-from partita.migrate.moving.switching.phases import (
+from partita_migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
+from partita_migrate.model.files import CHOSEN
+from partita_migrate.model.proofs import TEST
+from partita_migrate.moving.loading.reports import LANES, Lane, TableLoad
+from partita_migrate.moving.loading.reports import REPORT as LOAD_REPORT
+from partita_migrate.moving.moves import BEGUN, LOADED, POSITION_FACT, Begun
+from partita_migrate.moving.state import LOCK, MOVE, state_path
+from partita_migrate.moving.switching.closing import CLOSED, Closed
+from partita_migrate.moving.switching.phases import (
     BACKWARD,
     FINISHED,
     FORWARD,
@@ -33,7 +33,7 @@ from partita.migrate.moving.switching.phases import (
     Turn,
     refusal,
 )
-from partita.migrate.moving.verify import REPORT, Verified
+from partita_migrate.moving.verify import REPORT, Verified
 
 LISTED_MAX = 100
 FILES = (

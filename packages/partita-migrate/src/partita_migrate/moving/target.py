@@ -15,8 +15,8 @@ from partita.client.failures import THROTTLING
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.limits import WRITE_UNIT_BYTES
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.positions import ONLY_OVER_OLDER, conditional_put, position_of
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.positions import ONLY_OVER_OLDER, conditional_put, position_of
 
 BATCH_ITEMS = 25
 BATCH_BYTES_MAX = 4 << 20

@@ -18,17 +18,17 @@ from sqlalchemy import text
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.applying import Applier
-from partita.migrate.moving.behind import Behind
-from partita.migrate.moving.follow import Follower
-from partita.migrate.moving.items import item_digest, key_hash
-from partita.migrate.moving.loading.rejects import settle
-from partita.migrate.moving.logs.changes import Change, Session, Transaction
-from partita.migrate.moving.logs.unlogged import Unlogged
-from partita.migrate.moving.moves import Move, open_move
-from partita.migrate.moving.positions import (
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.applying import Applier
+from partita_migrate.moving.behind import Behind
+from partita_migrate.moving.follow import Follower
+from partita_migrate.moving.items import item_digest, key_hash
+from partita_migrate.moving.loading.rejects import settle
+from partita_migrate.moving.logs.changes import Change, Session, Transaction
+from partita_migrate.moving.logs.unlogged import Unlogged
+from partita_migrate.moving.moves import Move, open_move
+from partita_migrate.moving.positions import (
     ONLY_OVER_KNOWN,
     is_tombstone,
     key_of,
@@ -36,13 +36,13 @@ from partita.migrate.moving.positions import (
     stamped,
     tombstone,
 )
-from partita.migrate.moving.switching.phases import BACKWARD, Phase, phase_of
-from partita.migrate.moving.verifying import sums
-from partita.migrate.moving.verifying.sums import PLACES, Summing, Sums, Task, Total, key_place
-from partita.migrate.moving.worker_setup import worker_setup
-from partita.migrate.moving.workers import Workers, worker_count
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.moving.switching.phases import BACKWARD, Phase, phase_of
+from partita_migrate.moving.verifying import sums
+from partita_migrate.moving.verifying.sums import PLACES, Summing, Sums, Task, Total, key_place
+from partita_migrate.moving.worker_setup import worker_setup
+from partita_migrate.moving.workers import Workers, worker_count
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.schema.inventory import Table
 
 REPORT = "verify.json"
 CHUNK_ROWS = 500
@@ -173,7 +173,7 @@ class _Verifier:
     def run(self, *, is_following: bool) -> None:
         if phase_of(self.move.state).name == BACKWARD:
             if is_following:
-                from partita.migrate.moving.back.following import catch_up_back
+                from partita_migrate.moving.back.following import catch_up_back
 
                 catch_up_back(self.move)
             is_following = False

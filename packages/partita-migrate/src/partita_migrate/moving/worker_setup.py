@@ -6,14 +6,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.moving.items import Items
-from partita.migrate.moving.moves import Move
-from partita.migrate.moving.parts import parts_of
-from partita.migrate.moving.state import StateStore, primary_keys, state_path
-from partita.migrate.moving.target import Target
-from partita.migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.moving.items import Items
+from partita_migrate.moving.moves import Move
+from partita_migrate.moving.parts import parts_of
+from partita_migrate.moving.state import StateStore, primary_keys, state_path
+from partita_migrate.moving.target import Target
+from partita_migrate.understanding.schema.inventory import read_inventory
 
 
 class WorkerSetup(Struct):

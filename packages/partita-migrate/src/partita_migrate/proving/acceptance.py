@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct, field
 
-from partita.migrate.folder import Folder
-from partita.migrate.model.proofs import TEST
-from partita.migrate.proving.results import Acceptor
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.folder import Folder
+from partita_migrate.model.proofs import TEST
+from partita_migrate.proving.results import Acceptor
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 
 PATTERNS_ASKED = 10
 QUESTIONS = (

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import Design, TableDesign
-from partita.migrate.model.key_texts import plain_text
-from partita.migrate.proving.private_server import DynamoDB
+from partita_migrate.model.design import Design, TableDesign
+from partita_migrate.model.key_texts import plain_text
+from partita_migrate.proving.private_server import DynamoDB
 
 
 @dataclass(frozen=True)

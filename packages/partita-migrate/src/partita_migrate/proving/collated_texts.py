@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import pairwise
 
-from partita.migrate.proving.results import KeyProblem
-from partita.migrate.understanding.schema.collations import FOLDINGS, HIGH, Folding, file_of
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.collations import collations_of
-from partita.migrate.understanding.sources.connection import Source
-from partita.migrate.understanding.sources.weights import NotInKeys, weights_of
+from partita_migrate.proving.results import KeyProblem
+from partita_migrate.understanding.schema.collations import FOLDINGS, HIGH, Folding, file_of
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.collations import collations_of
+from partita_migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.sources.weights import NotInKeys, weights_of
 
 JOINER = "\u200d"
 """Which Unicode's collations ignore."""

@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Any
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.understanding.schema.inventory import Column
-from partita.migrate.understanding.sources.values import UTC_OFFSET
+from partita_migrate.understanding.schema.inventory import Column
+from partita_migrate.understanding.sources.values import UTC_OFFSET
 
 
 def column_value(column: Column, value: AttributeValue, family: str) -> Any:

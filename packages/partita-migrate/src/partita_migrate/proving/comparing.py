@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.statements.question import Question
-from partita.migrate.statements.values import folded
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.statements.question import Question
+from partita_migrate.statements.values import folded
+from partita_migrate.understanding.schema.column_refs import Ref
 
 Row = tuple[AttributeValue | None, ...]
 SHOWN_ROWS = 5

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from partita.client.failures import ClientError
 from partita.database.item.values import Item
-from partita.migrate.model.design import Design, TableDesign
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.proving.results import Check
+from partita_migrate.model.design import Design, TableDesign
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.proving.results import Check
 
 CLIENTS = 25
 COUNTER = "partita_test_counter"

@@ -22,14 +22,14 @@ from partita.limits import (
     PARTITION_KEY_BYTES_MAX,
     SORT_KEY_BYTES_MAX,
 )
-from partita.migrate.model.design import Design, Entity, SecondaryIndex, TableDesign
-from partita.migrate.model.key_texts import NotEncodable
-from partita.migrate.model.making import ItemMaker, row_of
-from partita.migrate.progress import Progress
-from partita.migrate.proving.results import KeyProblem, Rows, WayBack
-from partita.migrate.proving.staging import CHUNK_ROWS, Staging
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory, Table, is_derived
+from partita_migrate.model.design import Design, Entity, SecondaryIndex, TableDesign
+from partita_migrate.model.key_texts import NotEncodable
+from partita_migrate.model.making import ItemMaker, row_of
+from partita_migrate.progress import Progress
+from partita_migrate.proving.results import KeyProblem, Rows, WayBack
+from partita_migrate.proving.staging import CHUNK_ROWS, Staging
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Inventory, Table, is_derived
 
 EXAMPLES_MAX = 3
 

@@ -6,8 +6,8 @@ import json
 
 from msgspec.structs import replace
 
-from partita.migrate.folder import Folder
-from partita.migrate.proving.results import KeyProblem
+from partita_migrate.folder import Folder
+from partita_migrate.proving.results import KeyProblem
 
 
 class ModelLines:

@@ -9,12 +9,12 @@ from decimal import Decimal
 from itertools import islice
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.key_texts import FORMS
-from partita.migrate.model.making import order
-from partita.migrate.proving.collated_texts import variants
-from partita.migrate.proving.staging import Staging
-from partita.migrate.proving.taken_rows import own_tests, passes
-from partita.migrate.statements.question import (
+from partita_migrate.model.key_texts import FORMS
+from partita_migrate.model.making import order
+from partita_migrate.proving.collated_texts import variants
+from partita_migrate.proving.staging import Staging
+from partita_migrate.proving.taken_rows import own_tests, passes
+from partita_migrate.statements.question import (
     Constant,
     JoinedTable,
     Modification,
@@ -22,9 +22,9 @@ from partita.migrate.statements.question import (
     Question,
     Test,
 )
-from partita.migrate.understanding.schema.collations import FOLDINGS
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Column, Inventory
+from partita_migrate.understanding.schema.collations import FOLDINGS
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Column, Inventory
 
 TYPICAL_ROWS = 4
 SPREAD_ROWS = 200

@@ -26,11 +26,11 @@ from sqlalchemy.pool import NullPool
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.folder import SourceSettings
-from partita.migrate.proving.column_values import column_value
-from partita.migrate.understanding.schema.inventory import Inventory, Table, is_derived
-from partita.migrate.understanding.sources.address import Address
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.folder import SourceSettings
+from partita_migrate.proving.column_values import column_value
+from partita_migrate.understanding.schema.inventory import Inventory, Table, is_derived
+from partita_migrate.understanding.sources.address import Address
+from partita_migrate.understanding.sources.connection import Source
 
 START_SECONDS_MAX = 60
 LOCAL = "127.0.0.1"

@@ -14,47 +14,47 @@ from tempfile import TemporaryDirectory
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Access, Design
-from partita.migrate.model.files import CHOSEN, read_design
-from partita.migrate.model.findings import subject_of
-from partita.migrate.model.proofs import RUNS, TEST, Verdict, fingerprint
-from partita.migrate.model.unknown_names import find_unknown_names
-from partita.migrate.model.volumes import Volumes, read_volumes
-from partita.migrate.progress import Progress, silent
-from partita.migrate.proving.acceptance import user_acceptance
-from partita.migrate.proving.collated_texts import collation_problems
-from partita.migrate.proving.load import load_checks
-from partita.migrate.proving.made_items import Making
-from partita.migrate.proving.model_lines import ModelLines
-from partita.migrate.proving.parameters import Draw
-from partita.migrate.proving.private_server import DynamoDB, private_server
-from partita.migrate.proving.private_source import NoCopy, private_copy
-from partita.migrate.proving.reads import ReadProof
-from partita.migrate.proving.recovery import recovery_checks
-from partita.migrate.proving.rehearsal import Rehearsal
-from partita.migrate.proving.results import Check, KeyProblem, PatternProof, ProofRun, Summary
-from partita.migrate.proving.sampling import sample as sampled_rows
-from partita.migrate.proving.settings import ProofSettings
-from partita.migrate.proving.snapshot import Snapshot
-from partita.migrate.proving.staging import Staging, lookups
-from partita.migrate.proving.tables import (
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Access, Design
+from partita_migrate.model.files import CHOSEN, read_design
+from partita_migrate.model.findings import subject_of
+from partita_migrate.model.proofs import RUNS, TEST, Verdict, fingerprint
+from partita_migrate.model.unknown_names import find_unknown_names
+from partita_migrate.model.volumes import Volumes, read_volumes
+from partita_migrate.progress import Progress, silent
+from partita_migrate.proving.acceptance import user_acceptance
+from partita_migrate.proving.collated_texts import collation_problems
+from partita_migrate.proving.load import load_checks
+from partita_migrate.proving.made_items import Making
+from partita_migrate.proving.model_lines import ModelLines
+from partita_migrate.proving.parameters import Draw
+from partita_migrate.proving.private_server import DynamoDB, private_server
+from partita_migrate.proving.private_source import NoCopy, private_copy
+from partita_migrate.proving.reads import ReadProof
+from partita_migrate.proving.recovery import recovery_checks
+from partita_migrate.proving.rehearsal import Rehearsal
+from partita_migrate.proving.results import Check, KeyProblem, PatternProof, ProofRun, Summary
+from partita_migrate.proving.sampling import sample as sampled_rows
+from partita_migrate.proving.settings import ProofSettings
+from partita_migrate.proving.snapshot import Snapshot
+from partita_migrate.proving.staging import Staging, lookups
+from partita_migrate.proving.tables import (
     create_tables,
     delete_table,
     list_tables,
     put_all,
 )
-from partita.migrate.proving.taken_rows import taken_rows
-from partita.migrate.proving.unfinished import Loaded, RunHead, Unfinished
-from partita.migrate.proving.writes.proof import WriteProof
-from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import Modification, NotExact, Question
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.sources.connection import Source, connect
+from partita_migrate.proving.taken_rows import taken_rows
+from partita_migrate.proving.unfinished import Loaded, RunHead, Unfinished
+from partita_migrate.proving.writes.proof import WriteProof
+from partita_migrate.statements.patterns import Statements
+from partita_migrate.statements.question import Modification, NotExact, Question
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.file import read_patterns
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.sources.connection import Source, connect
 
 ALL_ROWS_MAX = 200_000
 """A source with more rows is sampled, unless every row is asked for."""

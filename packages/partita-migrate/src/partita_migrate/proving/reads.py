@@ -8,23 +8,23 @@ from dataclasses import replace
 from msgspec.structs import replace as replaced
 
 from partita.client.failures import ClientError
-from partita.migrate.designing.requests import existences
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.model.design import Access, Design
-from partita.migrate.model.key_texts import NotEncodable
-from partita.migrate.proving.answers.existences import Narrowing, narrowed
-from partita.migrate.proving.answers.merging import Answering
-from partita.migrate.proving.answers.rows import Refused
-from partita.migrate.proving.comparing import SHOWN_ROWS, Row, difference, plain, shown
-from partita.migrate.proving.parameters import Draw, ParameterSet
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.proving.results import Difference, PatternProof
-from partita.migrate.proving.snapshot import Snapshot
-from partita.migrate.statements.question import Parameter, Question
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.connection import SourceError
+from partita_migrate.designing.requests import existences
+from partita_migrate.designing.requests.homes import NotServed
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.model.design import Access, Design
+from partita_migrate.model.key_texts import NotEncodable
+from partita_migrate.proving.answers.existences import Narrowing, narrowed
+from partita_migrate.proving.answers.merging import Answering
+from partita_migrate.proving.answers.rows import Refused
+from partita_migrate.proving.comparing import SHOWN_ROWS, Row, difference, plain, shown
+from partita_migrate.proving.parameters import Draw, ParameterSet
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.proving.results import Difference, PatternProof
+from partita_migrate.proving.snapshot import Snapshot
+from partita_migrate.statements.question import Parameter, Question
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.connection import SourceError
 
 DIFFERENCES_MAX = 5
 PAGE_ITEMS = 2

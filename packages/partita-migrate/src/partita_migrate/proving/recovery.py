@@ -11,10 +11,10 @@ import msgspec
 
 from partita.client.failures import ClientError
 from partita.database.item.values import Item
-from partita.migrate.model.design import Design, TableDesign
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.proving.results import Check
-from partita.migrate.proving.tables import delete_table, scanned, wait_for
+from partita_migrate.model.design import Design, TableDesign
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.proving.results import Check
+from partita_migrate.proving.tables import delete_table, scanned, wait_for
 
 ITEMS_MAX = 1_000_000
 """A larger table is left out: it would be read four times."""

@@ -19,30 +19,30 @@ from typing import Any
 
 from partita.client.failures import ClientError
 from partita.database.item.values import Item
-from partita.migrate.costing.units import Resource, units
-from partita.migrate.designing.requests import existences
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.designing.requests.writes import written_with
-from partita.migrate.handover.tables import described
-from partita.migrate.model.design import READS, Access, Design, TableDesign
-from partita.migrate.model.key_texts import NotEncodable
-from partita.migrate.model.making import ItemMaker
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.proving.answers.existences import narrowed
-from partita.migrate.proving.answers.merging import Answering
-from partita.migrate.proving.answers.rows import Refused
-from partita.migrate.proving.asked_items import Asked, Loaded, Recording
-from partita.migrate.proving.made_items import Making
-from partita.migrate.proving.parameters import Draw
-from partita.migrate.proving.private_server import ClockedServer, DynamoDB, clocked_server
-from partita.migrate.proving.results import Check
-from partita.migrate.proving.staging import Staging
-from partita.migrate.proving.tables import BATCH_ITEMS, is_taken
-from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import NotExact, Question
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.costing.units import Resource, units
+from partita_migrate.designing.requests import existences
+from partita_migrate.designing.requests.homes import NotServed
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.designing.requests.writes import written_with
+from partita_migrate.handover.tables import described
+from partita_migrate.model.design import READS, Access, Design, TableDesign
+from partita_migrate.model.key_texts import NotEncodable
+from partita_migrate.model.making import ItemMaker
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.proving.answers.existences import narrowed
+from partita_migrate.proving.answers.merging import Answering
+from partita_migrate.proving.answers.rows import Refused
+from partita_migrate.proving.asked_items import Asked, Loaded, Recording
+from partita_migrate.proving.made_items import Making
+from partita_migrate.proving.parameters import Draw
+from partita_migrate.proving.private_server import ClockedServer, DynamoDB, clocked_server
+from partita_migrate.proving.results import Check
+from partita_migrate.proving.staging import Staging
+from partita_migrate.proving.tables import BATCH_ITEMS, is_taken
+from partita_migrate.statements.patterns import Statements
+from partita_migrate.statements.question import NotExact, Question
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
 
 ITEMS_MAX = 200_000
 """That the rehearsal loads, of those under the keys that are asked for."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from partita.migrate.model.proofs import Verdict
+from partita_migrate.model.proofs import Verdict
 
 
 class Rows(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from partita.database.item.values import Item
-from partita.migrate.proving.staging import Staging
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.proving.staging import Staging
+from partita_migrate.understanding.schema.inventory import Inventory
 
 
 def sample(

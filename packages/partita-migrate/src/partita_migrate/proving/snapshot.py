@@ -11,13 +11,13 @@ from sqlalchemy import text
 from sqlglot import exp
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.proving.column_values import column_value, driver_value
-from partita.migrate.statements.question import Question
-from partita.migrate.understanding.patterns.mining.lookup import SQLGLOT_DIALECTS
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
-from partita.migrate.understanding.sources.connection import Source
-from partita.migrate.understanding.sources.reading import Reading, readings
+from partita_migrate.proving.column_values import column_value, driver_value
+from partita_migrate.statements.question import Question
+from partita_migrate.understanding.patterns.mining.lookup import SQLGLOT_DIALECTS
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
+from partita_migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.sources.reading import Reading, readings
 
 CHUNK_ROWS = 1000
 _BEGIN = {

@@ -15,10 +15,10 @@ from pathlib import Path
 import msgspec
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import Design
-from partita.migrate.statements.values import fold_of, folded
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.model.design import Design
+from partita_migrate.statements.values import fold_of, folded
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.understanding.schema.inventory import Inventory
 
 CHUNK_ROWS = 2000
 CACHED_LOOKUPS = 50_000

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from partita.database.item.values import Item
-from partita.migrate.handover.tables import described
-from partita.migrate.model.design import Design, SecondaryIndex, TableDesign
-from partita.migrate.proving.private_server import DynamoDB
+from partita_migrate.handover.tables import described
+from partita_migrate.model.design import Design, SecondaryIndex, TableDesign
+from partita_migrate.proving.private_server import DynamoDB
 
 BATCH_ITEMS = 25
 BATCHES_AT_ONCE = 16

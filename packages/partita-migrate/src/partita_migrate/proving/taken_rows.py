@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.proving.comparing import plain
-from partita.migrate.proving.staging import Staging
-from partita.migrate.statements.question import Constant, Modification, Test
-from partita.migrate.statements.values import literal_value
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.proving.comparing import plain
+from partita_migrate.proving.staging import Staging
+from partita_migrate.statements.question import Constant, Modification, Test
+from partita_migrate.statements.values import literal_value
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Inventory
 
 ROWS_LOOKED_AT = 5000
 ROWS_WANTED = 4

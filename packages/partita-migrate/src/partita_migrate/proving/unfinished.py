@@ -13,7 +13,7 @@ from types import TracebackType
 
 import msgspec
 
-from partita.migrate.proving.results import Check, PatternProof
+from partita_migrate.proving.results import Check, PatternProof
 
 
 class RunHead(msgspec.Struct, frozen=True, kw_only=True):

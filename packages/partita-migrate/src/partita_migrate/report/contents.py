@@ -10,25 +10,25 @@ from typing import TypeVar
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita.migrate.costing.comparison import ComparedDesigns
-from partita.migrate.costing.estimate import ESTIMATE_JSON, Estimate, Estimates
-from partita.migrate.costing.units import units
-from partita.migrate.designing.checks.check import check
-from partita.migrate.designing.model import COMPARISON
-from partita.migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
-from partita.migrate.model.design import DESIGN_KINDS, Design
-from partita.migrate.model.files import CHOSEN, file_name, read_design
-from partita.migrate.model.findings import Finding
-from partita.migrate.model.proofs import Proof, Verdict, proofs
-from partita.migrate.model.volumes import Expectation, Volumes, read_volumes
-from partita.migrate.proving.results import ProofRun
-from partita.migrate.report.test_runs import EarlierRun, earlier_runs, last_run
-from partita.migrate.understanding.analysis import Analysis
-from partita.migrate.understanding.patterns.access_patterns import Patterns
-from partita.migrate.understanding.patterns.file import read_patterns
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.planning.plan import Plan
-from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
+from partita_migrate.costing.comparison import ComparedDesigns
+from partita_migrate.costing.estimate import ESTIMATE_JSON, Estimate, Estimates
+from partita_migrate.costing.units import units
+from partita_migrate.designing.checks.check import check
+from partita_migrate.designing.model import COMPARISON
+from partita_migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
+from partita_migrate.model.design import DESIGN_KINDS, Design
+from partita_migrate.model.files import CHOSEN, file_name, read_design
+from partita_migrate.model.findings import Finding
+from partita_migrate.model.proofs import Proof, Verdict, proofs
+from partita_migrate.model.volumes import Expectation, Volumes, read_volumes
+from partita_migrate.proving.results import ProofRun
+from partita_migrate.report.test_runs import EarlierRun, earlier_runs, last_run
+from partita_migrate.understanding.analysis import Analysis
+from partita_migrate.understanding.patterns.access_patterns import Patterns
+from partita_migrate.understanding.patterns.file import read_patterns
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.planning.plan import Plan
+from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 
 Part = TypeVar("Part")
 

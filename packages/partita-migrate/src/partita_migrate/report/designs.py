@@ -7,14 +7,14 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from partita.migrate.costing.estimate import ESTIMATE_JSON, Estimates, monthly
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Design
-from partita.migrate.model.files import CHOSEN, file_name, read_design
-from partita.migrate.model.proofs import Proof, proofs
-from partita.migrate.model.volumes import read_volumes
-from partita.migrate.model.workbench import to_workbench
-from partita.migrate.understanding.patterns.file import read_patterns
+from partita_migrate.costing.estimate import ESTIMATE_JSON, Estimates, monthly
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Design
+from partita_migrate.model.files import CHOSEN, file_name, read_design
+from partita_migrate.model.proofs import Proof, proofs
+from partita_migrate.model.volumes import read_volumes
+from partita_migrate.model.workbench import to_workbench
+from partita_migrate.understanding.patterns.file import read_patterns
 
 KINDS = ("denormalized", "single-table")
 

@@ -14,31 +14,31 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
-from partita.migrate.amounts import amount, money
-from partita.migrate.costing.estimate import monthly
-from partita.migrate.folder import Folder
-from partita.migrate.handover.requests import REQUESTS, PatternRequests, requests_of, to_page
-from partita.migrate.model.design import Access, Condition
-from partita.migrate.model.items import ExampleItems
-from partita.migrate.progress import Progress, silent
-from partita.migrate.report.contents import Contents, Missing, read_contents
-from partita.migrate.report.drawings import charts
-from partita.migrate.report.drawings.diagram import draw_figures
-from partita.migrate.report.drawings.views import draw_tables
-from partita.migrate.report.risks import Risk, find_risks
-from partita.migrate.report.summary import Summary, summarize
-from partita.migrate.report.terminal.model import COMPARED, proven_of
-from partita.migrate.report.unknowns import find_unknowns
-from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
-from partita.migrate.understanding.planning.goals import AIMS
-from partita.migrate.understanding.planning.page import (
+from partita.server.house import house_style
+from partita_migrate.amounts import amount, money
+from partita_migrate.costing.estimate import monthly
+from partita_migrate.folder import Folder
+from partita_migrate.handover.requests import REQUESTS, PatternRequests, requests_of, to_page
+from partita_migrate.model.design import Access, Condition
+from partita_migrate.model.items import ExampleItems
+from partita_migrate.progress import Progress, silent
+from partita_migrate.report.contents import Contents, Missing, read_contents
+from partita_migrate.report.drawings import charts
+from partita_migrate.report.drawings.diagram import draw_figures
+from partita_migrate.report.drawings.views import draw_tables
+from partita_migrate.report.risks import Risk, find_risks
+from partita_migrate.report.summary import Summary, summarize
+from partita_migrate.report.terminal.model import COMPARED, proven_of
+from partita_migrate.report.unknowns import find_unknowns
+from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
+from partita_migrate.understanding.planning.goals import AIMS
+from partita_migrate.understanding.planning.page import (
     PHASE_TITLES,
     SEVERITY_TITLES,
     bytes_text,
     relationship_text,
     rows_text,
 )
-from partita.server.house import house_style
 
 PAGE = "report.html"
 DIALECTS = {
@@ -136,7 +136,7 @@ def served(contents: Contents, accesses: list[Access]) -> list[tuple[Any, Access
 
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("partita.migrate.report"),
+        loader=PackageLoader("partita_migrate.report"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from msgspec import Struct, field
 
 from partita.limits import ITEM_BYTES_MAX
-from partita.migrate.report.contents import Contents, Model
-from partita.migrate.understanding.analysis import Analysis
-from partita.migrate.understanding.planning.difficulties.difficulty import (
+from partita_migrate.report.contents import Contents, Model
+from partita_migrate.understanding.analysis import Analysis
+from partita_migrate.understanding.planning.difficulties.difficulty import (
     SEVERITIES,
     Difficulty,
     Severity,
 )
-from partita.migrate.understanding.planning.page import bytes_text
-from partita.migrate.understanding.planning.plan import Plan
+from partita_migrate.understanding.planning.page import bytes_text
+from partita_migrate.understanding.planning.plan import Plan
 
 FINDINGS: dict[Severity, str] = {"obstacle": "error", "care": "warning"}
 """How hard a finding of the model's check is."""

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from partita.limits import GB
-from partita.migrate.amounts import amount, money
-from partita.migrate.costing.estimate import monthly
-from partita.migrate.report.contents import Contents, Model
-from partita.migrate.report.risks import Risk
-from partita.migrate.report.verdict import Verdict, decide
-from partita.migrate.understanding.planning.difficulties.difficulty import number_of
-from partita.migrate.understanding.planning.page import bytes_text
-from partita.migrate.understanding.planning.suitability import Verdict as Suits
+from partita_migrate.amounts import amount, money
+from partita_migrate.costing.estimate import monthly
+from partita_migrate.report.contents import Contents, Model
+from partita_migrate.report.risks import Risk
+from partita_migrate.report.verdict import Verdict, decide
+from partita_migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.understanding.planning.page import bytes_text
+from partita_migrate.understanding.planning.suitability import Verdict as Suits
 
 RISKS_MAX = 5
 VERDICTS: dict[Suits, str] = {

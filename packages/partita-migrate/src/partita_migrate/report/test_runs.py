@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import Design
-from partita.migrate.model.proofs import RUNS, TEST, fingerprint
-from partita.migrate.proving.results import ProofRun, Summary
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import Design
+from partita_migrate.model.proofs import RUNS, TEST, fingerprint
+from partita_migrate.proving.results import ProofRun, Summary
 
 RUNS_SHOWN = 20
 

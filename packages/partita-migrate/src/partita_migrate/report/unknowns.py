@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.report.contents import Contents, is_outdated
-from partita.migrate.understanding.patterns.file import WRITTEN
-from partita.migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.report.contents import Contents, is_outdated
+from partita_migrate.understanding.patterns.file import WRITTEN
+from partita_migrate.understanding.planning.difficulties.difficulty import number_of
 
 NAMES_MAX = 8
 

@@ -12,12 +12,12 @@ from typing import Literal
 from msgspec import Struct
 
 from partita.limits import GB
-from partita.migrate.amounts import amount, money, percent
-from partita.migrate.costing.estimate import Estimate, monthly
-from partita.migrate.report.contents import Contents, Model
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.planning.difficulties.difficulty import number_of
-from partita.migrate.understanding.planning.page import bytes_text
+from partita_migrate.amounts import amount, money, percent
+from partita_migrate.costing.estimate import Estimate, monthly
+from partita_migrate.report.contents import Contents, Model
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.understanding.planning.page import bytes_text
 
 Decision = Literal["go", "go in part", "stay", "not decided"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from partita.migrate.statements.nodes import inside, shown
-from partita.migrate.statements.question import (
+from partita_migrate.statements.nodes import inside, shown
+from partita_migrate.statements.question import (
     Change,
     Insertion,
     Modification,
@@ -14,10 +14,10 @@ from partita.migrate.statements.question import (
     Test,
     Value,
 )
-from partita.migrate.statements.scope import Scope
-from partita.migrate.statements.sources import conditions
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.statements.scope import Scope
+from partita_migrate.statements.sources import conditions
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
 
 _OF_CONFLICT = ("constraint", "index_predicate", "where")
 _IN_CONFLICT = ("VALUES", "VALUE")

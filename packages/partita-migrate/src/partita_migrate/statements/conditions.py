@@ -8,7 +8,7 @@ from itertools import chain, product
 
 from sqlglot import exp
 
-from partita.migrate.statements.nodes import (
+from partita_migrate.statements.nodes import (
     COMPARED,
     SUFFIXES,
     inside,
@@ -16,10 +16,10 @@ from partita.migrate.statements.nodes import (
     literal_of,
     shown,
 )
-from partita.migrate.statements.question import Constant, NotExact, Operator, Test
-from partita.migrate.statements.scope import Scope
-from partita.migrate.statements.values import NUMBERS
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.statements.question import Constant, NotExact, Operator, Test
+from partita_migrate.statements.scope import Scope
+from partita_migrate.statements.values import NUMBERS
+from partita_migrate.understanding.schema.column_refs import Ref
 
 _OPPOSITES: dict[Operator, Operator] = {
     "=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<",

@@ -7,9 +7,9 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.merge_subqueries import merge_subqueries
 from sqlglot.optimizer.qualify import qualify
 
-from partita.migrate.statements.question import NotExact
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.views import with_views
+from partita_migrate.statements.question import NotExact
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.views import with_views
 
 
 def flattened(statement: exp.Expression, schema: SchemaLookup) -> exp.Expr:

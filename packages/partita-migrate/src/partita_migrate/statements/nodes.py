@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from partita.migrate.statements.question import Constant, Operator
+from partita_migrate.statements.question import Constant, Operator
 
 COMPARED: dict[type[exp.Expression], tuple[Operator, Operator]] = {
     exp.EQ: ("=", "="),

@@ -9,14 +9,14 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from partita.migrate.statements.changes import deletion, insertion, update
-from partita.migrate.statements.flattening import flattened
-from partita.migrate.statements.nodes import COMPARED
-from partita.migrate.statements.question import NotExact, Statement
-from partita.migrate.statements.scope import Scope
-from partita.migrate.statements.selects import select
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.shapes import shapes_of
+from partita_migrate.statements.changes import deletion, insertion, update
+from partita_migrate.statements.flattening import flattened
+from partita_migrate.statements.nodes import COMPARED
+from partita_migrate.statements.question import NotExact, Statement
+from partita_migrate.statements.scope import Scope
+from partita_migrate.statements.selects import select
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.shapes import shapes_of
 
 _SKIPPED = re.compile(
     r"""('(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|/\*.*?\*/|--[^\n]*|::)"""

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
-from partita.migrate.statements.parsing import parse_statement
-from partita.migrate.statements.question import NotExact, Statement
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.schema.join_paths import JoinPaths, paths_through
+from partita_migrate.statements.parsing import parse_statement
+from partita_migrate.statements.question import NotExact, Statement
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.join_paths import JoinPaths, paths_through
 
 
 class NotStated(NotExact):

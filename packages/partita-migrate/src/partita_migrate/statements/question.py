@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from sqlglot import exp
 
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import Ref
 
 Operator = Literal[
     "=", "<", "<=", ">", ">=", "between", "in", "<>", "not in", "is null", "is not null",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from partita.migrate.statements.nodes import literal_of, shown
-from partita.migrate.statements.question import Existence, NotExact, Parameter, Test, Value
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Column, Table
+from partita_migrate.statements.nodes import literal_of, shown
+from partita_migrate.statements.question import Existence, NotExact, Parameter, Test, Value
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Column, Table
 
 
 class Scope:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from partita.migrate.statements.conditions import chosen
-from partita.migrate.statements.nodes import shown, unaliased
-from partita.migrate.statements.question import (
+from partita_migrate.statements.conditions import chosen
+from partita_migrate.statements.nodes import shown, unaliased
+from partita_migrate.statements.question import (
     Constant,
     Existence,
     JoinedTable,
@@ -19,10 +19,10 @@ from partita.migrate.statements.question import (
     Sorting,
     Test,
 )
-from partita.migrate.statements.scope import Scope
-from partita.migrate.statements.sources import rows_of
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table, is_derived
+from partita_migrate.statements.scope import Scope
+from partita_migrate.statements.sources import rows_of
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table, is_derived
 
 _OF_SETS = re.compile(
     r"(POS)?EXPLODE.*|UNNEST|(EXPLODING_?)?GENERATE_?(SERIES|SUBSCRIPTS)|REGEXP_(MATCHES|.*_TO_TABLE)"

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from partita.migrate.statements.conditions import chosen, either, test_of, tested
-from partita.migrate.statements.nodes import (
+from partita_migrate.statements.conditions import chosen, either, test_of, tested
+from partita_migrate.statements.nodes import (
     COMPARED,
     SUFFIXES,
     conjuncts,
@@ -15,7 +15,7 @@ from partita.migrate.statements.nodes import (
     is_compound,
     shown,
 )
-from partita.migrate.statements.question import (
+from partita_migrate.statements.question import (
     Existence,
     JoinedTable,
     NotExact,
@@ -24,10 +24,10 @@ from partita.migrate.statements.question import (
     Question,
     Test,
 )
-from partita.migrate.statements.scope import Scope
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Column, Table
-from partita.migrate.understanding.schema.relationships import is_unique
+from partita_migrate.statements.scope import Scope
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Column, Table
+from partita_migrate.understanding.schema.relationships import is_unique
 
 _JOIN_KINDS = ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")
 

@@ -7,10 +7,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.model.key_texts import folding
-from partita.migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
-from partita.migrate.understanding.schema.inventory import COMPUTED, Column
-from partita.migrate.understanding.sources.values import UTC_OFFSET, attribute_value
+from partita_migrate.model.key_texts import folding
+from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
+from partita_migrate.understanding.schema.inventory import COMPUTED, Column
+from partita_migrate.understanding.sources.values import UTC_OFFSET, attribute_value
 
 MYSQL = ("mysql", "mariadb")
 NUMBERS = ("integer", "decimal", "float")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from partita.database.item.values import Item
-from partita.migrate.folder import ANALYSIS, Folder
+from partita_migrate.folder import ANALYSIS, Folder
 
 
 class Distribution(Struct, frozen=True, kw_only=True, omit_defaults=True):

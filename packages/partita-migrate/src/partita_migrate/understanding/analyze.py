@@ -14,26 +14,26 @@ from msgspec import Struct, field
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.folder import ANALYSIS, Folder
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.analysis import Analysis, Problem, TableAnalysis
-from partita.migrate.understanding.measuring.candidates import candidate_keys
-from partita.migrate.understanding.measuring.distribution import CONFIDENCE, distribution
-from partita.migrate.understanding.measuring.examples import Examples, example_rows
-from partita.migrate.understanding.measuring.figures import Figures
-from partita.migrate.understanding.measuring.growth import creation_column, growth, numbered_column
-from partita.migrate.understanding.measuring.heat import with_heat
-from partita.migrate.understanding.measuring.sampling import SAMPLE_ROWS, Method, Sample, shares
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
-from partita.migrate.understanding.patterns.file import MINED, WRITTEN, read_patterns, to_toml
-from partita.migrate.understanding.patterns.item_counts import with_items
-from partita.migrate.understanding.patterns.mining.logs import read_log
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
-from partita.migrate.understanding.patterns.mining.servers import is_of, kept_statements
-from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
-from partita.migrate.understanding.sources.connection import Ask, Source, SourceError, connect
-from partita.migrate.understanding.sources.reading import readings
+from partita_migrate.folder import ANALYSIS, Folder
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.analysis import Analysis, Problem, TableAnalysis
+from partita_migrate.understanding.measuring.candidates import candidate_keys
+from partita_migrate.understanding.measuring.distribution import CONFIDENCE, distribution
+from partita_migrate.understanding.measuring.examples import Examples, example_rows
+from partita_migrate.understanding.measuring.figures import Figures
+from partita_migrate.understanding.measuring.growth import creation_column, growth, numbered_column
+from partita_migrate.understanding.measuring.heat import with_heat
+from partita_migrate.understanding.measuring.sampling import SAMPLE_ROWS, Method, Sample, shares
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
+from partita_migrate.understanding.patterns.file import MINED, WRITTEN, read_patterns, to_toml
+from partita_migrate.understanding.patterns.item_counts import with_items
+from partita_migrate.understanding.patterns.mining.logs import read_log
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
+from partita_migrate.understanding.patterns.mining.servers import is_of, kept_statements
+from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
+from partita_migrate.understanding.sources.connection import Ask, Source, SourceError, connect
+from partita_migrate.understanding.sources.reading import readings
 
 MINED_COMMENT = """\
 Access patterns mined from what the database has run. `partita migrate analyze` writes this file

@@ -5,17 +5,17 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.migrate.folder import INVENTORY, PLAN, Folder
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.planning.page import plan_page
-from partita.migrate.understanding.planning.plan import Plan, plan_inventory
-from partita.migrate.understanding.planning.readiness.server import check_server
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.schema.relationships import relate
-from partita.migrate.understanding.sources.collations import ask_collations
-from partita.migrate.understanding.sources.connection import Ask, connect
-from partita.migrate.understanding.sources.reflection import reflect
+from partita_migrate.folder import INVENTORY, PLAN, Folder
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.planning.page import plan_page
+from partita_migrate.understanding.planning.plan import Plan, plan_inventory
+from partita_migrate.understanding.planning.readiness.server import check_server
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.schema.relationships import relate
+from partita_migrate.understanding.sources.collations import ask_collations
+from partita_migrate.understanding.sources.connection import Ask, connect
+from partita_migrate.understanding.sources.reflection import reflect
 
 PAGE = "plan.md"
 

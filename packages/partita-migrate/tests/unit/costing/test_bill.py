@@ -8,14 +8,15 @@ import pytest
 
 from partita.errors import PartitaError
 from partita.limits import GB
-from partita.migrate.costing.bill import Bill, EstimateSettings, bill
-from partita.migrate.costing.units import ResourceUnits, Units, units
-from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
-from partita.migrate.designing.proposals.propose import denormalized
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.analysis import Analysis
-from partita.prices.price_list import COMPARED, NEWEST, read_prices
+from partita_migrate.costing.bill import Bill, EstimateSettings, bill
+from partita_migrate.costing.units import ResourceUnits, Units, units
+from partita_migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
+from partita_migrate.designing.proposals.propose import denormalized
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.prices import price_list
+from partita_migrate.prices.price_list import COMPARED, NEWEST, read_prices
+from partita_migrate.understanding.analysis import Analysis
 
 from ..games import expected, table_4
 from ..schemas import inventory, table
@@ -154,7 +155,7 @@ def test_a_write_unit_is_taken_for_as_many_read_units_as_it_costs() -> None:
 
 
 def test_prices_of_ones_own(tmp_path: Path) -> None:
-    newest = Path(__file__).parents[4] / "src/partita/prices" / NEWEST
+    newest = Path(price_list.__file__).with_name(NEWEST)
     own = tmp_path / "mine.toml"
     own.write_text(newest.read_text().replace('region = "us-east-1"', 'region = "mars-1"'))
     assert read_prices(own).region == "mars-1"

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from partita.database.capacity.sizing import partitions_for
 from partita.limits import GB, KB
-from partita.migrate.costing.units import read_units, units, write_units
-from partita.migrate.designing.proposals.propose import denormalized
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import (
+from partita_migrate.costing.units import read_units, units, write_units
+from partita_migrate.designing.proposals.propose import denormalized
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.design import (
     Access,
     Attribute,
     Condition,
@@ -19,10 +19,10 @@ from partita.migrate.model.design import (
     KeyAttribute,
     TableDesign,
 )
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.analysis import Analysis
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.understanding.analysis import Analysis
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
 
 from ..designing.test_rules import measured
 from ..games import ASSOCIATIONS, expected, games, pattern, table_4

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from partita.migrate.designing.checks.check import check
-from partita.migrate.designing.proposals.propose import denormalized
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import Attribute, Design
-from partita.migrate.model.files import to_toml
-from partita.migrate.model.findings import Finding
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.analysis import Analysis
+from partita_migrate.designing.checks.check import check
+from partita_migrate.designing.proposals.propose import denormalized
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.design import Attribute, Design
+from partita_migrate.model.files import to_toml
+from partita_migrate.model.findings import Finding
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.understanding.analysis import Analysis
 
 from ..games import ASSOCIATIONS, expected, games, table_4
 from ..schemas import inventory, table, unique

@@ -6,31 +6,31 @@ from copy import deepcopy
 
 import pytest
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs, design_inputs
-from partita.migrate.designing.proposals.items.drafted import DraftedItems
-from partita.migrate.designing.proposals.items.drafts import draft_items
-from partita.migrate.designing.proposals.items.large_columns import find_large_columns
-from partita.migrate.designing.proposals.items.unique_values import keep_unique
-from partita.migrate.designing.proposals.keys.natural_keys import with_natural_keys
-from partita.migrate.designing.proposals.keys.plan_keys import plan_keys
-from partita.migrate.designing.proposals.layouts.denormalized import (
+from partita_migrate.designing.proposals.design_inputs import DesignInputs, design_inputs
+from partita_migrate.designing.proposals.items.drafted import DraftedItems
+from partita_migrate.designing.proposals.items.drafts import draft_items
+from partita_migrate.designing.proposals.items.large_columns import find_large_columns
+from partita_migrate.designing.proposals.items.unique_values import keep_unique
+from partita_migrate.designing.proposals.keys.natural_keys import with_natural_keys
+from partita_migrate.designing.proposals.keys.plan_keys import plan_keys
+from partita_migrate.designing.proposals.layouts.denormalized import (
     denormalized_keys,
     denormalized_requests,
     denormalized_tables,
 )
-from partita.migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
-from partita.migrate.designing.proposals.layouts.single_table import (
+from partita_migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
+from partita_migrate.designing.proposals.layouts.single_table import (
     item_collections,
     overloaded_requests,
     overloaded_table,
 )
-from partita.migrate.designing.proposals.propose import plan_items
-from partita.migrate.designing.proposals.roles.assign import RULES, assign_roles
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.designing.proposals.workload import read_workload
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import DESIGN_KINDS
-from partita.migrate.model.volumes import Volumes
+from partita_migrate.designing.proposals.propose import plan_items
+from partita_migrate.designing.proposals.roles.assign import RULES, assign_roles
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.designing.proposals.workload import read_workload
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.design import DESIGN_KINDS
+from partita_migrate.model.volumes import Volumes
 
 from .test_random_schemas import Chance
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from partita.migrate.designing.checks.check import check
-from partita.migrate.designing.proposals.propose import denormalized, single_table
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import Access, Design, SecondaryIndex
+from partita_migrate.designing.checks.check import check
+from partita_migrate.designing.proposals.propose import denormalized, single_table
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.design import Access, Design, SecondaryIndex
 
 from ..games import ASSOCIATIONS, expected, table_4
 

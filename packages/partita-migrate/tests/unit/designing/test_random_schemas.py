@@ -11,16 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partita.migrate.costing.bill import EstimateSettings, bill
-from partita.migrate.costing.units import units
-from partita.migrate.designing.checks.check import check
-from partita.migrate.designing.proposals.propose import denormalized, single_table
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import Design
-from partita.migrate.model.files import to_toml
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.inventory import (
+from partita_migrate.costing.bill import EstimateSettings, bill
+from partita_migrate.costing.units import units
+from partita_migrate.designing.checks.check import check
+from partita_migrate.designing.proposals.propose import denormalized, single_table
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.design import Design
+from partita_migrate.model.files import to_toml
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.prices.price_list import read_prices
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.inventory import (
     Column,
     ColumnKind,
     ForeignKey,
@@ -28,8 +29,7 @@ from partita.migrate.understanding.schema.inventory import (
     Inventory,
     Table,
 )
-from partita.migrate.understanding.schema.relationships import relate
-from partita.prices.price_list import read_prices
+from partita_migrate.understanding.schema.relationships import relate
 
 KINDS: tuple[ColumnKind, ...] = (
     "string",

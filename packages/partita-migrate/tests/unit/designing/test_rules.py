@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from partita.migrate.costing.units import units
-from partita.migrate.designing.checks.check import check
-from partita.migrate.designing.naming import prefixes
-from partita.migrate.designing.proposals.propose import denormalized, single_table
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import Access, Design, Entity, TableDesign
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.analysis import (
+from partita_migrate.costing.units import units
+from partita_migrate.designing.checks.check import check
+from partita_migrate.designing.naming import prefixes
+from partita_migrate.designing.proposals.propose import denormalized, single_table
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.design import Access, Design, Entity, TableDesign
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.understanding.analysis import (
     Analysis,
     ColumnFigures,
     Distribution,
     KeySkew,
     TableAnalysis,
 )
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
-from partita.migrate.understanding.schema.inventory import Inventory, Relationship, Table
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
+from partita_migrate.understanding.schema.inventory import Inventory, Relationship, Table
 
 from ..games import pattern
 from ..schemas import foreign_key, inventory, table, unique

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.migrate.designing.proposals.propose import single_table
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import Attribute, Design, Entity, KeyAttribute, TableDesign
-from partita.migrate.model.files import to_toml
-from partita.migrate.model.templates import template_fields
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.designing.proposals.propose import single_table
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.design import Attribute, Design, Entity, KeyAttribute, TableDesign
+from partita_migrate.model.files import to_toml
+from partita_migrate.model.templates import template_fields
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
 
 from ..games import expected, table_4
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import (
+from partita_migrate.model.design import (
     Attribute,
     Design,
     Entity,
@@ -13,8 +13,8 @@ from partita.migrate.model.design import (
     SecondaryIndex,
     TableDesign,
 )
-from partita.migrate.model.items import ExampleItems
-from partita.migrate.report.drawings.views import ITEMS_PER_VIEW_MAX, draw, draw_tables, text_of
+from partita_migrate.model.items import ExampleItems
+from partita_migrate.report.drawings.views import ITEMS_PER_VIEW_MAX, draw, draw_tables, text_of
 
 S = "S"
 N = "N"

@@ -7,14 +7,14 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.migrate.report.drawings.diagram import (
+from partita_migrate.report.drawings.diagram import (
     FIGURE_TABLES_MAX,
     cut,
     draw_figures,
     neighbourhoods,
 )
-from partita.migrate.report.drawings.layout import Box, Layout, Line, lay_out
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.report.drawings.layout import Box, Layout, Line, lay_out
+from partita_migrate.understanding.schema.inventory import Inventory
 
 from ..schemas import foreign_key, inventory, table, unique
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from partita.migrate.amounts import amount, money
-from partita.migrate.costing.estimate import estimate
-from partita.migrate.designing.model import model
-from partita.migrate.folder import Folder
-from partita.migrate.report.drawings.charts import bars, skews
-from partita.migrate.report.page import report
-from partita.migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.planning.plan import plan_inventory
-from partita.migrate.understanding.schema.inventory import Inventory, Skipped
+from partita_migrate.amounts import amount, money
+from partita_migrate.costing.estimate import estimate
+from partita_migrate.designing.model import model
+from partita_migrate.folder import Folder
+from partita_migrate.report.drawings.charts import bars, skews
+from partita_migrate.report.page import report
+from partita_migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.planning.plan import plan_inventory
+from partita_migrate.understanding.schema.inventory import Inventory, Skipped
 
 from ..games import games
 from ..schemas import foreign_key, inventory, table

@@ -7,12 +7,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from partita.limits import GB
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.model.proofs import fingerprint
-from partita.migrate.report.page import report
-from partita.migrate.report.verdict import Verdict
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.model.proofs import fingerprint
+from partita_migrate.report.page import report
+from partita_migrate.report.verdict import Verdict
+from partita_migrate.understanding.schema.inventory import Inventory
 
 from ..games import games
 from ..schemas import inventory, table

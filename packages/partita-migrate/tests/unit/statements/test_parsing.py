@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partita.migrate.statements.parsing import parse_statement
-from partita.migrate.statements.question import (
+from partita_migrate.statements.parsing import parse_statement
+from partita_migrate.statements.question import (
     Constant,
     Insertion,
     Modification,
@@ -13,7 +13,7 @@ from partita.migrate.statements.question import (
     Parameter,
     Question,
 )
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
 
 from ..schemas import foreign_key, inventory, table
 

@@ -1,4 +1,4 @@
-"""`python -m partita.functions PID`: the companion of the server with that process id."""
+"""`python -m partita_services.functions PID`: the companion of the server with that process id."""
 
 from __future__ import annotations
 

@@ -18,23 +18,23 @@ from typing import Any, NamedTuple
 
 from partita.client.records import aliases_of, version_sort, versions_of
 from partita.errors import FunctionNotFound
-from partita.functions import arns
-from partita.functions.arns import LATEST, Qualified
-from partita.functions.packages import Packages
-from partita.functions.running.pools import Pool
-from partita.functions.running.process import Function, Outcome
-from partita.functions.sessions import Sessions
-from partita.functions.storage.records import (
+from partita.settings import Function as Setting
+from partita_services.functions import arns
+from partita_services.functions.arns import LATEST, Qualified
+from partita_services.functions.packages import Packages
+from partita_services.functions.running.pools import Pool
+from partita_services.functions.running.process import Function, Outcome
+from partita_services.functions.sessions import Sessions
+from partita_services.functions.storage.records import (
     AliasRecord,
     Configuration,
     FunctionRecord,
     VersionRecord,
 )
-from partita.functions.storage.store import (
+from partita_services.functions.storage.store import (
     FUNCTIONS,
     Store,
 )
-from partita.settings import Function as Setting
 
 GROUP = "partita.functions"
 ROLE = arns.role_arn(arns.OWN_ROLE)

@@ -12,19 +12,19 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from partita.clock import system_clock
-from partita.functions.api.registry import Api
-from partita.functions.api.service import Service
-from partita.functions.catalog import Catalog
-from partita.functions.destinations import Destinations
-from partita.functions.mappings.mappings import Mappings
-from partita.functions.queue import Queue
-from partita.functions.schedules.scheduler import Scheduler
-from partita.functions.schedules.targets import Targets
-from partita.functions.sessions import Sessions
-from partita.functions.sinks import Sinks
-from partita.functions.storage.store import Store
 from partita.server import companion_process, frames
 from partita.server.http.messages import HttpResponse
+from partita_services.functions.api.registry import Api
+from partita_services.functions.api.service import Service
+from partita_services.functions.catalog import Catalog
+from partita_services.functions.destinations import Destinations
+from partita_services.functions.mappings.mappings import Mappings
+from partita_services.functions.queue import Queue
+from partita_services.functions.schedules.scheduler import Scheduler
+from partita_services.functions.schedules.targets import Targets
+from partita_services.functions.sessions import Sessions
+from partita_services.functions.sinks import Sinks
+from partita_services.functions.storage.store import Store
 
 CONNECTIONS = 64
 

@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from partita.errors import InvalidParameterValueException
-from partita.functions import arns
-from partita.functions.sinks import (
+from partita_services.functions import arns
+from partita_services.functions.sinks import (
     SEND_SECONDS_MAX,
     URLS,
     SendFailed,

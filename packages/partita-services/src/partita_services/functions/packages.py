@@ -10,8 +10,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from partita.errors import InvalidParameterValueException, RequestTooLargeException
-from partita.functions.storage.store import Package, Store, code_of
 from partita.limits import MB
+from partita_services.functions.storage.store import Package, Store, code_of
 
 UNPACKED_BYTES_MAX = 262_144_000
 ZIPPED_BYTES_MAX = 50 * MB

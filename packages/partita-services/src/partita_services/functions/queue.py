@@ -16,13 +16,13 @@ from typing import Any
 from partita.client import ClientError
 from partita.clock import Clock
 from partita.errors import RestError
-from partita.functions import arns
-from partita.functions.arns import Qualified
-from partita.functions.catalog import Catalog, Invocation
-from partita.functions.destinations import Destinations, moment
-from partita.functions.sinks import SendFailed
-from partita.functions.storage.records import EventInvokeRecord, QueuedEvent
-from partita.functions.storage.store import EVENTS, Store, event_invokes_of
+from partita_services.functions import arns
+from partita_services.functions.arns import Qualified
+from partita_services.functions.catalog import Catalog, Invocation
+from partita_services.functions.destinations import Destinations, moment
+from partita_services.functions.sinks import SendFailed
+from partita_services.functions.storage.records import EventInvokeRecord, QueuedEvent
+from partita_services.functions.storage.store import EVENTS, Store, event_invokes_of
 
 logger = logging.getLogger(__name__)
 

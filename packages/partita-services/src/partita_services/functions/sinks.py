@@ -24,9 +24,9 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from partita.client import Client, ClientError
 from partita.client.functions import invoke
-from partita.functions import arns
-from partita.functions.running.worker import RESULT_BYTES_MAX
 from partita.settings import Sink
+from partita_services.functions import arns
+from partita_services.functions.running.worker import RESULT_BYTES_MAX
 
 Result = TypeVar("Result")
 SEND_SECONDS_MAX = 60.0

@@ -51,8 +51,8 @@ def workflow() -> None:
 @click.option("--type", "type_", type=click.Choice(TYPES), default=TYPES[0], show_default=True)
 def validate(path: Path, type_: str) -> None:
     """List the errors of a machine. Exits with 1 when it cannot run."""
-    from partita.workflows import machine_file
-    from partita.workflows.language import InvalidDefinition, diagnose
+    from partita_services.workflows import machine_file
+    from partita_services.workflows.language import InvalidDefinition, diagnose
 
     try:
         machine_file.machine(path, type_)
@@ -92,8 +92,8 @@ def run(
 
     Without --endpoint an in-memory server is started for it. Exits with 1 if the execution fails.
     """
-    from partita.workflows import machine_file
-    from partita.workflows.remote import private_server
+    from partita_services.workflows import machine_file
+    from partita_services.workflows.remote import private_server
 
     if endpoint is not None and (config is not None or time_scale is not None):
         raise click.UsageError("--config and --time-scale cannot be used with --endpoint.")
@@ -114,8 +114,8 @@ def run(
 async def _run(
     endpoint: str, machine: str, definition: str, given: str, name: str | None, shows_history: bool
 ) -> dict[str, Any]:
-    from partita.workflows import history_table
-    from partita.workflows.remote import Remote
+    from partita_services.workflows import history_table
+    from partita_services.workflows.remote import Remote
 
     async with Remote(endpoint) as remote:
         execution = await remote.run(await remote.put(machine, definition), given, name)
@@ -145,9 +145,9 @@ def _input(text: str) -> str:
 @_endpoint(ENDPOINT)
 def history(machine: str, execution: str | None, endpoint: str) -> None:
     """Show the history of an execution, by the file of its machine or by its ARN."""
-    from partita.workflows import history_table, machine_file
-    from partita.workflows.remote import Remote
-    from partita.workflows.running import arns
+    from partita_services.workflows import history_table, machine_file
+    from partita_services.workflows.remote import Remote
+    from partita_services.workflows.running import arns
 
     async def read() -> list[dict[str, Any]]:
         async with Remote(endpoint) as remote:
@@ -173,9 +173,9 @@ def history(machine: str, execution: str | None, endpoint: str) -> None:
 )
 def graph(path: Path, output: Path | None) -> None:
     """Draw a machine."""
-    from partita.workflows import machine_file
-    from partita.workflows.drawing import for_file, text
-    from partita.workflows.language import parse
+    from partita_services.workflows import machine_file
+    from partita_services.workflows.drawing import for_file, text
+    from partita_services.workflows.language import parse
 
     machine = parse(machine_file.read(path))
     if output is None:

@@ -10,28 +10,28 @@ from __future__ import annotations
 from pathlib import Path
 
 from partita.clock import system_clock
-from partita.functions.api.registry import OPERATIONS as REST
-from partita.functions.sinks import Sinks
 from partita.server import companion_process, frames
 from partita.server.http.messages import HttpResponse
 from partita.server.responses import JSON_1_0
-from partita.workflows.api.machines import remove_later
-from partita.workflows.api.registry import OPERATIONS, Api
-from partita.workflows.api.service import Service
-from partita.workflows.running.engine import Engine
-from partita.workflows.running.executions import Executions
-from partita.workflows.running.storage.items import MACHINES, TABLE
-from partita.workflows.running.storage.records import DELETING, Machine
-from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks.activities import Activities
-from partita.workflows.running.tasks.buckets import Buckets
-from partita.workflows.running.tasks.delayed_messages import DelayedMessages
-from partita.workflows.running.tasks.functions import Functions, RemoteFunctions
-from partita.workflows.running.tasks.integrations import STATES_NAMES, Abilities
-from partita.workflows.running.tasks.jobs import Jobs
-from partita.workflows.running.tasks.map_runs import Children
-from partita.workflows.running.tasks.runner import TaskRunner
-from partita.workflows.running.trials import Trials
+from partita_services.functions.api.registry import OPERATIONS as REST
+from partita_services.functions.sinks import Sinks
+from partita_services.workflows.api.machines import remove_later
+from partita_services.workflows.api.registry import OPERATIONS, Api
+from partita_services.workflows.api.service import Service
+from partita_services.workflows.running.engine import Engine
+from partita_services.workflows.running.executions import Executions
+from partita_services.workflows.running.storage.items import MACHINES, TABLE
+from partita_services.workflows.running.storage.records import DELETING, Machine
+from partita_services.workflows.running.storage.store import Store
+from partita_services.workflows.running.tasks.activities import Activities
+from partita_services.workflows.running.tasks.buckets import Buckets
+from partita_services.workflows.running.tasks.delayed_messages import DelayedMessages
+from partita_services.workflows.running.tasks.functions import Functions, RemoteFunctions
+from partita_services.workflows.running.tasks.integrations import STATES_NAMES, Abilities
+from partita_services.workflows.running.tasks.jobs import Jobs
+from partita_services.workflows.running.tasks.map_runs import Children
+from partita_services.workflows.running.tasks.runner import TaskRunner
+from partita_services.workflows.running.trials import Trials
 
 CONNECTIONS = 32
 MACHINES_PAGE = 1000

@@ -6,8 +6,13 @@ import re
 from pathlib import Path
 
 from partita.errors import PartitaError
-from partita.workflows.language import InvalidDefinition, StateMachine, parse, strip_comments
-from partita.workflows.running.tasks.integrations import Abilities, check_resources
+from partita_services.workflows.language import (
+    InvalidDefinition,
+    StateMachine,
+    parse,
+    strip_comments,
+)
+from partita_services.workflows.running.tasks.integrations import Abilities, check_resources
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
-from partita.workflows.running import arns
+from partita_services.workflows.running import arns
 
 ROLE = f"arn:aws:iam::{arns.ACCOUNT}:role/partita"
 TRIES = 4

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from partita.functions.running import pools
-from partita.functions.running.pools import Pool
-from partita.functions.running.process import Function
+from partita_services.functions.running import pools
+from partita_services.functions.running.pools import Pool
+from partita_services.functions.running.process import Function
 
 MODULE = """
 import os, time

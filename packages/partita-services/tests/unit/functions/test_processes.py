@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from partita.functions.mappings.targets import CallFailed, HttpEndpoint
-from partita.functions.running import process
-from partita.functions.running.process import Function, FunctionError, FunctionProcess
-from partita.functions.running.worker import STARTED
+from partita_services.functions.mappings.targets import CallFailed, HttpEndpoint
+from partita_services.functions.running import process
+from partita_services.functions.running.process import Function, FunctionError, FunctionProcess
+from partita_services.functions.running.worker import STARTED
 
 EVENT = b'{"Records": []}'
 TIMEOUT_SECONDS = 60

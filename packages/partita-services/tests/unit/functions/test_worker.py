@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from partita.functions.running import worker
-from partita.functions.running.worker import LOADED, STARTED
+from partita_services.functions.running import worker
+from partita_services.functions.running.worker import LOADED, STARTED
 
 
 def test_a_process_whose_caller_is_gone_ends_without_a_word(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from partita.database.recovery.buckets import BucketError, FolderBucket
 from partita.settings import Bucket
-from partita.workflows.language.errors import StateError
-from partita.workflows.running.tasks.buckets import Buckets
+from partita_services.workflows.language.errors import StateError
+from partita_services.workflows.running.tasks.buckets import Buckets
 
 KEYS = ("../outside", "a/../../outside", "/etc/passwd", "link/outside", "", ".", "..", "a\0b")
 

@@ -10,7 +10,7 @@ import pytest
 
 from partita import testing
 from partita.client import Client, ClientError
-from partita.workflows.running.storage.commits import Commits, Conflict
+from partita_services.workflows.running.storage.commits import Commits, Conflict
 
 TABLE = "things"
 ABSENT = {"ConditionExpression": "attribute_not_exists(pk)"}

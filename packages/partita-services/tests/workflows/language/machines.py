@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from partita.workflows.language import (
+from partita_services.workflows.language import (
     CancelTask,
     CancelTimer,
     Command,

@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.workflows.language import Happening, StartTask, TaskFailed, TaskSucceeded
-from partita.workflows.language.limits import HISTORY_EVENTS_MAX
-from tests.workflows.language.machines import PREDEFINED, NoEnd, Player, Story, task
+from partita_services.workflows.language import Happening, StartTask, TaskFailed, TaskSucceeded
+from partita_services.workflows.language.limits import HISTORY_EVENTS_MAX
+
+from .machines import PREDEFINED, NoEnd, Player, Story, task
 
 values = st.recursive(
     st.none()

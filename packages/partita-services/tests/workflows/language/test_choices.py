@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.workflows.language.machines import machine_of, play
+from .machines import machine_of, play
 
 EARLY, LATE = "2016-03-14T01:59:00Z", "2017-03-14T01:59:00Z"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.workflows.language.machines import ARN, echoes, fails, gives, machine_of, play, task
+from .machines import ARN, echoes, fails, gives, machine_of, play, task
 
 ORDER = {"title": "Numbers to add", "numbers": {"val1": 3, "val2": 4}, "list": [1, 2, 3]}
 EMPTY: dict[str, Any] = {}

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from partita.workflows.language import InvalidDefinition, diagnose, parse, strip_comments
-from tests.workflows.language.machines import machine_of, task
+from partita_services.workflows.language import InvalidDefinition, diagnose, parse, strip_comments
+
+from .machines import machine_of, task
 
 PASS = {"Type": "Pass", "End": True}
 DISTRIBUTED = {

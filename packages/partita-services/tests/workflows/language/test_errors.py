@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from partita.workflows.language import HeartbeatMissed, StartTask, TaskTimedOut
-from partita.workflows.language.errors import StateError
-from partita.workflows.language.states.retries import matches
-from tests.workflows.language.machines import (
+from partita_services.workflows.language import HeartbeatMissed, StartTask, TaskTimedOut
+from partita_services.workflows.language.errors import StateError
+from partita_services.workflows.language.states.retries import matches
+
+from .machines import (
     Answer,
     Player,
     fails,

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from partita.workflows.language import InvalidDefinition, parse, strip_comments, substitute
-from tests.workflows.language.machines import Answer, Story, echoes, fails, gives, play
+from partita_services.workflows.language import InvalidDefinition, parse, strip_comments, substitute
+
+from .machines import Answer, Story, echoes, fails, gives, play
 
 FIGURE = (Path(__file__).parent / "figure_5_11.jsonc").read_text()
 METRIC = {"name": "page_views", "version": 3}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from partita.workflows.language import (
+from partita_services.workflows.language import (
     CancelTask,
     CancelTimer,
     Moment,
@@ -18,7 +18,8 @@ from partita.workflows.language import (
     begin,
     parse,
 )
-from tests.workflows.language.machines import (
+
+from .machines import (
     CONTEXT,
     START,
     Player,

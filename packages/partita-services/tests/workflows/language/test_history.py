@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from partita.workflows.language import (
+from partita_services.workflows.language import (
     ExecutionTimedOut,
     Happening,
     Moment,
@@ -27,7 +27,8 @@ from partita.workflows.language import (
     parse,
     task_of_token,
 )
-from tests.workflows.language.machines import (
+
+from .machines import (
     ARN,
     CONTEXT,
     START,

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.workflows.language import InvalidDefinition, diagnose, parse
-from tests.workflows.language.machines import PREDEFINED, machine_of, play, task
+from partita_services.workflows.language import InvalidDefinition, diagnose, parse
+
+from .machines import PREDEFINED, machine_of, play, task
 
 SECONDS_MAX = 10
 """Far more than any of these takes; far less than what they were made to take."""

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.workflows.language import InvalidDefinition, parse
-from tests.workflows.language.machines import machine_of, play
+from partita_services.workflows.language import InvalidDefinition, parse
+
+from .machines import machine_of, play
 
 DATA = {
     "name": "Foo",

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.workflows.language.machines import (
+from .machines import (
     ARN,
     Story,
     fails,

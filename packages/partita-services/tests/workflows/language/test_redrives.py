@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.workflows.language import Moment, Stopped, advance, begin, parse, redrive
-from tests.workflows.language.machines import (
+from partita_services.workflows.language import Moment, Stopped, advance, begin, parse, redrive
+
+from .machines import (
     CONTEXT,
     START,
     Player,
@@ -15,7 +16,7 @@ from tests.workflows.language.machines import (
     machine_of,
     task,
 )
-from tests.workflows.language.test_forks import branch, mapped, odd_fails, parallel
+from .test_forks import branch, mapped, odd_fails, parallel
 
 
 def names(story: Story) -> list[str]:

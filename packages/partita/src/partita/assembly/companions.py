@@ -30,7 +30,7 @@ from partita.settings import Settings, Trigger
 if TYPE_CHECKING:
     from partita.database.shared.database import SharedDatabase
 
-MODULES = {STATES: "partita.workflows", LAMBDA: "partita.functions"}
+MODULES = {STATES: "partita_services.workflows", LAMBDA: "partita_services.functions"}
 
 
 class Companions:
@@ -130,12 +130,12 @@ def _last_sequences(context: ReadContext, triggers: Sequence[Trigger]) -> Iterat
 def check_settings(settings: Settings) -> None:
     """What a companion could not start with is told of before anything is served."""
     if settings.triggers:
-        from partita.functions.mappings.filters import compile_filters
+        from partita_services.functions.mappings.filters import compile_filters
 
         for trigger in settings.triggers:
             compile_filters(trigger.filter_patterns)
     if settings.schedules:
-        from partita.functions.schedules.expressions import parse
+        from partita_services.functions.schedules.expressions import parse
 
         for schedule in settings.schedules:
             parse(schedule.expression, schedule.timezone, system_clock())

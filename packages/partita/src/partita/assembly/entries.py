@@ -189,7 +189,7 @@ PROCESSES: Final = (
         "256 MB of bodies that wait",
     ),
     Entry(
-        *(PROCESS, "socket pair", ("partita.functions", "partita.workflows")),
+        *(PROCESS, "socket pair", ("partita_services.functions", "partita_services.workflows")),
         "the server that started them, with requests that it has admitted",
         "by the server",
         "16 MB a request",

@@ -65,11 +65,11 @@ LATE = {
         "partita.server.security.commands.keys:keys", "Make keys, and encrypt a data folder."
     ),
     "metrics": Late(
-        "partita.apps.metrics.commands:metrics", "Run the metric catalogue, or migrate it."
+        "metric_catalogue.commands:metrics", "Run the metric catalogue, or migrate it."
     ),
-    "migrate": Late("partita.migrate.commands:migrate", "Take a relational database to DynamoDB."),
+    "migrate": Late("partita_migrate.commands:migrate", "Take a relational database to DynamoDB."),
     "pagehits": Late(
-        "partita.apps.pagehits.commands:pagehits", "Count page visits, and list the most popular."
+        "page_hit_counter.commands:pagehits", "Count page visits, and list the most popular."
     ),
     "policies": Late(
         "partita.server.security.commands.policies:policies", "Manage policies of IAM's language."

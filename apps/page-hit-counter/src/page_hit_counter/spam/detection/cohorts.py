@@ -10,11 +10,11 @@ from collections import Counter
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from partita.apps.pagehits.spam.detection.visitors import KINDS, Visitor
+from page_hit_counter.spam.detection.visitors import KINDS, Visitor
 
 if TYPE_CHECKING:
-    from partita.apps.pagehits.spam.detection.agents import Agent
-    from partita.apps.pagehits.spam.detection.visitors import Visit
+    from page_hit_counter.spam.detection.agents import Agent
+    from page_hit_counter.spam.detection.visitors import Visit
 
 EXAMPLES_MAX = 20
 UNSEEN_HITS = 3

@@ -7,12 +7,12 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from partita.apps.pagehits.spam.detection.agents import Agents
-from partita.apps.pagehits.spam.detection.cohorts import Cohort, Interval, cohort_key
-from partita.apps.pagehits.spam.detection.features import FEATURES, SUSPICIOUS, Point, Usual, point
-from partita.apps.pagehits.spam.detection.forest import Explanation, Forest
-from partita.apps.pagehits.spam.detection.visitors import Generations, Visit, Visitor
-from partita.apps.pagehits.spam.settings import SpamSettings
+from page_hit_counter.spam.detection.agents import Agents
+from page_hit_counter.spam.detection.cohorts import Cohort, Interval, cohort_key
+from page_hit_counter.spam.detection.features import FEATURES, SUSPICIOUS, Point, Usual, point
+from page_hit_counter.spam.detection.forest import Explanation, Forest
+from page_hit_counter.spam.detection.visitors import Generations, Visit, Visitor
+from page_hit_counter.spam.settings import SpamSettings
 
 BOT, RELOAD, RATE, SOURCE = "bot", "reload", "rate", "source"
 ANOMALY = "anomaly"

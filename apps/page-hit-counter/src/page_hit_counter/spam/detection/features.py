@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import log
 
-from partita.apps.pagehits.spam.detection.cohorts import Cohort, Interval, cohort_key
-from partita.apps.pagehits.spam.detection.visitors import KINDS
+from page_hit_counter.spam.detection.cohorts import Cohort, Interval, cohort_key
+from page_hit_counter.spam.detection.visitors import KINDS
 
 FEATURES = (
     "hits",  # of the cohort

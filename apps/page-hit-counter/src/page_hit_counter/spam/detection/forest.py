@@ -18,7 +18,7 @@ from partita.optional_packages import install_command
 if TYPE_CHECKING:
     from krcf import RandomCutForest
 
-    from partita.apps.pagehits.spam.detection.features import Point
+    from page_hit_counter.spam.detection.features import Point
 
 POINTS_KEPT = 2_048
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Generic, Protocol, TypeVar
 
-from partita.apps.pagehits.windows import Hit
+from page_hit_counter.windows import Hit
 
 Value = TypeVar("Value")
 FIRST, SINGLE, SEVERAL = range(3)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from partita.migrate.designing.checks.completeness import check_completeness
-from partita.migrate.designing.checks.limits import check_limits
-from partita.migrate.designing.checks.serving import check_serving
-from partita.migrate.model.design import Design
-from partita.migrate.model.findings import Finding, Subject, subject_of
-from partita.migrate.model.unknown_names import find_unknown_names
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.designing.checks.completeness import check_completeness
+from partita_migrate.designing.checks.limits import check_limits
+from partita_migrate.designing.checks.serving import check_serving
+from partita_migrate.model.design import Design
+from partita_migrate.model.findings import Finding, Subject, subject_of
+from partita_migrate.model.unknown_names import find_unknown_names
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 
 RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     check_limits,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.model.design import columns_of
-from partita.migrate.model.findings import Finding, Subject, error, warning
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.design import columns_of
+from partita_migrate.model.findings import Finding, Subject, error, warning
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def check_completeness(subject: Subject) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from partita.limits import (
     TABLE_NAME_CHARS_MAX,
     TABLE_NAME_CHARS_MIN,
 )
-from partita.migrate.model.design import (
+from partita_migrate.model.design import (
     Attribute,
     Entity,
     SecondaryIndex,
@@ -25,9 +25,9 @@ from partita.migrate.model.design import (
     columns_of,
     template_shape,
 )
-from partita.migrate.model.findings import Finding, Subject, error
-from partita.migrate.model.templates import SEPARATOR, filled
-from partita.migrate.understanding.schema.column_refs import parse_join
+from partita_migrate.model.findings import Finding, Subject, error
+from partita_migrate.model.templates import SEPARATOR, filled
+from partita_migrate.understanding.schema.column_refs import parse_join
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from partita.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS, TRANSACTION_FACTOR
-from partita.migrate.costing.units import PatternUnits, units, write_units
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.designing.requests.served import never_null
-from partita.migrate.model.design import (
+from partita_migrate.costing.units import PatternUnits, units, write_units
+from partita_migrate.designing.requests.homes import NotServed
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.designing.requests.served import never_null
+from partita_migrate.model.design import (
     READS,
     Access,
     Attribute,
@@ -21,14 +21,14 @@ from partita.migrate.model.design import (
     columns_of,
     type_attribute,
 )
-from partita.migrate.model.findings import Finding, Subject, error, warning
-from partita.migrate.model.key_texts import is_order_preserving
-from partita.migrate.model.templates import template_fields
-from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import NotExact, Question
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.schema.column_refs import Ref, qualified
+from partita_migrate.model.findings import Finding, Subject, error, warning
+from partita_migrate.model.key_texts import is_order_preserving
+from partita_migrate.model.templates import template_fields
+from partita_migrate.statements.patterns import Statements
+from partita_migrate.statements.question import NotExact, Question
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.schema.column_refs import Ref, qualified
 
 
 def check_serving(subject: Subject) -> Iterator[Finding]:

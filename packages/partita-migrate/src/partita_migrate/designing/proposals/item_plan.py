@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.keys.key_plan import KeyPlan
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.designing.proposals.workload import Workload
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.keys.key_plan import KeyPlan
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.designing.proposals.workload import Workload
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 @dataclass(frozen=True)

@@ -7,46 +7,46 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.naming import database_name
-from partita.migrate.designing.proposals.design_inputs import DesignInputs, design_inputs
-from partita.migrate.designing.proposals.explanations.choices import choices
-from partita.migrate.designing.proposals.explanations.left_out import left_out
-from partita.migrate.designing.proposals.explanations.references import references
-from partita.migrate.designing.proposals.explanations.risks import few_values, risks
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.drafted import DraftedItems
-from partita.migrate.designing.proposals.items.drafts import draft_items
-from partita.migrate.designing.proposals.items.large_columns import find_large_columns
-from partita.migrate.designing.proposals.items.unique_values import keep_unique
-from partita.migrate.designing.proposals.keys.natural_keys import with_natural_keys
-from partita.migrate.designing.proposals.keys.plan_keys import plan_keys
-from partita.migrate.designing.proposals.layouts.denormalized import (
+from partita_migrate.designing.naming import database_name
+from partita_migrate.designing.proposals.design_inputs import DesignInputs, design_inputs
+from partita_migrate.designing.proposals.explanations.choices import choices
+from partita_migrate.designing.proposals.explanations.left_out import left_out
+from partita_migrate.designing.proposals.explanations.references import references
+from partita_migrate.designing.proposals.explanations.risks import few_values, risks
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.drafted import DraftedItems
+from partita_migrate.designing.proposals.items.drafts import draft_items
+from partita_migrate.designing.proposals.items.large_columns import find_large_columns
+from partita_migrate.designing.proposals.items.unique_values import keep_unique
+from partita_migrate.designing.proposals.keys.natural_keys import with_natural_keys
+from partita_migrate.designing.proposals.keys.plan_keys import plan_keys
+from partita_migrate.designing.proposals.layouts.denormalized import (
     denormalized_keys,
     denormalized_requests,
     denormalized_tables,
 )
-from partita.migrate.designing.proposals.layouts.finished_tables import (
+from partita_migrate.designing.proposals.layouts.finished_tables import (
     with_one_type_a_name,
     with_types,
     with_whole_projections,
 )
-from partita.migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
-from partita.migrate.designing.proposals.layouts.single_table import (
+from partita_migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
+from partita_migrate.designing.proposals.layouts.single_table import (
     item_collections,
     overloaded_requests,
     overloaded_table,
     root_entities,
 )
-from partita.migrate.designing.proposals.roles.assign import assign_roles
-from partita.migrate.designing.proposals.techniques.beside import techniques_beside
-from partita.migrate.designing.proposals.techniques.kept_aggregates import aggregate_techniques
-from partita.migrate.designing.proposals.techniques.lists import with_lists
-from partita.migrate.designing.proposals.workload import read_workload
-from partita.migrate.designing.requests.served import with_exact_requests
-from partita.migrate.designing.settings import ModelSettings
-from partita.migrate.model.design import Access, Design, TableDesign
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.designing.proposals.roles.assign import assign_roles
+from partita_migrate.designing.proposals.techniques.beside import techniques_beside
+from partita_migrate.designing.proposals.techniques.kept_aggregates import aggregate_techniques
+from partita_migrate.designing.proposals.techniques.lists import with_lists
+from partita_migrate.designing.proposals.workload import read_workload
+from partita_migrate.designing.requests.served import with_exact_requests
+from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.model.design import Access, Design, TableDesign
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 
 
 def denormalized(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
 
 WRITES = ("insert", "update", "delete")
 DATES = ("date", "datetime")

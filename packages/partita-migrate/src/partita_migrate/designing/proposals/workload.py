@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.designing.proposals.usage import WRITES
-from partita.migrate.model.templates import PATH, ROOT
-from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD, AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import COMPUTED
-from partita.migrate.understanding.schema.join_paths import JoinPaths
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.designing.proposals.usage import WRITES
+from partita_migrate.model.templates import PATH, ROOT
+from partita_migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD, AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import COMPUTED
+from partita_migrate.understanding.schema.join_paths import JoinPaths
 
 
 @dataclass(frozen=True)

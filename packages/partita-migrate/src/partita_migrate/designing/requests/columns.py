@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.requests.homes import (
+from partita_migrate.designing.requests.homes import (
     DesignedSource,
     Home,
     NotServed,
     own_attributes,
 )
-from partita.migrate.designing.requests.segments import Segments, segments
-from partita.migrate.model.design import Access, Attribute, Condition
-from partita.migrate.statements.question import Question
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.designing.requests.segments import Segments, segments
+from partita_migrate.model.design import Access, Attribute, Condition
+from partita_migrate.statements.question import Question
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
 
 
 class HeldColumns:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.designing.requests.columns import HeldColumns
-from partita.migrate.designing.requests.homes import DesignedSource, Home, NotServed
-from partita.migrate.designing.requests.segments import Field, segments
-from partita.migrate.model.design import Attribute, Comparison, Condition
-from partita.migrate.model.key_texts import NotEncodable, field_text
-from partita.migrate.statements.question import Constant, Question, Test, Value
-from partita.migrate.statements.values import literal_value, sorts_otherwise
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Column
+from partita_migrate.designing.requests.columns import HeldColumns
+from partita_migrate.designing.requests.homes import DesignedSource, Home, NotServed
+from partita_migrate.designing.requests.segments import Field, segments
+from partita_migrate.model.design import Attribute, Comparison, Condition
+from partita_migrate.model.key_texts import NotEncodable, field_text
+from partita_migrate.statements.question import Constant, Question, Test, Value
+from partita_migrate.statements.values import literal_value, sorts_otherwise
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Column
 
 _DECLARED = ("enum", "set", "json", "array")
 """Kinds whose order is not that of their texts."""

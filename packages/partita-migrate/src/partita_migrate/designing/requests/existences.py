@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.requests.homes import DesignedSource, NotServed
-from partita.migrate.statements.question import (
+from partita_migrate.designing.requests.homes import DesignedSource, NotServed
+from partita_migrate.statements.question import (
     Existence,
     JoinedTable,
     Parameter,
     Question,
     Test,
 )
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def joined(question: Question) -> Question:

@@ -3,10 +3,10 @@ rows that tests leave out."""
 
 from __future__ import annotations
 
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.keys import KeyConditions
-from partita.migrate.designing.requests.segments import may_be_equal, may_begin_with, segments
-from partita.migrate.model.design import (
+from partita_migrate.designing.requests.homes import NotServed
+from partita_migrate.designing.requests.keys import KeyConditions
+from partita_migrate.designing.requests.segments import may_be_equal, may_begin_with, segments
+from partita_migrate.model.design import (
     Attribute,
     Comparison,
     Condition,
@@ -14,9 +14,9 @@ from partita.migrate.model.design import (
     columns_of,
     type_attribute,
 )
-from partita.migrate.model.key_texts import function_of
-from partita.migrate.statements.question import Test
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.model.key_texts import function_of
+from partita_migrate.statements.question import Test
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
 
 SCALARS = ("S", "N", "B", "BOOL")
 _FILTERS: dict[str, Comparison] = {"is null": "not_exists", "is not null": "exists"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from partita.migrate.model.design import Attribute, Design, Entity, SecondaryIndex, TableDesign
-from partita.migrate.statements.values import fold_of
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
+from partita_migrate.model.design import Attribute, Design, Entity, SecondaryIndex, TableDesign
+from partita_migrate.statements.values import fold_of
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Table
 
 
 class NotServed(Exception):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.requests.conditions import Conditions
-from partita.migrate.designing.requests.homes import DesignedSource, Home, NotServed
-from partita.migrate.designing.requests.segments import Field, Segments, segments
-from partita.migrate.model.buckets import BUCKET, BUCKETS, bucket_count
-from partita.migrate.model.design import LATEST, Attribute, Comparison, Condition
-from partita.migrate.model.key_texts import (
+from partita_migrate.designing.requests.conditions import Conditions
+from partita_migrate.designing.requests.homes import DesignedSource, Home, NotServed
+from partita_migrate.designing.requests.segments import Field, Segments, segments
+from partita_migrate.model.buckets import BUCKET, BUCKETS, bucket_count
+from partita_migrate.model.design import LATEST, Attribute, Comparison, Condition
+from partita_migrate.model.key_texts import (
     FORMS,
     HIGHEST,
     is_fold,
@@ -17,12 +17,12 @@ from partita.migrate.model.key_texts import (
     plain_text,
     value_format,
 )
-from partita.migrate.model.row_conditions import RowCondition, parse_condition
-from partita.migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD, escaped
-from partita.migrate.statements.question import Constant, Parameter, Question, Test, Value
-from partita.migrate.statements.values import sorts_otherwise
-from partita.migrate.understanding.schema.collations import FOLDINGS, Folding
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.row_conditions import RowCondition, parse_condition
+from partita_migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD, escaped
+from partita_migrate.statements.question import Constant, Parameter, Question, Test, Value
+from partita_migrate.statements.values import sorts_otherwise
+from partita_migrate.understanding.schema.collations import FOLDINGS, Folding
+from partita_migrate.understanding.schema.column_refs import Ref
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 """Ends a range: keys go on behind a value with a separator, and belong to it."""

@@ -13,18 +13,18 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from partita.migrate.designing.requests import existences
-from partita.migrate.designing.requests.homes import (
+from partita_migrate.designing.requests import existences
+from partita_migrate.designing.requests.homes import (
     DesignedSource,
     Home,
     NotServed,
     own_attributes,
     path_pairs,
 )
-from partita.migrate.designing.requests.ways import Planned, Way
-from partita.migrate.model.design import Access, Entity, type_attribute
-from partita.migrate.statements.question import Existence, JoinedTable, Parameter, Question, Sorting
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.requests.ways import Planned, Way
+from partita_migrate.model.design import Access, Entity, type_attribute
+from partita_migrate.statements.question import Existence, JoinedTable, Parameter, Question, Sorting
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 class NamesShared(NotServed):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partita.migrate.model.design import Attribute, Entity
-from partita.migrate.model.templates import SEPARATOR, SHARD, template_fields, template_text
-from partita.migrate.understanding.schema.column_refs import Ref, qualified
+from partita_migrate.model.design import Attribute, Entity
+from partita_migrate.model.templates import SEPARATOR, SHARD, template_fields, template_text
+from partita_migrate.understanding.schema.column_refs import Ref, qualified
 
 
 @dataclass(frozen=True)

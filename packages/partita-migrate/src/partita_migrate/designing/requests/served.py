@@ -8,10 +8,10 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import NamesShared, ReadPlanner
-from partita.migrate.designing.requests.writes import CopiesNotFound, WritePlanner
-from partita.migrate.model.design import (
+from partita_migrate.designing.requests.homes import NotServed
+from partita_migrate.designing.requests.reads import NamesShared, ReadPlanner
+from partita_migrate.designing.requests.writes import CopiesNotFound, WritePlanner
+from partita_migrate.model.design import (
     READS,
     Access,
     Attribute,
@@ -21,13 +21,13 @@ from partita.migrate.model.design import (
     TableDesign,
     Unserved,
 )
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.statements.patterns import NotStated, Statements
-from partita.migrate.statements.question import Insertion, NotExact, Question, Statement
-from partita.migrate.statements.values import not_in_keys
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.statements.patterns import NotStated, Statements
+from partita_migrate.statements.question import Insertion, NotExact, Question, Statement
+from partita_migrate.statements.values import not_in_keys
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def with_exact_requests(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partita.migrate.designing.requests.filters import Filters
-from partita.migrate.designing.requests.segments import Field, is_sharded, segments
-from partita.migrate.model.design import Access, Condition
-from partita.migrate.statements.question import Sorting
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.requests.filters import Filters
+from partita_migrate.designing.requests.segments import Field, is_sharded, segments
+from partita_migrate.model.design import Access, Condition
+from partita_migrate.statements.question import Sorting
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 @dataclass(frozen=True)

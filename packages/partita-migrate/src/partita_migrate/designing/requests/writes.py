@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.requests.homes import NotServed, own_attributes
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.model.design import (
+from partita_migrate.designing.requests.homes import NotServed, own_attributes
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.model.design import (
     Access,
     Attribute,
     Design,
@@ -21,7 +21,7 @@ from partita.migrate.model.design import (
     columns_of,
     type_attribute,
 )
-from partita.migrate.statements.question import (
+from partita_migrate.statements.question import (
     Insertion,
     JoinedTable,
     Modification,
@@ -29,8 +29,8 @@ from partita.migrate.statements.question import (
     Question,
     Test,
 )
-from partita.migrate.understanding.schema.column_refs import Join, Ref, parse_join
-from partita.migrate.understanding.schema.inventory import ForeignKey, Table, is_derived
+from partita_migrate.understanding.schema.column_refs import Join, Ref, parse_join
+from partita_migrate.understanding.schema.inventory import ForeignKey, Table, is_derived
 
 CASCADE = "CASCADE"
 FOLLOWED = (CASCADE, "SET NULL")

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from partita.migrate.folder import Folder
-from partita.migrate.handover.emit import boto3_script, cdk, cli_script, cloudformation, terraform
-from partita.migrate.handover.tables import TableRequest, tables_of
-from partita.migrate.model.files import CHOSEN
+from partita_migrate.folder import Folder
+from partita_migrate.handover.emit import boto3_script, cdk, cli_script, cloudformation, terraform
+from partita_migrate.handover.tables import TableRequest, tables_of
+from partita_migrate.model.files import CHOSEN
 
 WRITERS: dict[str, tuple[str, Callable[[list[TableRequest]], str]]] = {
     "cloudformation": ("tables.cloudformation.json", cloudformation.write),

@@ -6,8 +6,8 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from partita.migrate.handover.scaling import policies
-from partita.migrate.handover.tables import TableRequest
+from partita_migrate.handover.scaling import policies
+from partita_migrate.handover.tables import TableRequest
 
 HEAD = """#!/usr/bin/env bash
 # Makes the tables of the migration {migration} with the AWS CLI; those that exist stay as they are.

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from partita.migrate.handover.emit.names import distinct, pascal_case
-from partita.migrate.handover.tables import TableRequest, tag_list
+from partita_migrate.handover.emit.names import distinct, pascal_case
+from partita_migrate.handover.tables import TableRequest, tag_list
 
 
 def write(tables: list[TableRequest]) -> str:

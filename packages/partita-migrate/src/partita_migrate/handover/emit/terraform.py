@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from partita.migrate.handover.emit.names import distinct, snake_case
-from partita.migrate.handover.tables import TableRequest
+from partita_migrate.handover.emit.names import distinct, snake_case
+from partita_migrate.handover.tables import TableRequest
 
 
 def write(tables: list[TableRequest]) -> str:

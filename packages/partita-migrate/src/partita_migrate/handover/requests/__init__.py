@@ -6,7 +6,7 @@ boto3_text, javascript_text, partiql_text   the same as texts, two of them over 
 written     all patterns of a design, and `requests.md`
 """
 
-from partita.migrate.handover.requests.written import (
+from partita_migrate.handover.requests.written import (
     REQUESTS,
     PatternRequests,
     requests_of,

@@ -7,25 +7,25 @@ from typing import Any, NamedTuple
 from msgspec.structs import asdict
 
 from partita.database.item.values import Item
-from partita.migrate.designing.requests.homes import own_attributes
-from partita.migrate.designing.requests.writes import written_with
-from partita.migrate.handover.requests.expressions import WITHOUT_VALUE, Expressions
-from partita.migrate.handover.requests.request import Request, Test
-from partita.migrate.handover.requests.values import (
+from partita_migrate.designing.requests.homes import own_attributes
+from partita_migrate.designing.requests.writes import written_with
+from partita_migrate.handover.requests.expressions import WITHOUT_VALUE, Expressions
+from partita_migrate.handover.requests.request import Request, Test
+from partita_migrate.handover.requests.values import (
     changed_item,
     compared,
     example_of,
     items_of,
     shards,
 )
-from partita.migrate.handover.requests.write_calls import (
+from partita_migrate.handover.requests.write_calls import (
     delete,
     put,
     transaction,
     update,
 )
-from partita.migrate.model.buckets import BUCKET
-from partita.migrate.model.design import (
+from partita_migrate.model.buckets import BUCKET
+from partita_migrate.model.design import (
     READS,
     Access,
     Attribute,
@@ -35,9 +35,9 @@ from partita.migrate.model.design import (
     TableDesign,
     columns_of,
 )
-from partita.migrate.model.row_conditions import parse_condition
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.row_conditions import parse_condition
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 class RequestWriter:

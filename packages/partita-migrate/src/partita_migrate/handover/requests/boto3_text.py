@@ -7,8 +7,8 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from partita.migrate.handover.requests.layout import Syntax, lay_out, with_bytes
-from partita.migrate.handover.requests.request import Request
+from partita_migrate.handover.requests.layout import Syntax, lay_out, with_bytes
+from partita_migrate.handover.requests.request import Request
 
 HEAD = 'import boto3\n\ndynamodb = boto3.client("dynamodb")\n'
 STEP = "    "

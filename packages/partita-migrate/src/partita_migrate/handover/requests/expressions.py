@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.handover.requests.request import Test
+from partita_migrate.handover.requests.request import Test
 
 COMPARISONS: dict[str, Callable[[str, list[str]], str]] = {
     "between": lambda name, values: f"{name} BETWEEN {values[0]} AND {values[-1]}",

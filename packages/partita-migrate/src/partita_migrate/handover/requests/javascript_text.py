@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from partita.migrate.handover.requests.layout import Syntax, lay_out, with_bytes
-from partita.migrate.handover.requests.request import Request
+from partita_migrate.handover.requests.layout import Syntax, lay_out, with_bytes
+from partita_migrate.handover.requests.request import Request
 
 STEP = "  "
 PAGED = ("Query", "Scan")

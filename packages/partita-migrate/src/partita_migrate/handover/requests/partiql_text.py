@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.handover.requests.request import Request, Test
+from partita_migrate.handover.requests.request import Request, Test
 
 
 class Statement(Struct, frozen=True, kw_only=True):

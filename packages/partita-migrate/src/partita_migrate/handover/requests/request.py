@@ -7,8 +7,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.templates import template_fields
-from partita.migrate.understanding.schema.collations import FOLDINGS, file_of
+from partita_migrate.model.templates import template_fields
+from partita_migrate.understanding.schema.collations import FOLDINGS, file_of
 
 
 class Test(Struct, frozen=True, kw_only=True):

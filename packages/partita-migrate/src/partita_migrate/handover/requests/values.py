@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import (
+from partita_migrate.model.design import (
     Access,
     Attribute,
     Condition,
@@ -19,11 +19,11 @@ from partita.migrate.model.design import (
     TableDesign,
     columns_of,
 )
-from partita.migrate.model.items import ExampleItems, order
-from partita.migrate.model.sample_items import sample_item
-from partita.migrate.model.templates import SEPARATOR, SHARD, template_fields, template_text
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.items import ExampleItems, order
+from partita_migrate.model.sample_items import sample_item
+from partita_migrate.model.templates import SEPARATOR, SHARD, template_fields, template_text
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
 
 BETWEEN = " and "
 OR = " or "

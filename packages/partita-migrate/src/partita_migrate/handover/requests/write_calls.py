@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from partita.database.item.values import Item
-from partita.migrate.handover.requests.expressions import Expressions
-from partita.migrate.handover.requests.request import Request, Test
-from partita.migrate.model.design import Access, Attribute, TableDesign
+from partita_migrate.handover.requests.expressions import Expressions
+from partita_migrate.handover.requests.request import Request, Test
+from partita_migrate.model.design import Access, Attribute, TableDesign
 
 KEPT = "Where it is refused, the row is there already, and stays."
 REFUSED = "Where it is refused, somebody has changed the row: find it again, or leave it."

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from partita.database.item.values import Item
-from partita.migrate.handover.requests import boto3_text, javascript_text, partiql_text
-from partita.migrate.handover.requests.api import RequestWriter
-from partita.migrate.handover.requests.request import Request
-from partita.migrate.model.design import Access, Design
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.handover.requests import boto3_text, javascript_text, partiql_text
+from partita_migrate.handover.requests.api import RequestWriter
+from partita_migrate.handover.requests.request import Request
+from partita_migrate.model.design import Access, Design
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 
 REQUESTS = "requests.md"
 

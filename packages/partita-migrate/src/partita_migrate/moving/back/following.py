@@ -14,25 +14,25 @@ from msgspec import Struct, field
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.moving.applying import Applier
-from partita.migrate.moving.back.kinesis import opened_stream
-from partita.migrate.moving.back.markers import SEEN_SECONDS_MAX, mark_of, place_marker
-from partita.migrate.moving.back.records import Changed, ChangeStream, Places
-from partita.migrate.moving.back.rows import CannotReturn, Rows, Wish
-from partita.migrate.moving.back.store import BackStore, key_bytes
-from partita.migrate.moving.back.writing import RowWriter
-from partita.migrate.moving.fences import fence_of
-from partita.migrate.moving.fences.fence import Fence
-from partita.migrate.moving.fences.session import Session, SourceAway, open_session
-from partita.migrate.moving.follow import Followed
-from partita.migrate.moving.load import READ_UNTIL
-from partita.migrate.moving.logs.changes import Change, Transaction
-from partita.migrate.moving.moves import Move
-from partita.migrate.moving.positions import key_of, position_of
-from partita.migrate.moving.switching.phases import check_unfinished
-from partita.migrate.moving.switching.watching import Watch
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.sources.connection import SourceError
+from partita_migrate.moving.applying import Applier
+from partita_migrate.moving.back.kinesis import opened_stream
+from partita_migrate.moving.back.markers import SEEN_SECONDS_MAX, mark_of, place_marker
+from partita_migrate.moving.back.records import Changed, ChangeStream, Places
+from partita_migrate.moving.back.rows import CannotReturn, Rows, Wish
+from partita_migrate.moving.back.store import BackStore, key_bytes
+from partita_migrate.moving.back.writing import RowWriter
+from partita_migrate.moving.fences import fence_of
+from partita_migrate.moving.fences.fence import Fence
+from partita_migrate.moving.fences.session import Session, SourceAway, open_session
+from partita_migrate.moving.follow import Followed
+from partita_migrate.moving.load import READ_UNTIL
+from partita_migrate.moving.logs.changes import Change, Transaction
+from partita_migrate.moving.moves import Move
+from partita_migrate.moving.positions import key_of, position_of
+from partita_migrate.moving.switching.phases import check_unfinished
+from partita_migrate.moving.switching.watching import Watch
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.sources.connection import SourceError
 
 PLACES, SINCE = "back_places", "back_since"
 IDLE_SECONDS = 0.1

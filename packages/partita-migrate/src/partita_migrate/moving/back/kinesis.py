@@ -16,9 +16,9 @@ from partita.client import ClientError
 from partita.client.kinesis import AT_TIMESTAMP, KinesisRecord, KinesisStream
 from partita.client.shards import ready_shards
 from partita.errors import PartitaError
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.back.markers import marker_key
-from partita.migrate.moving.back.records import (
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.back.markers import marker_key
+from partita_migrate.moving.back.records import (
     ENABLE_SECONDS_MAX,
     FINISHED,
     PAGE_RECORDS,
@@ -31,8 +31,8 @@ from partita.migrate.moving.back.records import (
     TableStream,
     patiently,
 )
-from partita.migrate.moving.positions import key_of
-from partita.migrate.moving.target import Target
+from partita_migrate.moving.positions import key_of
+from partita_migrate.moving.target import Target
 
 SERVICE = ":kinesis:"
 """In the ARN of such a stream."""

@@ -7,10 +7,10 @@ from typing import Any
 
 from partita.client import ClientError
 from partita.errors import PartitaError
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.back.records import Changed, ChangeStream
-from partita.migrate.moving.positions import tombstone
-from partita.migrate.moving.target import Target
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.back.records import Changed, ChangeStream
+from partita_migrate.moving.positions import tombstone
+from partita_migrate.moving.target import Target
 
 MARK = "partita_mark"
 SEEN_SECONDS_MAX = 60.0

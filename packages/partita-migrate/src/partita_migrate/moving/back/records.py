@@ -15,7 +15,7 @@ from partita.client.kinesis import TRIM_HORIZON
 from partita.client.shards import ready_shards
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.moving.target import AWAY_SECONDS_MAX, PAUSE_SECONDS_MAX, Target
+from partita_migrate.moving.target import AWAY_SECONDS_MAX, PAUSE_SECONDS_MAX, Target
 
 FINISHED = "FINISHED"
 PAGE_RECORDS = 1000

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import Attribute, Entity, TableDesign, columns_of, type_attribute
-from partita.migrate.moving.back.values import normalized
-from partita.migrate.moving.moves import Move
-from partita.migrate.moving.positions import OWN, is_tombstone
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Column, Table, is_derived
+from partita_migrate.model.design import Attribute, Entity, TableDesign, columns_of, type_attribute
+from partita_migrate.moving.back.values import normalized
+from partita_migrate.moving.moves import Move
+from partita_migrate.moving.positions import OWN, is_tombstone
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Column, Table, is_derived
 
 
 class Wish(NamedTuple):

@@ -6,10 +6,10 @@ from __future__ import annotations
 import msgspec
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.back.rows import Wish
-from partita.migrate.moving.positions import key_of
-from partita.migrate.moving.state import StateStore
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.back.rows import Wish
+from partita_migrate.moving.positions import key_of
+from partita_migrate.moving.state import StateStore
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder(Item).decode

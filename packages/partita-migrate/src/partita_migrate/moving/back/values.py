@@ -14,8 +14,8 @@ from typing import Any
 from partita.database.item import numbers
 from partita.database.item.values import AttributeValue
 from partita.errors import ValidationException
-from partita.migrate.understanding.schema.inventory import Column
-from partita.migrate.understanding.sources.values import attribute_value
+from partita_migrate.understanding.schema.inventory import Column
+from partita_migrate.understanding.sources.values import attribute_value
 
 NUMBERS = ("integer", "decimal", "float")
 SPELLED = ("date", "time", "datetime", "json", "uuid", "enum", "geometry", "other")

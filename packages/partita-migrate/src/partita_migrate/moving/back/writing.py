@@ -11,11 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.moving.back.rows import Rows, Wish
-from partita.migrate.moving.back.values import NoSuchValue, column_value, is_same
-from partita.migrate.moving.fences.session import VALUE, Session
-from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.understanding.schema.inventory import ForeignKey, Table
+from partita_migrate.moving.back.rows import Rows, Wish
+from partita_migrate.moving.back.values import NoSuchValue, column_value, is_same
+from partita_migrate.moving.fences.session import VALUE, Session
+from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.understanding.schema.inventory import ForeignKey, Table
 
 CARRIED_ON = ("CASCADE", "SET NULL", "SET DEFAULT")
 SEQUENCES = f"""

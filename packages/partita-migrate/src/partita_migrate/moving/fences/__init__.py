@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 
-from partita.migrate.moving.fences.fence import Fence
-from partita.migrate.moving.logs.origin import Origin
+from partita_migrate.moving.fences.fence import Fence
+from partita_migrate.moving.logs.origin import Origin
 
 MODULES = {"postgresql": "postgresql", "mysql": "mariadb", "sqlite": "sqlite"}
 

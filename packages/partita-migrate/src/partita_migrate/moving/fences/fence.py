@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from partita.errors import PartitaError
-from partita.migrate.moving.fences.session import VALUE, Session, open_session
-from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.progress import Progress, silent
-from partita.migrate.switch import ALL, CREATE, FLAG, IN_MIGRATION, MIGRATED
-from partita.migrate.switch import SOURCE as SOURCE
-from partita.migrate.switch import TABLE as SWITCH
-from partita.migrate.switch import TARGET as TARGET
+from partita_migrate.moving.fences.session import VALUE, Session, open_session
+from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.progress import Progress, silent
+from partita_migrate.switch import ALL, CREATE, FLAG, IN_MIGRATION, MIGRATED
+from partita_migrate.switch import SOURCE as SOURCE
+from partita_migrate.switch import TABLE as SWITCH
+from partita_migrate.switch import TARGET as TARGET
 
 FENCE = "partita_fence"
 LOCKED, GATE = 1, 2

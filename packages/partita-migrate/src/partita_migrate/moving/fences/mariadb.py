@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
-from partita.migrate.moving.fences.fence import Fence as AnyFence
-from partita.migrate.moving.fences.session import VALUE, Session
+from partita_migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
+from partita_migrate.moving.fences.fence import Fence as AnyFence
+from partita_migrate.moving.fences.session import VALUE, Session
 
 EVENTS = ("INSERT", "UPDATE", "DELETE")
 KEEPER = "partita_kept_"

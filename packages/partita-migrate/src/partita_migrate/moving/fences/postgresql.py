@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
-from partita.migrate.moving.fences.fence import Fence as AnyFence
-from partita.migrate.moving.fences.session import VALUE, Session
-from partita.migrate.moving.logs.postgresql import PARTS, PREPARED
+from partita_migrate.moving.fences.fence import CLOSED, FENCE, GATE, LOCKED, OPEN, PASSING, REFUSAL
+from partita_migrate.moving.fences.fence import Fence as AnyFence
+from partita_migrate.moving.fences.session import VALUE, Session
+from partita_migrate.moving.logs.postgresql import PARTS, PREPARED
 
 TRIGGER = "partita_fence"
 FUNCTION = "partita_check_fence"

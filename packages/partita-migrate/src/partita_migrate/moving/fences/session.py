@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from partita.errors import PartitaError
-from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.understanding.schema.inventory import Table
 
 VALUE = "\0"
 LOCK_SECONDS = 2

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from partita.migrate.moving.fences.fence import CLOSED, FENCE, LOCKED, REFUSAL
-from partita.migrate.moving.fences.fence import Fence as AnyFence
-from partita.migrate.moving.fences.session import Session
+from partita_migrate.moving.fences.fence import CLOSED, FENCE, LOCKED, REFUSAL
+from partita_migrate.moving.fences.fence import Fence as AnyFence
+from partita_migrate.moving.fences.session import Session
 
 EVENTS = ("INSERT", "UPDATE", "DELETE")
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from partita.database.recovery.buckets import ENDPOINTS, Bucket, BucketError, FolderBucket, S3Bucket
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder, to_json
-from partita.migrate.handover.tables import tables_of
+from partita_migrate.folder import Folder, to_json
+from partita_migrate.handover.tables import tables_of
 
 AMAZON = "https://s3.{}.amazonaws.com"
 REQUEST = "import-table.json"

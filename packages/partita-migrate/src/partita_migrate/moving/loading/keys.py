@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from partita.migrate.model.design import Attribute, Design, Entity, TableDesign, columns_of
-from partita.migrate.model.templates import SEPARATOR, SHARD, template_parts
-from partita.migrate.understanding.schema.column_refs import Ref, qualified
-from partita.migrate.understanding.schema.inventory import Column, Index, Inventory, Table
+from partita_migrate.model.design import Attribute, Design, Entity, TableDesign, columns_of
+from partita_migrate.model.templates import SEPARATOR, SHARD, template_parts
+from partita_migrate.understanding.schema.column_refs import Ref, qualified
+from partita_migrate.understanding.schema.inventory import Column, Index, Inventory, Table
 
 _NUMBERS = ("integer", "decimal")
 _OF_NUMBERS = re.compile(r"n\d+\.\d+|0\d+")

@@ -12,15 +12,15 @@ from typing import NamedTuple
 import msgspec
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.applying import Applier, ItemKey, item_key
-from partita.migrate.moving.items import item_digest
-from partita.migrate.moving.loading.reports import REPORT, SAME_KEY, TableLoad
-from partita.migrate.moving.logs.changes import Change, Transaction
-from partita.migrate.moving.moves import Move
-from partita.migrate.moving.positions import ONLY_OVER_KNOWN, is_tombstone, key_of, stamped
-from partita.migrate.moving.state import MOVE, StateStore
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.applying import Applier, ItemKey, item_key
+from partita_migrate.moving.items import item_digest
+from partita_migrate.moving.loading.reports import REPORT, SAME_KEY, TableLoad
+from partita_migrate.moving.logs.changes import Change, Transaction
+from partita_migrate.moving.moves import Move
+from partita_migrate.moving.positions import ONLY_OVER_KNOWN, is_tombstone, key_of, stamped
+from partita_migrate.moving.state import MOVE, StateStore
+from partita_migrate.understanding.sources.connection import Source
 
 REJECTS = "rejects.jsonl"
 REPLAY = "Correct the row in the source, then run `partita migrate load {} --replay`."

@@ -20,10 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import text
 
-from partita.migrate.folder import Folder
-from partita.migrate.model.files import read_design
-from partita.migrate.moving.behind import behind_first_place
-from partita.migrate.moving.loading.reports import (
+from partita_migrate.folder import Folder
+from partita_migrate.model.files import read_design
+from partita_migrate.moving.behind import behind_first_place
+from partita_migrate.moving.loading.reports import (
     LANES,
     READ_SINCE,
     READ_UNTIL,
@@ -31,15 +31,15 @@ from partita.migrate.moving.loading.reports import (
     Lane,
     SourceLoad,
 )
-from partita.migrate.moving.logs import log_of
-from partita.migrate.moving.logs.changes import OpenSession, Session
-from partita.migrate.moving.logs.origin import Origin, behind_key
-from partita.migrate.moving.moves import POSITION_FACT, RESUME, Move
-from partita.migrate.moving.state import StateStore, state_path
-from partita.migrate.moving.workers import Handler, Workers, worker_count
-from partita.migrate.progress import Progress
-from partita.migrate.understanding.schema.inventory import Table, read_inventory
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.moving.logs import log_of
+from partita_migrate.moving.logs.changes import OpenSession, Session
+from partita_migrate.moving.logs.origin import Origin, behind_key
+from partita_migrate.moving.moves import POSITION_FACT, RESUME, Move
+from partita_migrate.moving.state import StateStore, state_path
+from partita_migrate.moving.workers import Handler, Workers, worker_count
+from partita_migrate.progress import Progress
+from partita_migrate.understanding.schema.inventory import Table, read_inventory
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 CHUNK_ROWS = 2000
 SPLIT_ROWS_MIN = 40_000

@@ -15,19 +15,19 @@ from msgspec import Struct, field
 from partita.database.item.values import Item
 from partita.errors import PartitaError
 from partita.limits import ITEM_BYTES_MAX
-from partita.migrate.moving.applying import ItemKey, item_key
-from partita.migrate.moving.behind import behind_first_place
-from partita.migrate.moving.items import Items, key_hash, too_large
-from partita.migrate.moving.loading.files import ImportFiles
-from partita.migrate.moving.loading.keys import entities_by_value, entities_with_own_keys
-from partita.migrate.moving.loading.reports import LANES, REPORT, SAME_KEY, Lane, TableLoad
-from partita.migrate.moving.moves import LOADED, Move
-from partita.migrate.moving.positions import POSITION
-from partita.migrate.moving.state import StateStore
-from partita.migrate.moving.target import batches
-from partita.migrate.moving.worker_setup import WorkerSetup, worker_setup
-from partita.migrate.moving.workers import Handler, Workers, worker_count
-from partita.migrate.progress import Progress
+from partita_migrate.moving.applying import ItemKey, item_key
+from partita_migrate.moving.behind import behind_first_place
+from partita_migrate.moving.items import Items, key_hash, too_large
+from partita_migrate.moving.loading.files import ImportFiles
+from partita_migrate.moving.loading.keys import entities_by_value, entities_with_own_keys
+from partita_migrate.moving.loading.reports import LANES, REPORT, SAME_KEY, Lane, TableLoad
+from partita_migrate.moving.moves import LOADED, Move
+from partita_migrate.moving.positions import POSITION
+from partita_migrate.moving.state import StateStore
+from partita_migrate.moving.target import batches
+from partita_migrate.moving.worker_setup import WorkerSetup, worker_setup
+from partita_migrate.moving.workers import Handler, Workers, worker_count
+from partita_migrate.progress import Progress
 
 CHUNK_ROWS = 5000
 FILE_ROWS = 20_000

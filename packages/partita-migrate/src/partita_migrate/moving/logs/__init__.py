@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from partita.migrate.moving.logs.changes import ChangeLog
-from partita.migrate.moving.logs.origin import Origin
-from partita.migrate.moving.logs.unlogged import Unlogged
+from partita_migrate.moving.logs.changes import ChangeLog
+from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.moving.logs.unlogged import Unlogged
 
 
 def log_of(origin: Origin, *, is_followed: bool) -> ChangeLog:
@@ -12,13 +12,13 @@ def log_of(origin: Origin, *, is_followed: bool) -> ChangeLog:
     if not is_followed:
         return Unlogged(origin)
     if origin.family == "mysql":
-        from partita.migrate.moving.logs.mariadb import MariaDBLog
+        from partita_migrate.moving.logs.mariadb import MariaDBLog
 
         return MariaDBLog(origin)
     if origin.family == "postgresql":
-        from partita.migrate.moving.logs.postgresql import PostgreSQLLog
+        from partita_migrate.moving.logs.postgresql import PostgreSQLLog
 
         return PostgreSQLLog(origin)
-    from partita.migrate.moving.logs.sqlite import SQLiteLog
+    from partita_migrate.moving.logs.sqlite import SQLiteLog
 
     return SQLiteLog(origin)

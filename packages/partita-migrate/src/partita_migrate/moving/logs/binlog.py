@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pymysql
 from pymysql.constants.COMMAND import COM_BINLOG_DUMP
 
-from partita.migrate.moving.logs.binlog_bytes import packed_number
-from partita.migrate.moving.logs.binlog_shapes import Shape, character_sets_of, shape_of
+from partita_migrate.moving.logs.binlog_bytes import packed_number
+from partita_migrate.moving.logs.binlog_shapes import Shape, character_sets_of, shape_of
 
 QUERY, ROTATE, XID, LOAD_QUERY, TABLE_MAP, XA_PREPARE, PARTIAL_UPDATE = 2, 4, 16, 18, 19, 38, 39
 STATEMENTS = (QUERY, LOAD_QUERY)

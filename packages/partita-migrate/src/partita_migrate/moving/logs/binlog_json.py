@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Callable
 
-from partita.migrate.moving.logs.binlog_bytes import Bytes, decimal_reader
+from partita_migrate.moving.logs.binlog_bytes import Bytes, decimal_reader
 
 SMALL_OBJECT, LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL = range(5)
 INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING = range(5, 13)

@@ -14,7 +14,7 @@ import pymysql
 from pymysql.charset import charset_by_name
 
 from partita.errors import PartitaError
-from partita.migrate.moving.logs.binlog_bytes import Bytes
+from partita_migrate.moving.logs.binlog_bytes import Bytes
 
 TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24 = 1, 2, 3, 4, 5, 8, 9
 DATE, YEAR, VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2 = 10, 13, 15, 16, 17, 18, 19

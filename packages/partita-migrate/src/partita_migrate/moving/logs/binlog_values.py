@@ -15,12 +15,12 @@ from uuid import UUID
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.moving.logs import binlog_shapes as kinds
-from partita.migrate.moving.logs.binlog_bytes import Bytes, decimal_reader
-from partita.migrate.moving.logs.binlog_json import json_text
-from partita.migrate.moving.logs.binlog_shapes import ColumnShape, encoding_of
-from partita.migrate.understanding.schema.inventory import Column
-from partita.migrate.understanding.sources.reading import Convert
+from partita_migrate.moving.logs import binlog_shapes as kinds
+from partita_migrate.moving.logs.binlog_bytes import Bytes, decimal_reader
+from partita_migrate.moving.logs.binlog_json import json_text
+from partita_migrate.moving.logs.binlog_shapes import ColumnShape, encoding_of
+from partita_migrate.understanding.schema.inventory import Column
+from partita_migrate.understanding.sources.reading import Convert
 
 _EPOCH = datetime(1970, 1, 1)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.sources.connection import Source
 
 
 class SchemaChanged(PartitaError):

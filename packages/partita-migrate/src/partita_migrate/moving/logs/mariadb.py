@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 import pymysql
 
 from partita.errors import PartitaError
-from partita.migrate.moving.logs.binlog import (
+from partita_migrate.moving.logs.binlog import (
     BETWEEN,
     COMPRESSED,
     GTIDS,
@@ -31,10 +31,10 @@ from partita.migrate.moving.logs.binlog import (
     Event,
     statement_of,
 )
-from partita.migrate.moving.logs.binlog_bytes import Bytes
-from partita.migrate.moving.logs.binlog_shapes import Shape
-from partita.migrate.moving.logs.binlog_values import RowReader, reader_of, row_reader
-from partita.migrate.moving.logs.changes import (
+from partita_migrate.moving.logs.binlog_bytes import Bytes
+from partita_migrate.moving.logs.binlog_shapes import Shape
+from partita_migrate.moving.logs.binlog_values import RowReader, reader_of, row_reader
+from partita_migrate.moving.logs.changes import (
     Change,
     ChangeLog,
     LogLost,
@@ -42,8 +42,8 @@ from partita.migrate.moving.logs.changes import (
     Session,
     Transaction,
 )
-from partita.migrate.moving.logs.origin import BEGIN, Origin, check_columns
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.moving.logs.origin import BEGIN, Origin, check_columns
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 SETTINGS = {
     "log_bin": ("ON", "log_bin"),

@@ -9,14 +9,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from partita.database.item.values import Item
-from partita.migrate.folder import Folder
-from partita.migrate.moving.logs.changes import SchemaChanged
-from partita.migrate.proving.column_values import column_value
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
-from partita.migrate.understanding.sources.address import Address
-from partita.migrate.understanding.sources.connection import Source, connect
-from partita.migrate.understanding.sources.dialects.catalog import TableFacts
-from partita.migrate.understanding.sources.reading import Convert, Reading, readings
+from partita_migrate.folder import Folder
+from partita_migrate.moving.logs.changes import SchemaChanged
+from partita_migrate.proving.column_values import column_value
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Table, is_derived
+from partita_migrate.understanding.sources.address import Address
+from partita_migrate.understanding.sources.connection import Source, connect
+from partita_migrate.understanding.sources.dialects.catalog import TableFacts
+from partita_migrate.understanding.sources.reading import Convert, Reading, readings
 
 STATEMENT_SECONDS_MAX = 86_400
 """Reading a whole table takes as long as it takes."""

@@ -11,9 +11,9 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 
 from partita.database.item.values import Item
-from partita.migrate.moving.logs.changes import Change, Transaction
-from partita.migrate.moving.logs.origin import Origin, changed, check_columns
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.moving.logs.changes import Change, Transaction
+from partita_migrate.moving.logs.origin import Origin, changed, check_columns
+from partita_migrate.understanding.schema.inventory import Table
 
 EPOCH_SECONDS = 946_684_800
 """2000-01-01, from which PostgreSQL counts."""

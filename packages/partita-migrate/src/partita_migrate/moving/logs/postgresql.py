@@ -18,16 +18,16 @@ import psycopg
 from psycopg import pq
 
 from partita.errors import PartitaError
-from partita.migrate.moving.logs.changes import (
+from partita_migrate.moving.logs.changes import (
     ChangeLog,
     LogLost,
     OpenSession,
     Session,
     Transaction,
 )
-from partita.migrate.moving.logs.origin import BEGIN, Origin
-from partita.migrate.moving.logs.pgoutput import Decoder
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.moving.logs.origin import BEGIN, Origin
+from partita_migrate.moving.logs.pgoutput import Decoder
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 IDLE_SECONDS = 0.02
 STATUS_SECONDS = 5.0

@@ -16,7 +16,7 @@ from typing import Any
 
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.moving.logs.changes import (
+from partita_migrate.moving.logs.changes import (
     Change,
     ChangeLog,
     LogLost,
@@ -24,9 +24,9 @@ from partita.migrate.moving.logs.changes import (
     Session,
     Transaction,
 )
-from partita.migrate.moving.logs.origin import BEGIN, Origin
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.moving.logs.origin import BEGIN, Origin
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 LOG = "partita_log"
 TRIGGER = "partita_log_{table}_{event}"

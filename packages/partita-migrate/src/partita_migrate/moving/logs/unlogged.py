@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 
 from partita.errors import PartitaError
-from partita.migrate.moving.logs.changes import ChangeLog, OpenSession, Session, Transaction
-from partita.migrate.moving.logs.origin import BEGIN, Origin
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.moving.logs.changes import ChangeLog, OpenSession, Session, Transaction
+from partita_migrate.moving.logs.origin import BEGIN, Origin
+from partita_migrate.understanding.sources.connection import Source
 
 
 class Unlogged(ChangeLog):

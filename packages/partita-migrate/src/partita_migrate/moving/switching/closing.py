@@ -14,10 +14,10 @@ from msgspec import Struct, field
 
 from partita.client import ClientError
 from partita.errors import PartitaError
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.back.markers import marker_key
-from partita.migrate.moving.moves import Move, agent_of
-from partita.migrate.moving.target import Target
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.back.markers import marker_key
+from partita_migrate.moving.moves import Move, agent_of
+from partita_migrate.moving.target import Target
 
 CLOSED = "closed"
 SID = "PartitaMove"

@@ -21,29 +21,29 @@ from msgspec import field
 from partita.client import ClientError
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.back.following import PLACES, SINCE, Since, note_of
-from partita.migrate.moving.back.kinesis import (
+from partita_migrate.folder import Folder
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.back.following import PLACES, SINCE, Since, note_of
+from partita_migrate.moving.back.kinesis import (
     begun_stream,
     destination_of,
     opened_stream,
     stream_arn,
 )
-from partita.migrate.moving.back.markers import wait_for_marker
-from partita.migrate.moving.back.records import ChangeStream, Places, StreamTooOld, stream_of
-from partita.migrate.moving.back.rows import CannotReturn, Rows
-from partita.migrate.moving.back.store import BackStore, key_bytes
-from partita.migrate.moving.fences import fence_of
-from partita.migrate.moving.fences.fence import TARGET, Fence
-from partita.migrate.moving.follow import Follower
-from partita.migrate.moving.items import item_digest
-from partita.migrate.moving.logs.unlogged import Unlogged
-from partita.migrate.moving.moves import Move
-from partita.migrate.moving.positions import POSITION, is_tombstone, key_of, position_of
-from partita.migrate.moving.sending import Write
-from partita.migrate.moving.switching.closing import TargetGate
-from partita.migrate.moving.switching.phases import (
+from partita_migrate.moving.back.markers import wait_for_marker
+from partita_migrate.moving.back.records import ChangeStream, Places, StreamTooOld, stream_of
+from partita_migrate.moving.back.rows import CannotReturn, Rows
+from partita_migrate.moving.back.store import BackStore, key_bytes
+from partita_migrate.moving.fences import fence_of
+from partita_migrate.moving.fences.fence import TARGET, Fence
+from partita_migrate.moving.follow import Follower
+from partita_migrate.moving.items import item_digest
+from partita_migrate.moving.logs.unlogged import Unlogged
+from partita_migrate.moving.moves import Move
+from partita_migrate.moving.positions import POSITION, is_tombstone, key_of, position_of
+from partita_migrate.moving.sending import Write
+from partita_migrate.moving.switching.closing import TargetGate
+from partita_migrate.moving.switching.phases import (
     BACKWARD,
     DESTINATIONS_MADE,
     PHASE,
@@ -52,15 +52,15 @@ from partita.migrate.moving.switching.phases import (
     Turn,
     phase_of,
 )
-from partita.migrate.moving.switching.steps import (
+from partita_migrate.moving.switching.steps import (
     FENCED_AWAY_SECONDS_MAX,
     Switched,
     note_fence,
     open_fence,
     switching,
 )
-from partita.migrate.moving.verify import Verified, check_unchanged, last_verified
-from partita.migrate.progress import Progress, silent
+from partita_migrate.moving.verify import Verified, check_unchanged, last_verified
+from partita_migrate.progress import Progress, silent
 
 WAIT_SECONDS = 30.0
 TICK_SECONDS = 1.1

@@ -13,17 +13,17 @@ from typing import Any
 
 from partita.client import ClientError
 from partita.errors import PartitaError
-from partita.migrate.costing.estimate import ESTIMATE_JSON, Estimates, monthly
-from partita.migrate.folder import Folder
-from partita.migrate.moving.back.following import PLACES, BackFollower
-from partita.migrate.moving.back.kinesis import destination_of
-from partita.migrate.moving.back.records import Places
-from partita.migrate.moving.fences import fence_of
-from partita.migrate.moving.loading.reports import LOAD_JSON, Load
-from partita.migrate.moving.moves import Move, open_move
-from partita.migrate.moving.positions import DELETED, is_tombstone, key_of
-from partita.migrate.moving.switching.closing import TargetGate
-from partita.migrate.moving.switching.phases import (
+from partita_migrate.costing.estimate import ESTIMATE_JSON, Estimates, monthly
+from partita_migrate.folder import Folder
+from partita_migrate.moving.back.following import PLACES, BackFollower
+from partita_migrate.moving.back.kinesis import destination_of
+from partita_migrate.moving.back.records import Places
+from partita_migrate.moving.fences import fence_of
+from partita_migrate.moving.loading.reports import LOAD_JSON, Load
+from partita_migrate.moving.moves import Move, open_move
+from partita_migrate.moving.positions import DELETED, is_tombstone, key_of
+from partita_migrate.moving.switching.closing import TargetGate
+from partita_migrate.moving.switching.phases import (
     BACKWARD,
     DESTINATIONS_MADE,
     ENDING,
@@ -33,11 +33,11 @@ from partita.migrate.moving.switching.phases import (
     phase_of,
     under_way,
 )
-from partita.migrate.moving.switching.report import Finished, page
-from partita.migrate.moving.switching.watching import watched
-from partita.migrate.moving.verify import Verified, compare_sides
-from partita.migrate.progress import Progress, silent
-from partita.migrate.proving.acceptance import accepted
+from partita_migrate.moving.switching.report import Finished, page
+from partita_migrate.moving.switching.watching import watched
+from partita_migrate.moving.verify import Verified, compare_sides
+from partita_migrate.progress import Progress, silent
+from partita_migrate.proving.acceptance import accepted
 
 REPORT = "finish.md"
 

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Raw, Struct, field
 
 from partita.errors import PartitaError
-from partita.migrate.moving.state import StateStore
+from partita_migrate.moving.state import StateStore
 
 PHASE = "phase"
 STREAMS_MADE = "streams_made"

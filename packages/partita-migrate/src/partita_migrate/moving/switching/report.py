@@ -6,10 +6,10 @@ import time
 
 from msgspec import Struct, field
 
-from partita.migrate.moving.loading.reports import TableLoad
-from partita.migrate.moving.switching.phases import Turn
-from partita.migrate.moving.switching.watching import Watched
-from partita.migrate.proving.results import Acceptor
+from partita_migrate.moving.loading.reports import TableLoad
+from partita_migrate.moving.switching.phases import Turn
+from partita_migrate.moving.switching.watching import Watched
+from partita_migrate.proving.results import Acceptor
 
 
 class Finished(Struct, kw_only=True, omit_defaults=True):

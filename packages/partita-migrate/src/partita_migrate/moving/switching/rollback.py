@@ -21,27 +21,27 @@ from msgspec import field
 from partita.client import ClientError
 from partita.database.item.values import Item
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.moving.back.following import BackFollower
-from partita.migrate.moving.back.markers import marker_key
-from partita.migrate.moving.back.rows import CannotReturn
-from partita.migrate.moving.fences import fence_of
-from partita.migrate.moving.fences.fence import SOURCE, Fence
-from partita.migrate.moving.fences.session import open_session
-from partita.migrate.moving.items import item_digest, key_hash
-from partita.migrate.moving.moves import (
+from partita_migrate.folder import Folder
+from partita_migrate.moving.back.following import BackFollower
+from partita_migrate.moving.back.markers import marker_key
+from partita_migrate.moving.back.rows import CannotReturn
+from partita_migrate.moving.fences import fence_of
+from partita_migrate.moving.fences.fence import SOURCE, Fence
+from partita_migrate.moving.fences.session import open_session
+from partita_migrate.moving.items import item_digest, key_hash
+from partita_migrate.moving.moves import (
     POSITION_FACT,
     RESUME,
     Move,
 )
-from partita.migrate.moving.positions import (
+from partita_migrate.moving.positions import (
     is_tombstone,
     stamped,
     tombstone,
 )
-from partita.migrate.moving.state import MOVE
-from partita.migrate.moving.switching.closing import TargetGate
-from partita.migrate.moving.switching.phases import (
+from partita_migrate.moving.state import MOVE
+from partita_migrate.moving.switching.closing import TargetGate
+from partita_migrate.moving.switching.phases import (
     BACKWARD,
     FORWARD,
     PHASE,
@@ -49,14 +49,14 @@ from partita.migrate.moving.switching.phases import (
     Turn,
     phase_of,
 )
-from partita.migrate.moving.switching.steps import (
+from partita_migrate.moving.switching.steps import (
     FENCED_AWAY_SECONDS_MAX,
     Switched,
     open_fence,
     switching,
 )
-from partita.migrate.moving.target import batches
-from partita.migrate.progress import Progress, silent
+from partita_migrate.moving.target import batches
+from partita_migrate.progress import Progress, silent
 
 REPLACED = "replaced.jsonl"
 SHOWN_MAX = 20

@@ -13,12 +13,12 @@ from typing import TypeVar
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.moving.fences.fence import SOURCE, Fence
-from partita.migrate.moving.moves import Move, open_move
-from partita.migrate.moving.status import status
-from partita.migrate.moving.switching.closing import TargetGate
-from partita.migrate.moving.switching.phases import UNTURNED, Step, check_unfinished, under_way
+from partita_migrate.folder import Folder
+from partita_migrate.moving.fences.fence import SOURCE, Fence
+from partita_migrate.moving.moves import Move, open_move
+from partita_migrate.moving.status import status
+from partita_migrate.moving.switching.closing import TargetGate
+from partita_migrate.moving.switching.phases import UNTURNED, Step, check_unfinished, under_way
 
 AWAY_SECONDS_MAX = 10.0
 """A source that restarts while its fence is to be opened is waited for."""

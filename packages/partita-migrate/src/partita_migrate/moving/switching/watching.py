@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Struct
 
 from partita.client import ClientError
-from partita.migrate.folder import Folder
-from partita.migrate.moving.back.markers import marker_key
-from partita.migrate.moving.moves import Move
-from partita.migrate.moving.state import MOVE
+from partita_migrate.folder import Folder
+from partita_migrate.moving.back.markers import marker_key
+from partita_migrate.moving.moves import Move
+from partita_migrate.moving.state import MOVE
 
 WATCH = "watch.jsonl"
 EVERY_SECONDS = 60.0

@@ -15,13 +15,13 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.items import item_digest
-from partita.migrate.moving.logs.origin import BEGIN
-from partita.migrate.moving.moves import Move
-from partita.migrate.moving.positions import is_tombstone, key_of
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.items import item_digest
+from partita_migrate.moving.logs.origin import BEGIN
+from partita_migrate.moving.moves import Move
+from partita_migrate.moving.positions import is_tombstone, key_of
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 ROWS_AT_ONCE = 500
 EVERY_SECONDS = 0.25

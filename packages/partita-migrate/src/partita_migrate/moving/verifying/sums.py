@@ -15,13 +15,13 @@ from msgspec import Struct, field
 
 from partita.database.item.values import Item
 from partita.limits import ITEM_BYTES_MAX
-from partita.migrate.model.design import TableDesign
-from partita.migrate.moving.items import Items, content_digest, encoded, is_too_large
-from partita.migrate.moving.positions import DELETED, POSITION
-from partita.migrate.moving.state import StateStore
-from partita.migrate.moving.target import Target
-from partita.migrate.moving.worker_setup import WorkerSetup
-from partita.migrate.moving.workers import Handler
+from partita_migrate.model.design import TableDesign
+from partita_migrate.moving.items import Items, content_digest, encoded, is_too_large
+from partita_migrate.moving.positions import DELETED, POSITION
+from partita_migrate.moving.state import StateStore
+from partita_migrate.moving.target import Target
+from partita_migrate.moving.worker_setup import WorkerSetup
+from partita_migrate.moving.workers import Handler
 
 PLACES = 1 << 16
 _MODULUS = 1 << 128

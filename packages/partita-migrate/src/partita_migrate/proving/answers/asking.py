@@ -9,35 +9,35 @@ from itertools import product
 from typing import Any
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.buckets import BUCKET, buckets
-from partita.migrate.model.design import (
+from partita_migrate.model.buckets import BUCKET, buckets
+from partita_migrate.model.design import (
     Access,
     Attribute,
     Condition,
     Entity,
     TableDesign,
 )
-from partita.migrate.model.key_texts import (
+from partita_migrate.model.key_texts import (
     NotEncodable,
     bound_text,
     field_text,
     is_beginning,
     plain_text,
 )
-from partita.migrate.model.making import of_type, order
-from partita.migrate.model.templates import SHARD, TemplateField, filled, template_fields
-from partita.migrate.proving.answers.rows import (
+from partita_migrate.model.making import of_type, order
+from partita_migrate.model.templates import SHARD, TemplateField, filled, template_fields
+from partita_migrate.proving.answers.rows import (
     Refused,
     Values,
     comparable,
     count_of,
     nulls_before,
 )
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.statements.question import Constant, Parameter, Question, Test
-from partita.migrate.statements.values import fold_of, literal_value
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Column, Inventory
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.statements.question import Constant, Parameter, Question, Test
+from partita_migrate.statements.values import fold_of, literal_value
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Column, Inventory
 
 Given = dict[str, list[AttributeValue]]
 """Values by the names that the requests of a model use; several of IN."""

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.designing.requests.reads import Brought
-from partita.migrate.model.design import (
+from partita_migrate.designing.requests.reads import Brought
+from partita_migrate.model.design import (
     Access,
     Attribute,
     Design,
 )
-from partita.migrate.model.key_texts import field_text
-from partita.migrate.model.making import of_type
-from partita.migrate.model.templates import filled, template_fields
-from partita.migrate.proving.answers.rows import (
+from partita_migrate.model.key_texts import field_text
+from partita_migrate.model.making import of_type
+from partita_migrate.model.templates import filled, template_fields
+from partita_migrate.proving.answers.rows import (
     Cells,
     Refused,
     Row,
 )
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.statements.question import Question
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.statements.question import Question
+from partita_migrate.understanding.schema.column_refs import Ref
 
 Known = dict[tuple[str, str], Item | None]
 """Items by table and key, as far as a call has looked them up."""

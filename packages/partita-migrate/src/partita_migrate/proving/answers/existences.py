@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from partita.migrate.designing.requests import existences
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.model.design import Access
-from partita.migrate.proving.answers.merging import Answering
-from partita.migrate.proving.answers.rows import Refused, Row, Values, count_of
-from partita.migrate.statements.question import Question
+from partita_migrate.designing.requests import existences
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.model.design import Access
+from partita_migrate.proving.answers.merging import Answering
+from partita_migrate.proving.answers.rows import Refused, Row, Values, count_of
+from partita_migrate.statements.question import Question
 
 Made = Callable[[Question, Sequence[Access]], Answering]
 """Makes what answers a question without EXISTS."""

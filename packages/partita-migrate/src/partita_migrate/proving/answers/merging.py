@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from functools import cmp_to_key
 
 from partita.database.item.values import Item
-from partita.migrate.designing.requests.reads import ReadPlanner, branches
-from partita.migrate.model.design import READS, Access, Design
-from partita.migrate.proving.answers.asking import Asking
-from partita.migrate.proving.answers.combining import Combining, Known
-from partita.migrate.proving.answers.rows import (
+from partita_migrate.designing.requests.reads import ReadPlanner, branches
+from partita_migrate.model.design import READS, Access, Design
+from partita_migrate.proving.answers.asking import Asking
+from partita_migrate.proving.answers.combining import Combining, Known
+from partita_migrate.proving.answers.rows import (
     Refused,
     Row,
     Values,
@@ -18,9 +18,9 @@ from partita.migrate.proving.answers.rows import (
     count_of,
     nulls_before,
 )
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.statements.question import Question
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.statements.question import Question
+from partita_migrate.understanding.schema.inventory import Inventory
 
 
 class Answering:

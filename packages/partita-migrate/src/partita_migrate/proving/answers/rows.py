@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import Any
 
 from partita.database.item.values import AttributeValue
-from partita.migrate.model.making import order
-from partita.migrate.statements.question import Parameter
-from partita.migrate.statements.values import folded
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.making import order
+from partita_migrate.statements.question import Parameter
+from partita_migrate.statements.values import folded
+from partita_migrate.understanding.schema.column_refs import Ref
 
 Values = Mapping[str, AttributeValue | None]
 """What a caller passes, by the parameters' names."""

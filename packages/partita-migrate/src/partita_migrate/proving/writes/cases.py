@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.designing.requests.writes import WritePlanner
-from partita.migrate.proving.comparing import plain
-from partita.migrate.proving.parameters import Draw, ParameterSet, moved
-from partita.migrate.proving.staging import Staging
-from partita.migrate.proving.taken_rows import own_tests, passes
-from partita.migrate.proving.writes.finding import is_referred_to
-from partita.migrate.statements.question import Insertion, Modification, Parameter, Question
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.designing.requests.writes import WritePlanner
+from partita_migrate.proving.comparing import plain
+from partita_migrate.proving.parameters import Draw, ParameterSet, moved
+from partita_migrate.proving.staging import Staging
+from partita_migrate.proving.taken_rows import own_tests, passes
+from partita_migrate.proving.writes.finding import is_referred_to
+from partita_migrate.statements.question import Insertion, Modification, Parameter, Question
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Inventory, Table
 
 SETS_MAX = 6
 NEW_ROWS = 3

@@ -7,20 +7,20 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.designing.requests.writes import WritePlanner
-from partita.migrate.model.design import READS, Access, Attribute, Entity
-from partita.migrate.model.templates import template_fields
-from partita.migrate.proving.answers.asking import Asking
-from partita.migrate.proving.answers.rows import Refused
-from partita.migrate.proving.parameters import ParameterSet
-from partita.migrate.proving.staging import Staging
-from partita.migrate.proving.writes.sides import Sides
-from partita.migrate.statements.question import (
+from partita_migrate.designing.requests.writes import WritePlanner
+from partita_migrate.model.design import READS, Access, Attribute, Entity
+from partita_migrate.model.templates import template_fields
+from partita_migrate.proving.answers.asking import Asking
+from partita_migrate.proving.answers.rows import Refused
+from partita_migrate.proving.parameters import ParameterSet
+from partita_migrate.proving.staging import Staging
+from partita_migrate.proving.writes.sides import Sides
+from partita_migrate.statements.question import (
     Modification,
     Parameter,
     Question,
 )
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 class Finding:

@@ -15,26 +15,26 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from partita.client.failures import ClientError
 from partita.database.item.values import Item
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.designing.requests.writes import WritePlanner
-from partita.migrate.model.design import Access, Design
-from partita.migrate.model.key_texts import NotEncodable
-from partita.migrate.proving.answers.rows import Refused
-from partita.migrate.proving.parameters import ParameterSet
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.proving.results import Difference, PatternProof
-from partita.migrate.proving.writes.cases import WriteCases
-from partita.migrate.proving.writes.finding import Finding
-from partita.migrate.proving.writes.sending import Sending
-from partita.migrate.proving.writes.sides import PREFIX, Sides
-from partita.migrate.statements.question import (
+from partita_migrate.designing.requests.homes import NotServed
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.designing.requests.writes import WritePlanner
+from partita_migrate.model.design import Access, Design
+from partita_migrate.model.key_texts import NotEncodable
+from partita_migrate.proving.answers.rows import Refused
+from partita_migrate.proving.parameters import ParameterSet
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.proving.results import Difference, PatternProof
+from partita_migrate.proving.writes.cases import WriteCases
+from partita_migrate.proving.writes.finding import Finding
+from partita_migrate.proving.writes.sending import Sending
+from partita_migrate.proving.writes.sides import PREFIX, Sides
+from partita_migrate.statements.question import (
     Insertion,
     Modification,
 )
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.connection import Source
 
 SHOWN_ITEMS = 4
 

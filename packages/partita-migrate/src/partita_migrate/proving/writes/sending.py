@@ -13,23 +13,23 @@ from typing import Any
 from msgspec.structs import replace
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.designing.requests.writes import written_with
-from partita.migrate.model.design import READS, Access, Entity
-from partita.migrate.proving.answers.rows import Refused
-from partita.migrate.proving.parameters import ParameterSet
-from partita.migrate.proving.writes.finding import passed_column
-from partita.migrate.proving.writes.sides import Key, Sides, key_text
-from partita.migrate.statements.question import (
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.designing.requests.writes import written_with
+from partita_migrate.model.design import READS, Access, Entity
+from partita_migrate.proving.answers.rows import Refused
+from partita_migrate.proving.parameters import ParameterSet
+from partita_migrate.proving.writes.finding import passed_column
+from partita_migrate.proving.writes.sides import Key, Sides, key_text
+from partita_migrate.statements.question import (
     Constant,
     Insertion,
     Modification,
     Parameter,
     Value,
 )
-from partita.migrate.statements.values import literal_value
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.sources.values import attribute_value
+from partita_migrate.statements.values import literal_value
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.sources.values import attribute_value
 
 TRANSACTION_ITEMS = 100
 

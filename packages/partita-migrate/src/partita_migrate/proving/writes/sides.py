@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from partita.database.item.values import Item
-from partita.migrate.model.design import Design, Entity, TableDesign
-from partita.migrate.model.making import ItemMaker
-from partita.migrate.proving.comparing import plain
-from partita.migrate.proving.private_server import DynamoDB
-from partita.migrate.proving.snapshot import Snapshot
-from partita.migrate.proving.staging import Staging, lookups
-from partita.migrate.proving.tables import (
+from partita_migrate.model.design import Design, Entity, TableDesign
+from partita_migrate.model.making import ItemMaker
+from partita_migrate.proving.comparing import plain
+from partita_migrate.proving.private_server import DynamoDB
+from partita_migrate.proving.snapshot import Snapshot
+from partita_migrate.proving.staging import Staging, lookups
+from partita_migrate.proving.tables import (
     create_tables,
     drop_tables,
     is_taken,
     put_all,
     scanned,
 )
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.connection import Source
 
 PREFIX = "partita-writes."
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from partita.limits import ITEM_BYTES_MAX
-from partita.migrate.costing.bill import Bill, Option
-from partita.migrate.costing.estimate import Doubled
-from partita.migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
-from partita.migrate.understanding.planning.page import bytes_text
+from partita_migrate.costing.bill import Bill, Option
+from partita_migrate.costing.estimate import Doubled
+from partita_migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
+from partita_migrate.understanding.planning.page import bytes_text
 
 HISTOGRAMS_MAX = 24
 SKEWS_MAX = 60

@@ -9,9 +9,9 @@ from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
-from partita.migrate.report.drawings.layout import Box, Layout, Line, Point, lay_out
-from partita.migrate.understanding.planning.page import relationship_text, rows_text
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Relationship, Table
+from partita_migrate.report.drawings.layout import Box, Layout, Line, Point, lay_out
+from partita_migrate.understanding.planning.page import relationship_text, rows_text
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Relationship, Table
 
 ONE_FIGURE_TABLES_MAX = 60
 FIGURE_TABLES_MAX = 36

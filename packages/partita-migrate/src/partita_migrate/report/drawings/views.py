@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.model.design import Design, SecondaryIndex, TableDesign
-from partita.migrate.model.items import ExampleItems, order
+from partita_migrate.model.design import Design, SecondaryIndex, TableDesign
+from partita_migrate.model.items import ExampleItems, order
 
 ITEMS_PER_VIEW_MAX = 40
 CELLS_MAX = 14

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from partita.migrate.folder import ANALYSIS, Folder
-from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, figure, grid, more
-from partita.migrate.understanding.analysis import Analysis
-from partita.migrate.understanding.patterns.access_patterns import Patterns
-from partita.migrate.understanding.patterns.file import MINED, read_patterns
-from partita.migrate.understanding.planning.page import bytes_text
-from partita.migrate.understanding.schema.inventory import read_inventory
+from partita_migrate.folder import ANALYSIS, Folder
+from partita_migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, figure, grid, more
+from partita_migrate.understanding.analysis import Analysis
+from partita_migrate.understanding.patterns.access_patterns import Patterns
+from partita_migrate.understanding.patterns.file import MINED, read_patterns
+from partita_migrate.understanding.planning.page import bytes_text
+from partita_migrate.understanding.schema.inventory import read_inventory
 
 
 def summarize(folder: Folder, analysis: Analysis) -> Iterator[RenderableType]:

@@ -23,7 +23,7 @@ class Rate(ProgressColumn):
 
 
 class Bars:
-    """`show` is a `partita.migrate.progress.Progress`."""
+    """`show` is a `partita_migrate.progress.Progress`."""
 
     def __init__(self, console: Console, *, is_started: bool = True) -> None:
         self.bars = Progress(

@@ -16,12 +16,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from partita.migrate.folder import Folder
-from partita.migrate.moving.run import QUIT, Ran, Seat
-from partita.migrate.moving.status import Status, status
-from partita.migrate.report.terminal.bars import Bars
-from partita.migrate.report.terminal.grid import grid
-from partita.migrate.report.terminal.moving import summarize_follow, summarize_status
+from partita_migrate.folder import Folder
+from partita_migrate.moving.run import QUIT, Ran, Seat
+from partita_migrate.moving.status import Status, status
+from partita_migrate.report.terminal.bars import Bars
+from partita_migrate.report.terminal.grid import grid
+from partita_migrate.report.terminal.moving import summarize_follow, summarize_status
 
 KEYS = {"v": "verify", "c": "cutover", "r": "rollback", "f": "finish", "q": QUIT}
 CONFIRMED = ("cutover", "rollback", "finish")

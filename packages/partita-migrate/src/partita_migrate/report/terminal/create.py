@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from partita.migrate.handover.create import Action, Created
-from partita.migrate.handover.emit import Emitted
-from partita.migrate.report.terminal.grid import bullets
-from partita.migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.handover.create import Action, Created
+from partita_migrate.handover.emit import Emitted
+from partita_migrate.report.terminal.grid import bullets
+from partita_migrate.understanding.planning.difficulties.difficulty import number_of
 
 ACTIONS: dict[Action, str] = {
     "create": "would be made",

@@ -8,10 +8,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from partita.limits import GB, KB
-from partita.migrate.costing.bill import Bill
-from partita.migrate.costing.estimate import ESTIMATE_CSV, ESTIMATE_JSON, Estimate, Estimates
-from partita.migrate.costing.units import ResourceUnits
-from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, figure, gigabytes, grid, more
+from partita_migrate.costing.bill import Bill
+from partita_migrate.costing.estimate import ESTIMATE_CSV, ESTIMATE_JSON, Estimate, Estimates
+from partita_migrate.costing.units import ResourceUnits
+from partita_migrate.report.terminal.grid import ROWS_SHOWN_MAX, figure, gigabytes, grid, more
 
 DOUBLED_SHOWN_MAX = 8
 

@@ -8,12 +8,12 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from partita.migrate.costing.comparison import Compared
-from partita.migrate.designing.model import COMPARISON, Models
-from partita.migrate.model.design import Access, Design, Technique
-from partita.migrate.model.findings import Finding
-from partita.migrate.model.proofs import Proof
-from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, gigabytes, grid, more
+from partita_migrate.costing.comparison import Compared
+from partita_migrate.designing.model import COMPARISON, Models
+from partita_migrate.model.design import Access, Design, Technique
+from partita_migrate.model.findings import Finding
+from partita_migrate.model.proofs import Proof
+from partita_migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, gigabytes, grid, more
 
 COMPARED: dict[str, Callable[[Compared], str]] = {
     "a month": lambda one: f"{one.monthly:,.2f}",

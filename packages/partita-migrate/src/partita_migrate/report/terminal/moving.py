@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from partita.migrate.moving.follow import Followed
-from partita.migrate.moving.load import Load
-from partita.migrate.moving.status import Status
-from partita.migrate.moving.verify import Verified
-from partita.migrate.report.terminal.grid import bullets, grid
+from partita_migrate.moving.follow import Followed
+from partita_migrate.moving.load import Load
+from partita_migrate.moving.status import Status
+from partita_migrate.moving.verify import Verified
+from partita_migrate.report.terminal.grid import bullets, grid
 
 SHOWN_MAX = 20
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from partita.migrate.folder import INVENTORY, PLAN, Folder
-from partita.migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, grid, more
-from partita.migrate.understanding.plan import PAGE
-from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
-from partita.migrate.understanding.planning.page import SEVERITY_TITLES, bytes_text, rows_text
-from partita.migrate.understanding.planning.plan import Plan
-from partita.migrate.understanding.schema.inventory import Inventory, read_inventory
+from partita_migrate.folder import INVENTORY, PLAN, Folder
+from partita_migrate.report.terminal.grid import ROWS_SHOWN_MAX, bullets, grid, more
+from partita_migrate.understanding.plan import PAGE
+from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
+from partita_migrate.understanding.planning.page import SEVERITY_TITLES, bytes_text, rows_text
+from partita_migrate.understanding.planning.plan import Plan
+from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 
 
 def summarize(folder: Folder, plan: Plan) -> Iterator[RenderableType]:

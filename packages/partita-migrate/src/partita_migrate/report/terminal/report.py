@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from partita.migrate.folder import Folder
-from partita.migrate.report.page import Report
-from partita.migrate.report.terminal.grid import bullets
-from partita.migrate.understanding.planning.page import bytes_text
+from partita_migrate.folder import Folder
+from partita_migrate.report.page import Report
+from partita_migrate.report.terminal.grid import bullets
+from partita_migrate.understanding.planning.page import bytes_text
 
 
 def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:

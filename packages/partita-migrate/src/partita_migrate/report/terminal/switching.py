@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from partita.migrate.moving.switching.cutover import CutOver
-from partita.migrate.moving.switching.report import Finished
-from partita.migrate.moving.switching.rollback import RolledBack
-from partita.migrate.report.terminal.grid import bullets
+from partita_migrate.moving.switching.cutover import CutOver
+from partita_migrate.moving.switching.report import Finished
+from partita_migrate.moving.switching.rollback import RolledBack
+from partita_migrate.report.terminal.grid import bullets
 
 SHOWN_MAX = 20
 

@@ -8,9 +8,9 @@ from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from partita.migrate.proving.results import Difference, PatternProof, ProofRun
-from partita.migrate.report.terminal.grid import bullets, grid
-from partita.migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.proving.results import Difference, PatternProof, ProofRun
+from partita_migrate.report.terminal.grid import bullets, grid
+from partita_migrate.understanding.planning.difficulties.difficulty import number_of
 
 STYLES = {"proven": "green", "unserved": "yellow", "unproven": "yellow", "differs": "red"}
 """In the order in which they are shown: what needs attention is nearest to the end."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from partita.migrate.understanding.measuring.figures import SHOWN_KINDS
-from partita.migrate.understanding.measuring.skew import KeyCounts
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.schema.relationships import is_unique
+from partita_migrate.understanding.measuring.figures import SHOWN_KINDS
+from partita_migrate.understanding.measuring.skew import KeyCounts
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.relationships import is_unique
 
 SHORT_LENGTH_MAX = 255
 KEY_KINDS = ("integer", "decimal", "date", "datetime", "enum", "uuid")

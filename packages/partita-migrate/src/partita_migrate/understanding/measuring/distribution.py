@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from partita.limits import ITEM_BYTES_MAX, KB
-from partita.migrate.understanding.analysis import Distribution
+from partita_migrate.understanding.analysis import Distribution
 
 CONFIDENCE = 0.95
 

@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 from partita.database.item.sizes import value_size
 from partita.database.item.values import AttributeValue, Item
-from partita.migrate.understanding.measuring.figures import SHOWN_KINDS
-from partita.migrate.understanding.measuring.made_up import made_up
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.graph import SchemaGraph
-from partita.migrate.understanding.schema.inventory import ColumnKind, ForeignKey, Inventory, Table
-from partita.migrate.understanding.sources.connection import Source, SourceError
-from partita.migrate.understanding.sources.reading import Reading, readings
+from partita_migrate.understanding.measuring.figures import SHOWN_KINDS
+from partita_migrate.understanding.measuring.made_up import made_up
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.graph import SchemaGraph
+from partita_migrate.understanding.schema.inventory import ColumnKind, ForeignKey, Inventory, Table
+from partita_migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.understanding.sources.reading import Reading, readings
 
 Examples = Literal["masked", "whole", "none"]
 """Texts replaced, texts as they are, or no rows at all."""

@@ -14,11 +14,11 @@ from random import Random
 from typing import Any
 
 from partita.database.item.sizes import string_size
-from partita.migrate.understanding.analysis import ColumnFigures
-from partita.migrate.understanding.measuring.sampling import Draw
-from partita.migrate.understanding.measuring.skew import KeyCounts
-from partita.migrate.understanding.schema.inventory import ColumnKind
-from partita.migrate.understanding.sources.reading import Reading
+from partita_migrate.understanding.analysis import ColumnFigures
+from partita_migrate.understanding.measuring.sampling import Draw
+from partita_migrate.understanding.measuring.skew import KeyCounts
+from partita_migrate.understanding.schema.inventory import ColumnKind
+from partita_migrate.understanding.sources.reading import Reading
 
 KEY_HASHES_MAX = 16_000_000
 """Of all candidate keys of a table together, 128 MB; with more, keys look at fewer rows."""

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import pairwise
 
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.inventory import Column, Table
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.inventory import Column, Table
 
 DAY_SECONDS = 86_400
 RECENT_DAYS = 30

@@ -19,10 +19,10 @@ from partita.limits import (
     READ_UNIT_BYTES,
     WRITE_UNIT_BYTES,
 )
-from partita.migrate.understanding.analysis import KeySkew
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.analysis import KeySkew
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from partita.migrate.understanding.schema.words import name_parts, singular
+from partita_migrate.understanding.schema.words import name_parts, singular
 
 DATE = "2026-11-0{number}"
 

@@ -18,9 +18,9 @@ from enum import Enum
 from random import Random
 from typing import Any, NamedTuple
 
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources.connection import Source, SourceError
-from partita.migrate.understanding.sources.reading import Reading
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.understanding.sources.reading import Reading
 
 SAMPLE_ROWS = 1_000_000
 """Of the whole database, as in the whitepaper's example."""

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
-from partita.migrate.understanding.analysis import KeySkew
+from partita_migrate.understanding.analysis import KeySkew
 
 EXAMPLES_MAX = 500
 """Values kept at random: the most frequent is among them when it is frequent enough to matter."""

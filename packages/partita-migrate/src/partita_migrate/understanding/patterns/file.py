@@ -22,19 +22,19 @@ from typing import Any
 from msgspec.structs import asdict
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder
-from partita.migrate.understanding.analysis import read_analysis
-from partita.migrate.understanding.patterns.access_patterns import (
+from partita_migrate.folder import Folder
+from partita_migrate.understanding.analysis import read_analysis
+from partita_migrate.understanding.patterns.access_patterns import (
     AccessPattern,
     Ignored,
     Patterns,
     Unexplained,
 )
-from partita.migrate.understanding.patterns.item_counts import with_items
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.written import FoundTable, WrittenPattern
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.patterns.item_counts import with_items
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.written import FoundTable, WrittenPattern
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Inventory
 
 WRITTEN = "patterns.toml"
 MINED = "patterns.mined.toml"

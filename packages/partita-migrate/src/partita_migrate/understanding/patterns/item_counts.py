@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from partita.migrate.understanding.analysis import Analysis, KeySkew
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.analysis import Analysis, KeySkew
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Inventory
 
 
 def with_items(patterns: Patterns, inventory: Inventory, analysis: Analysis) -> Patterns:

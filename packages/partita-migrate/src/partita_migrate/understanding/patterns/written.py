@@ -10,16 +10,16 @@ from typing import Any, NoReturn
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Operation
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
-from partita.migrate.understanding.patterns.mining.shapes import shapes_of
-from partita.migrate.understanding.patterns.mining.statements import known_table, read_statement
-from partita.migrate.understanding.patterns.mining.table_access import TableAccess
-from partita.migrate.understanding.patterns.rates import rate_per_second
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.schema.join_paths import (
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Operation
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
+from partita_migrate.understanding.patterns.mining.shapes import shapes_of
+from partita_migrate.understanding.patterns.mining.statements import known_table, read_statement
+from partita_migrate.understanding.patterns.mining.table_access import TableAccess
+from partita_migrate.understanding.patterns.rates import rate_per_second
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.join_paths import (
     distinguishing_names,
     paths_through,
     self_reference,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from partita.limits import GB, KB, MB
-from partita.migrate.understanding.planning.difficulties.difficulty import (
+from partita_migrate.understanding.planning.difficulties.difficulty import (
     SEVERITIES,
     Difficulty,
     number_of,
 )
-from partita.migrate.understanding.planning.goals import AIMS
-from partita.migrate.understanding.planning.plan import Plan
-from partita.migrate.understanding.schema.inventory import Inventory, Relationship, Table
+from partita_migrate.understanding.planning.goals import AIMS
+from partita_migrate.understanding.planning.plan import Plan
+from partita_migrate.understanding.schema.inventory import Inventory, Relationship, Table
 
 SEVERITY_TITLES = {
     "obstacle": "Obstacles: to be solved first",

@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from partita.migrate.understanding.planning.difficulties import find_difficulties
-from partita.migrate.understanding.planning.difficulties.challenges import (
+from partita_migrate.understanding.planning.difficulties import find_difficulties
+from partita_migrate.understanding.planning.difficulties.challenges import (
     find_challenges,
     transfer_hours,
 )
-from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty
-from partita.migrate.understanding.planning.difficulties.server import find_unready
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.planning.readiness.check import ServerCheck
-from partita.migrate.understanding.planning.recovery import Step, plan_recovery
-from partita.migrate.understanding.planning.suitability import Suitability, score
-from partita.migrate.understanding.schema.inventory import Inventory, Relationship
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
+from partita_migrate.understanding.planning.difficulties.server import find_unready
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.planning.readiness.check import ServerCheck
+from partita_migrate.understanding.planning.recovery import Step, plan_recovery
+from partita_migrate.understanding.planning.suitability import Suitability, score
+from partita_migrate.understanding.schema.inventory import Inventory, Relationship
 
 
 class Plan(Struct, frozen=True, kw_only=True):

@@ -8,9 +8,9 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.planning.readiness.check import ServerCheck
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.planning.readiness.check import ServerCheck
+from partita_migrate.understanding.schema.inventory import Inventory
 
 Phase = Literal["before", "during", "parallel", "cutover", "way back"]
 

@@ -13,17 +13,17 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from partita.limits import GLOBAL_INDEXES_PER_TABLE_MAX
-from partita.migrate.understanding.planning.difficulties.analytics import is_fact_table
-from partita.migrate.understanding.planning.difficulties.columns import (
+from partita_migrate.understanding.planning.difficulties.analytics import is_fact_table
+from partita_migrate.understanding.planning.difficulties.columns import (
     LARGE_ROW_BYTES,
     large_columns,
     row_bytes,
 )
-from partita.migrate.understanding.planning.difficulties.tables import SEARCHES
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.schema.relationships import eav_attribute
-from partita.migrate.understanding.schema.words import words
+from partita_migrate.understanding.planning.difficulties.tables import SEARCHES
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.schema.relationships import eav_attribute
+from partita_migrate.understanding.schema.words import words
 
 Verdict = Literal["good candidate", "possible", "poor candidate"]
 

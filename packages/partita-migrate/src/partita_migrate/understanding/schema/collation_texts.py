@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from partita.migrate.understanding.schema.collations import HIGH, Run
+from partita_migrate.understanding.schema.collations import HIGH, Run
 
 Weight = tuple[int, ...]
 """One weight, or the two that make an ideograph's."""

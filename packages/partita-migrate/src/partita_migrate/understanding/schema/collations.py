@@ -21,7 +21,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from partita.migrate.folder import Folder
+from partita_migrate.folder import Folder
 
 COLLATIONS = "collations"
 HIGH = "\U0010ffff"

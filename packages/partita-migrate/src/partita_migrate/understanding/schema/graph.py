@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from copy import copy
 
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
-from partita.migrate.understanding.schema.join_paths import Link
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Table
+from partita_migrate.understanding.schema.join_paths import Link
 
 
 class SchemaGraph:

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from partita.migrate.folder import INVENTORY, Folder
-from partita.migrate.understanding.schema.collations import Pad, read_collations
+from partita_migrate.folder import INVENTORY, Folder
+from partita_migrate.understanding.schema.collations import Pad, read_collations
 
 ColumnKind = Literal[
     "string",

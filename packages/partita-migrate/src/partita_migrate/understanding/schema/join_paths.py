@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from partita.migrate.understanding.schema.column_refs import Ref, format_join
-from partita.migrate.understanding.schema.inventory import ForeignKey, Inventory, Table
+from partita_migrate.understanding.schema.column_refs import Ref, format_join
+from partita_migrate.understanding.schema.inventory import ForeignKey, Inventory, Table
 
 
 class Link(NamedTuple):

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from itertools import combinations
 
-from partita.migrate.understanding.schema.inventory import (
+from partita_migrate.understanding.schema.inventory import (
     Column,
     ForeignKey,
     Index,
@@ -18,7 +18,7 @@ from partita.migrate.understanding.schema.inventory import (
     RelationshipKind,
     Table,
 )
-from partita.migrate.understanding.schema.words import words
+from partita_migrate.understanding.schema.words import words
 
 LOOKUP_COLUMNS_MAX = 3
 """A key and what it stands for, dates of change aside."""

@@ -15,7 +15,7 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from partita.errors import PartitaError
-from partita.migrate.folder import SETTINGS, Folder, SourceSettings
+from partita_migrate.folder import SETTINGS, Folder, SourceSettings
 
 PASSWORD_ENV = "PARTITA_SOURCE_PASSWORD"
 """Read when `[source]` names no other variable."""

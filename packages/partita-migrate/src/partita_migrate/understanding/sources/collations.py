@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from partita.migrate.folder import Folder
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.schema.collation_texts import texts_of
-from partita.migrate.understanding.schema.collations import (
+from partita_migrate.folder import Folder
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.schema.collation_texts import texts_of
+from partita_migrate.understanding.schema.collations import (
     COLLATIONS,
     Collation,
     Folding,
@@ -13,9 +13,9 @@ from partita.migrate.understanding.schema.collations import (
     file_of,
     know,
 )
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.connection import Source
-from partita.migrate.understanding.sources.weights import NotInKeys, weights_of
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.sources.weights import NotInKeys, weights_of
 
 
 def ask_collations(

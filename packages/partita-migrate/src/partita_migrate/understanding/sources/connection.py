@@ -14,13 +14,13 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from partita.errors import PartitaError
-from partita.migrate.folder import Folder, SourceSettings
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources.address import Address, address_of
-from partita.migrate.understanding.sources.dialects import mysql, postgresql, sqlite
-from partita.migrate.understanding.sources.dialects.catalog import Catalog
-from partita.migrate.understanding.sources.quoting import quoted
 from partita.optional_packages import install_command
+from partita_migrate.folder import Folder, SourceSettings
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.sources.address import Address, address_of
+from partita_migrate.understanding.sources.dialects import mysql, postgresql, sqlite
+from partita_migrate.understanding.sources.dialects.catalog import Catalog
+from partita_migrate.understanding.sources.quoting import quoted
 
 
 class Server(Protocol):

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from partita.limits import MB
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 COUNTED_BYTES_MAX = 64 * MB
 COUNTED_ROWS_MAX = 500_000

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from partita.database.item.sizes import value_size
 from partita.database.item.values import AttributeValue
-from partita.migrate.understanding.schema.inventory import Column, ColumnKind, Table
-from partita.migrate.understanding.sources.connection import Source
-from partita.migrate.understanding.sources.values import (
+from partita_migrate.understanding.schema.inventory import Column, ColumnKind, Table
+from partita_migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.sources.values import (
     UTC_OFFSET,
     converter,
     iso_8601,

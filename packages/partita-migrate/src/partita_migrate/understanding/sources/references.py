@@ -15,9 +15,9 @@ from typing import NoReturn
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.migrate.understanding.schema.column_refs import Ref, parse_join
-from partita.migrate.understanding.schema.inventory import ForeignKey, Table
-from partita.migrate.understanding.schema.relationships import is_unique
+from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.understanding.schema.inventory import ForeignKey, Table
+from partita_migrate.understanding.schema.relationships import is_unique
 
 
 def with_references(tables: list[Table], written: Iterable[str]) -> list[Table]:

@@ -14,8 +14,8 @@ from sqlalchemy import inspect
 from sqlalchemy.engine.reflection import ObjectKind, ObjectScope
 from sqlalchemy.exc import SAWarning
 
-from partita.migrate.progress import Progress, silent
-from partita.migrate.understanding.schema.inventory import (
+from partita_migrate.progress import Progress, silent
+from partita_migrate.understanding.schema.inventory import (
     Column,
     ForeignKey,
     Index,
@@ -23,15 +23,15 @@ from partita.migrate.understanding.schema.inventory import (
     Skipped,
     Table,
 )
-from partita.migrate.understanding.sources.connection import Source
-from partita.migrate.understanding.sources.counts import count_rows
-from partita.migrate.understanding.sources.dialects.catalog import (
+from partita_migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.sources.counts import count_rows
+from partita_migrate.understanding.sources.dialects.catalog import (
     Catalog,
     ColumnFacts,
     Place,
     TableFacts,
 )
-from partita.migrate.understanding.sources.references import with_references
+from partita_migrate.understanding.sources.references import with_references
 
 TABLES_AT_A_TIME = 50
 

@@ -26,7 +26,7 @@ from partita.limits import (
     NUMBER_EXPONENT_MAX,
     NUMBER_EXPONENT_MIN,
 )
-from partita.migrate.understanding.schema.inventory import ColumnKind
+from partita_migrate.understanding.schema.inventory import ColumnKind
 
 UTC_OFFSET = "+00:00"
 """And not Z: a plus sorts before the point of a fraction, so that texts sort as their instants."""

@@ -16,7 +16,7 @@ from hashlib import sha256
 from itertools import product
 
 from partita.errors import PartitaError
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.sources.connection import Source
 
 PLANES = 17
 PLANE = 0x10000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 
-from partita.migrate.understanding.measuring.growth import DAY_SECONDS, creation_column, growth
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.measuring.growth import DAY_SECONDS, creation_column, growth
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.inventory import Table
 
 from ...shop import column, orders
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.migrate.understanding.analysis import KeySkew
-from partita.migrate.understanding.measuring.heat import with_heat
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.analysis import KeySkew
+from partita_migrate.understanding.measuring.heat import with_heat
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.inventory import Table
 
 from ...shop import column, orders
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.migrate.understanding.analysis import KeySkew
-from partita.migrate.understanding.measuring.skew import KeyCounts
+from partita_migrate.understanding.analysis import KeySkew
+from partita_migrate.understanding.measuring.skew import KeyCounts
 
 
 def skew(values: list[str | None], rows: int | None = None, **members: bool) -> KeySkew:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partita.migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
-from partita.migrate.understanding.measuring.candidates import candidate_keys
-from partita.migrate.understanding.measuring.sampling import shares
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
-from partita.migrate.understanding.patterns.item_counts import with_items
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
+from partita_migrate.understanding.measuring.candidates import candidate_keys
+from partita_migrate.understanding.measuring.sampling import shares
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
+from partita_migrate.understanding.patterns.item_counts import with_items
+from partita_migrate.understanding.schema.inventory import Table
 
 from ...shop import orders, shop
 

@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from partita.limits import GB, KB
-from partita.migrate.understanding.planning.difficulties import find_difficulties
-from partita.migrate.understanding.planning.difficulties.challenges import find_challenges
-from partita.migrate.understanding.planning.difficulties.database import foreign_key_cycles
-from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.schema.inventory import (
+from partita_migrate.understanding.planning.difficulties import find_difficulties
+from partita_migrate.understanding.planning.difficulties.challenges import find_challenges
+from partita_migrate.understanding.planning.difficulties.database import foreign_key_cycles
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.schema.inventory import (
     Column,
     ColumnKind,
     Index,

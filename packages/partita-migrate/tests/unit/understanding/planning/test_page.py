@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.planning.page import bytes_text, plan_page
-from partita.migrate.understanding.planning.plan import group, plan_inventory
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.planning.page import bytes_text, plan_page
+from partita_migrate.understanding.planning.plan import group, plan_inventory
 
 from ...schemas import foreign_key, inventory, table
 

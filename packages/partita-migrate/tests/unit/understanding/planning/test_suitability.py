@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from partita.limits import GB
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.planning.suitability import Suitability, score
-from partita.migrate.understanding.schema.inventory import Index, Table
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.planning.suitability import Suitability, score
+from partita_migrate.understanding.schema.inventory import Index, Table
 
 from ...schemas import foreign_key, inventory, table, unique
 

@@ -9,11 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from partita.errors import PartitaError
-from partita.migrate.model.key_texts import field_text
-from partita.migrate.model.templates import SEPARATOR, escaped
-from partita.migrate.statements.values import fold_of, not_in_keys
-from partita.migrate.understanding.schema.collation_texts import texts_of
-from partita.migrate.understanding.schema.collations import (
+from partita_migrate.model.key_texts import field_text
+from partita_migrate.model.templates import SEPARATOR, escaped
+from partita_migrate.statements.values import fold_of, not_in_keys
+from partita_migrate.understanding.schema.collation_texts import texts_of
+from partita_migrate.understanding.schema.collations import (
     FOLDINGS,
     HIGH,
     Collation,
@@ -21,7 +21,7 @@ from partita.migrate.understanding.schema.collations import (
     Pad,
     know,
 )
-from partita.migrate.understanding.schema.inventory import Column
+from partita_migrate.understanding.schema.inventory import Column
 
 LETTERS = "\0\t\n !_-./09AaBbZz~éøßœžΩ日한\ue000\uffff😀\U0010fffe\U0010ffff"
 WEIGHTS = st.fixed_dictionaries(

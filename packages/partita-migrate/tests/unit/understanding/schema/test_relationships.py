@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.schema.relationships import eav_attribute, relate
-from partita.migrate.understanding.schema.words import words
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.relationships import eav_attribute, relate
+from partita_migrate.understanding.schema.words import words
 
 from ...schemas import foreign_key, table, unique
 

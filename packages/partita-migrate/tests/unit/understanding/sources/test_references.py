@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.understanding.patterns.access_patterns import Patterns
-from partita.migrate.understanding.patterns.file import parse, to_toml
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.sources.references import with_references
+from partita_migrate.understanding.patterns.access_patterns import Patterns
+from partita_migrate.understanding.patterns.file import parse, to_toml
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.sources.references import with_references
 
 from ...schemas import foreign_key, inventory, table
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from partita.database.item.sizes import value_size
 from partita.database.item.values import normalize_value
-from partita.migrate.understanding.schema.inventory import ColumnKind
-from partita.migrate.understanding.sources.values import (
+from partita_migrate.understanding.schema.inventory import ColumnKind
+from partita_migrate.understanding.sources.values import (
     MAPPING,
     attribute_value,
     iso_8601,

@@ -17,20 +17,20 @@ from partita.errors import (
     UploadsNotAllowed,
     ValidationException,
 )
-from partita.functions import arns, packages
-from partita.functions.api.service import Answer, Request, Service, page
-from partita.functions.api.versions import publish
-from partita.functions.arns import LATEST
-from partita.functions.catalog import moment, not_found
-from partita.functions.storage.records import AliasRecord, FunctionRecord, VersionRecord
-from partita.functions.storage.store import (
+from partita.limits import KB
+from partita_services.functions import arns, packages
+from partita_services.functions.api.service import Answer, Request, Service, page
+from partita_services.functions.api.versions import publish
+from partita_services.functions.arns import LATEST
+from partita_services.functions.catalog import moment, not_found
+from partita_services.functions.storage.records import AliasRecord, FunctionRecord, VersionRecord
+from partita_services.functions.storage.store import (
     FUNCTIONS,
     Exists,
     Package,
     code_of,
     event_invokes_of,
 )
-from partita.limits import KB
 
 TIMEOUT_SECONDS, MEMORY_MB, STORAGE_MB = 3, 128, 512
 TIMEOUT_SECONDS_MAX = 900

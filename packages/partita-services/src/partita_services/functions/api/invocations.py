@@ -14,12 +14,12 @@ from partita.errors import (
     InvalidRequestContentException,
     RequestTooLargeException,
 )
-from partita.functions import arns
-from partita.functions.api.service import Answer, Request, Service, page
-from partita.functions.arns import Qualified
-from partita.functions.storage.records import EventInvokeRecord
-from partita.functions.storage.store import event_invokes_of
 from partita.limits import MB
+from partita_services.functions import arns
+from partita_services.functions.api.service import Answer, Request, Service, page
+from partita_services.functions.arns import Qualified
+from partita_services.functions.storage.records import EventInvokeRecord
+from partita_services.functions.storage.store import event_invokes_of
 
 EVENT, DRY_RUN = "Event", "DryRun"
 SYNC_BYTES_MAX, ASYNC_BYTES_MAX = 6 * MB, 1 * MB

@@ -14,14 +14,14 @@ from partita.errors import (
     PartitaError,
     ResourceConflictException,
 )
-from partita.functions import arns
-from partita.functions.api.service import Answer, Request, Service, page
-from partita.functions.arns import LATEST, Qualified
-from partita.functions.mappings.mapping import DYNAMODB, KINESIS, service_of
-from partita.functions.mappings.mappings import DELETING, DISABLED, ENABLED
-from partita.functions.storage.records import MappingRecord
-from partita.functions.storage.store import MAPPINGS
 from partita.settings import FOR_EVER
+from partita_services.functions import arns
+from partita_services.functions.api.service import Answer, Request, Service, page
+from partita_services.functions.arns import LATEST, Qualified
+from partita_services.functions.mappings.mapping import DYNAMODB, KINESIS, service_of
+from partita_services.functions.mappings.mappings import DELETING, DISABLED, ENABLED
+from partita_services.functions.storage.records import MappingRecord
+from partita_services.functions.storage.store import MAPPINGS
 
 SOURCES = (KINESIS, DYNAMODB)
 LIST_MAX = 100

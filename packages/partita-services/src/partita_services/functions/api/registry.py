@@ -8,12 +8,19 @@ from urllib.parse import parse_qs, unquote
 
 from partita.client import ClientError
 from partita.errors import DynamoDBError, ServiceException
-from partita.functions.api import functions, invocations, mappings, schedules, tags, versions
-from partita.functions.api.service import Operation, Service
 from partita.server import frames
 from partita.server.http.messages import HttpResponse
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.rest import RestService, rest_error, service_at
+from partita_services.functions.api import (
+    functions,
+    invocations,
+    mappings,
+    schedules,
+    tags,
+    versions,
+)
+from partita_services.functions.api.service import Operation, Service
 
 logger = logging.getLogger(__name__)
 

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 from partita.errors import FunctionNotFound, ScheduleConflict, ValidationException
-from partita.functions import arns
-from partita.functions.api.service import Answer, Request, Service, page
-from partita.functions.schedules.expressions import InvalidExpression
-from partita.functions.schedules.scheduler import DEFAULT, OF_SETTINGS, sort_of
-from partita.functions.storage.records import GroupRecord, ScheduleRecord
-from partita.functions.storage.store import GROUPS, SCHEDULES, Exists
+from partita_services.functions import arns
+from partita_services.functions.api.service import Answer, Request, Service, page
+from partita_services.functions.schedules.expressions import InvalidExpression
+from partita_services.functions.schedules.scheduler import DEFAULT, OF_SETTINGS, sort_of
+from partita_services.functions.storage.records import GroupRecord, ScheduleRecord
+from partita_services.functions.storage.store import GROUPS, SCHEDULES, Exists
 
 LIST_MAX = 100
 COPIED = (

@@ -13,13 +13,13 @@ import orjson
 from partita.client import Client
 from partita.clock import Clock
 from partita.errors import InvalidParameterValueException
-from partita.functions.catalog import Catalog
-from partita.functions.destinations import Destinations
-from partita.functions.mappings.mappings import Mappings
-from partita.functions.queue import Queue
-from partita.functions.schedules.scheduler import Scheduler
-from partita.functions.sessions import Sessions
-from partita.functions.storage.store import Store
+from partita_services.functions.catalog import Catalog
+from partita_services.functions.destinations import Destinations
+from partita_services.functions.mappings.mappings import Mappings
+from partita_services.functions.queue import Queue
+from partita_services.functions.schedules.scheduler import Scheduler
+from partita_services.functions.sessions import Sessions
+from partita_services.functions.storage.store import Store
 
 Request = dict[str, Any]
 Answer = dict[str, Any]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from partita.errors import FunctionNotFound
-from partita.functions import arns
-from partita.functions.api import mappings
-from partita.functions.api.functions import changeable
-from partita.functions.api.service import Answer, Request, Service
-from partita.functions.storage.records import FunctionRecord, MappingRecord
-from partita.functions.storage.store import FUNCTIONS, MAPPINGS
+from partita_services.functions import arns
+from partita_services.functions.api import mappings
+from partita_services.functions.api.functions import changeable
+from partita_services.functions.api.service import Answer, Request, Service
+from partita_services.functions.storage.records import FunctionRecord, MappingRecord
+from partita_services.functions.storage.store import FUNCTIONS, MAPPINGS
 
 Tagged = FunctionRecord | MappingRecord
 

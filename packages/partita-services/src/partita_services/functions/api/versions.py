@@ -12,12 +12,12 @@ from partita.errors import (
     PreconditionFailedException,
     ResourceConflictException,
 )
-from partita.functions import arns
-from partita.functions.api.service import Answer, Request, Service, page
-from partita.functions.arns import LATEST
-from partita.functions.catalog import not_found
-from partita.functions.storage.records import AliasRecord, FunctionRecord, VersionRecord
-from partita.functions.storage.store import (
+from partita_services.functions import arns
+from partita_services.functions.api.service import Answer, Request, Service, page
+from partita_services.functions.arns import LATEST
+from partita_services.functions.catalog import not_found
+from partita_services.functions.storage.records import AliasRecord, FunctionRecord, VersionRecord
+from partita_services.functions.storage.store import (
     FUNCTIONS,
     Exists,
     event_invokes_of,

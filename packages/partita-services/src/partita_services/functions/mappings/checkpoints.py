@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from partita.client.kinesis import LATEST, TRIM_HORIZON
-from partita.functions.mappings.mapping import Mapping
-from partita.functions.mappings.sources import SHARD_END, EventSource, ShardOf
-from partita.functions.storage.store import Store, checkpoints_of
+from partita_services.functions.mappings.mapping import Mapping
+from partita_services.functions.mappings.sources import SHARD_END, EventSource, ShardOf
+from partita_services.functions.storage.store import Store, checkpoints_of
 
 START = "start"
 

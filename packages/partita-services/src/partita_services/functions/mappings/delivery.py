@@ -16,16 +16,22 @@ from typing import Any
 import msgspec
 
 from partita.clock import Clock
-from partita.functions.destinations import Destinations
-from partita.functions.mappings.failures import EXHAUSTED, TOO_OLD, Failure, report_of
-from partita.functions.mappings.lanes import EVENT_BYTES_MAX, Lane, lane_of
-from partita.functions.mappings.mapping import Mapping
-from partita.functions.mappings.sources import SHARD_END, EventSource, Record, ShardOf, event_of
-from partita.functions.mappings.targets import CallFailed, CallRefused, Target
-from partita.functions.mappings.watermark import Watermark
-from partita.functions.mappings.windows import Window, by_window, event_of_window, state_in
-from partita.functions.sinks import SendFailed
 from partita.settings import FOR_EVER
+from partita_services.functions.destinations import Destinations
+from partita_services.functions.mappings.failures import EXHAUSTED, TOO_OLD, Failure, report_of
+from partita_services.functions.mappings.lanes import EVENT_BYTES_MAX, Lane, lane_of
+from partita_services.functions.mappings.mapping import Mapping
+from partita_services.functions.mappings.sources import (
+    SHARD_END,
+    EventSource,
+    Record,
+    ShardOf,
+    event_of,
+)
+from partita_services.functions.mappings.targets import CallFailed, CallRefused, Target
+from partita_services.functions.mappings.watermark import Watermark
+from partita_services.functions.mappings.windows import Window, by_window, event_of_window, state_in
+from partita_services.functions.sinks import SendFailed
 
 logger = logging.getLogger(__name__)
 

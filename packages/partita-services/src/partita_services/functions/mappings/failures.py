@@ -10,8 +10,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from partita.functions.destinations import moment
-from partita.functions.mappings.sources import Record, ShardOf, event_of
+from partita_services.functions.destinations import moment
+from partita_services.functions.mappings.sources import Record, ShardOf, event_of
 
 EXHAUSTED, TOO_OLD = "RetryAttemptsExhausted", "RecordAgeExceeded"
 

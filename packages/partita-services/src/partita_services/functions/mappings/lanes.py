@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from zlib import crc32
 
-from partita.functions.mappings.sources import Record
 from partita.limits import MB
+from partita_services.functions.mappings.sources import Record
 
 EVENT_BYTES_MAX = 6 * MB
 RECORD_BYTES_MORE = 64

@@ -9,8 +9,8 @@ from typing import Any
 
 from partita.client.kinesis import AT_TIMESTAMP, TRIM_HORIZON
 from partita.errors import InvalidParameterValueException
-from partita.functions import arns
 from partita.settings import FOR_EVER, Trigger
+from partita_services.functions import arns
 
 TRIGGERS = uuid.UUID("3c9e6d0e-7f0b-4f0c-9a53-6f3ad6c5a7d1")
 """The namespace in which the name of a trigger becomes the UUID of its mapping."""

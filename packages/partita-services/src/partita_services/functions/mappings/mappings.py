@@ -13,25 +13,30 @@ from partita.client import Client
 from partita.client.worker import Worker
 from partita.clock import Clock
 from partita.errors import PartitaError
-from partita.functions import arns
-from partita.functions.arns import Qualified
-from partita.functions.catalog import Catalog
-from partita.functions.destinations import Destinations
-from partita.functions.mappings.checkpoints import Checkpoint, Checkpoints
-from partita.functions.mappings.delivery import Delivery, Surroundings
-from partita.functions.mappings.mapping import (
+from partita.settings import Trigger
+from partita_services.functions import arns
+from partita_services.functions.arns import Qualified
+from partita_services.functions.catalog import Catalog
+from partita_services.functions.destinations import Destinations
+from partita_services.functions.mappings.checkpoints import Checkpoint, Checkpoints
+from partita_services.functions.mappings.delivery import Delivery, Surroundings
+from partita_services.functions.mappings.mapping import (
     Mapping,
     configuration_of,
     mapping_of,
     mapping_of_trigger,
 )
-from partita.functions.mappings.sources import ShardOf, source_of
-from partita.functions.mappings.targets import FunctionTarget, HttpEndpoint, OwnFunction, Target
-from partita.functions.running.pools import Pool
-from partita.functions.running.process import Function
-from partita.functions.storage.records import MappingRecord
-from partita.functions.storage.store import MAPPINGS, Store, checkpoints_of
-from partita.settings import Trigger
+from partita_services.functions.mappings.sources import ShardOf, source_of
+from partita_services.functions.mappings.targets import (
+    FunctionTarget,
+    HttpEndpoint,
+    OwnFunction,
+    Target,
+)
+from partita_services.functions.running.pools import Pool
+from partita_services.functions.running.process import Function
+from partita_services.functions.storage.records import MappingRecord
+from partita_services.functions.storage.store import MAPPINGS, Store, checkpoints_of
 
 logger = logging.getLogger(__name__)
 

@@ -23,9 +23,9 @@ from partita.client.kinesis import (
 )
 from partita.client.shards import Page
 from partita.clock import Clock
-from partita.functions import arns
-from partita.functions.mappings.filters import Matches, compile_filters
-from partita.functions.mappings.mapping import DYNAMODB, Mapping, service_of, stream_name
+from partita_services.functions import arns
+from partita_services.functions.mappings.filters import Matches, compile_filters
+from partita_services.functions.mappings.mapping import DYNAMODB, Mapping, service_of, stream_name
 
 logger = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from functools import partial
 from typing import Protocol
 
 from partita.errors import RestError
-from partita.functions import arns
-from partita.functions.arns import Qualified
-from partita.functions.catalog import Catalog
-from partita.functions.running.pools import Pool
-from partita.functions.running.process import FunctionError
-from partita.functions.sinks import SendFailed, in_thread, post
+from partita_services.functions import arns
+from partita_services.functions.arns import Qualified
+from partita_services.functions.catalog import Catalog
+from partita_services.functions.running.pools import Pool
+from partita_services.functions.running.process import FunctionError
+from partita_services.functions.sinks import SendFailed, in_thread, post
 
 
 class CallFailed(Exception):

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from partita.functions.mappings.sources import Record, ShardOf
 from partita.limits import MB
+from partita_services.functions.mappings.sources import Record, ShardOf
 
 STATE_BYTES_MAX = 1 * MB
 

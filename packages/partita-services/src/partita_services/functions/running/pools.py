@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from partita.errors import TooManyRequestsException
-from partita.functions.running.process import Function, FunctionProcess, Outcome
+from partita_services.functions.running.process import Function, FunctionProcess, Outcome
 
 PROCESSES_MAX = 8
 """For a function without a limit of its own; further calls wait."""

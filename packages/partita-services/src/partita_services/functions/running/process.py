@@ -13,9 +13,9 @@ from pathlib import Path
 from signal import strsignal
 from typing import Any
 
-from partita.functions.running import worker
-from partita.functions.running.log import Log
-from partita.functions.running.worker import LOADED, RESULT_BYTES_MAX, STARTED
+from partita_services.functions.running import worker
+from partita_services.functions.running.log import Log
+from partita_services.functions.running.worker import LOADED, RESULT_BYTES_MAX, STARTED
 
 LINE_BYTES_MAX = 2 * RESULT_BYTES_MAX
 START_SECONDS_MAX = 60.0

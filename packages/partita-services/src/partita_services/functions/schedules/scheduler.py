@@ -15,14 +15,14 @@ from typing import Any
 
 from partita.client import ClientError
 from partita.clock import Clock
-from partita.functions import arns
-from partita.functions.destinations import Destinations, moment
-from partita.functions.schedules.expressions import Next, parse
-from partita.functions.schedules.targets import RunFailed, Targets
-from partita.functions.sinks import SendFailed
-from partita.functions.storage.records import ScheduleRecord
-from partita.functions.storage.store import SCHEDULES, Store
 from partita.settings import Schedule
+from partita_services.functions import arns
+from partita_services.functions.destinations import Destinations, moment
+from partita_services.functions.schedules.expressions import Next, parse
+from partita_services.functions.schedules.targets import RunFailed, Targets
+from partita_services.functions.sinks import SendFailed
+from partita_services.functions.storage.records import ScheduleRecord
+from partita_services.functions.storage.store import SCHEDULES, Store
 
 logger = logging.getLogger(__name__)
 

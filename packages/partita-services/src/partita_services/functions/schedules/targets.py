@@ -9,12 +9,12 @@ from typing import Any
 
 from partita.client import Client, ClientError
 from partita.errors import RestError, ValidationException
-from partita.functions import arns
-from partita.functions.catalog import Catalog
-from partita.functions.destinations import Destinations
-from partita.functions.queue import Queue
-from partita.functions.sinks import SendFailed, event_of_bus
 from partita.server.protocol import model
+from partita_services.functions import arns
+from partita_services.functions.catalog import Catalog
+from partita_services.functions.destinations import Destinations
+from partita_services.functions.queue import Queue
+from partita_services.functions.sinks import SendFailed, event_of_bus
 
 BUS = re.compile(r"arn:aws[\w-]*:events:[\w-]*:\d*:event-bus/.+")
 MACHINE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:stateMachine:.+")

@@ -23,7 +23,7 @@ import msgspec
 
 from partita.client import Client, ClientError
 from partita.client.records import ABSENT, Table, definition, key, rest_keys
-from partita.functions.storage import TABLE
+from partita_services.functions.storage import TABLE
 
 FUNCTIONS, MAPPINGS, EVENTS = "functions", "mappings", "events"
 SCHEDULES, GROUPS = "schedules", "groups"

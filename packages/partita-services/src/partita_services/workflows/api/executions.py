@@ -14,11 +14,11 @@ from partita.errors import (
     StateMachineTypeNotSupported,
     ValidationException,
 )
-from partita.workflows.api import pages
-from partita.workflows.api.service import Answer, Request, Service
-from partita.workflows.language import Stopped
-from partita.workflows.running import arns, redrives
-from partita.workflows.running.storage.records import (
+from partita_services.workflows.api import pages
+from partita_services.workflows.api.service import Answer, Request, Service
+from partita_services.workflows.language import Stopped
+from partita_services.workflows.running import arns, redrives
+from partita_services.workflows.running.storage.records import (
     ABORTED,
     EXPRESS,
     RUNNING,

@@ -17,15 +17,15 @@ from partita.errors import (
     StateMachineDeleting,
     ValidationException,
 )
-from partita.workflows.api import pages, tags, versions
-from partita.workflows.api.executions import wants_metadata_only
-from partita.workflows.api.service import Answer, Request, Service
-from partita.workflows.language import Diagnostic, InvalidDefinition, diagnose, parse
-from partita.workflows.running import arns
-from partita.workflows.running.storage.commits import Conflict
-from partita.workflows.running.storage.items import MACHINES
-from partita.workflows.running.storage.records import DELETING, STANDARD, Machine, Version
-from partita.workflows.running.tasks.integrations import check_resources
+from partita_services.workflows.api import pages, tags, versions
+from partita_services.workflows.api.executions import wants_metadata_only
+from partita_services.workflows.api.service import Answer, Request, Service
+from partita_services.workflows.language import Diagnostic, InvalidDefinition, diagnose, parse
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.storage.commits import Conflict
+from partita_services.workflows.running.storage.items import MACHINES
+from partita_services.workflows.running.storage.records import DELETING, STANDARD, Machine, Version
+from partita_services.workflows.running.tasks.integrations import check_resources
 
 DIAGNOSTICS_MAX = 100
 

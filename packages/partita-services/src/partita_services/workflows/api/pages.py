@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from partita.errors import InvalidToken
-from partita.workflows.api.service import Request
+from partita_services.workflows.api.service import Request
 
 Place = TypeVar("Place")
 

@@ -18,8 +18,8 @@ from partita.server.protocol import codec
 from partita.server.protocol.envelope import error_body
 from partita.server.protocol.model import STEP_FUNCTIONS
 from partita.server.protocol.validation import compile_service
-from partita.workflows.api import executions, machines, tags, tasks, trials, versions
-from partita.workflows.api.service import Answer, Operation, Request, Service
+from partita_services.workflows.api import executions, machines, tags, tasks, trials, versions
+from partita_services.workflows.api.service import Answer, Operation, Request, Service
 
 logger = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partita.clock import Clock
-from partita.workflows.running.engine import Engine
-from partita.workflows.running.executions import Executions
-from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks.activities import Activities
-from partita.workflows.running.tasks.integrations import Abilities
-from partita.workflows.running.trials import Trials
+from partita_services.workflows.running.engine import Engine
+from partita_services.workflows.running.executions import Executions
+from partita_services.workflows.running.storage.store import Store
+from partita_services.workflows.running.tasks.activities import Activities
+from partita_services.workflows.running.tasks.integrations import Abilities
+from partita_services.workflows.running.trials import Trials
 
 Request = dict[str, Any]
 Answer = dict[str, Any]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from partita.errors import InvalidArn, ResourceNotFound, TooManyTags
 from partita.limits import TAGS_PER_RESOURCE_MAX
-from partita.workflows.api.service import Answer, Request, Service
-from partita.workflows.running import arns
-from partita.workflows.running.storage.records import Activity, Machine
+from partita_services.workflows.api.service import Answer, Request, Service
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.storage.records import Activity, Machine
 
 
 def given(request: Request) -> dict[str, str]:

@@ -9,17 +9,17 @@ from partita.errors import (
     TaskDoesNotExist,
     TaskTimedOut,
 )
-from partita.workflows.api import pages, tags
-from partita.workflows.api.service import Answer, Request, Service
-from partita.workflows.language import TaskFailed, TaskSucceeded, task_of_token
-from partita.workflows.language.limits import DATA_BYTES_MAX
-from partita.workflows.language.values import json_text, parse_json
-from partita.workflows.running import arns
-from partita.workflows.running.live_execution import LiveExecution
-from partita.workflows.running.storage.commits import Conflict
-from partita.workflows.running.storage.items import ACTIVITIES
-from partita.workflows.running.storage.records import Activity
-from partita.workflows.running.tasks.activities import POLL_SECONDS
+from partita_services.workflows.api import pages, tags
+from partita_services.workflows.api.service import Answer, Request, Service
+from partita_services.workflows.language import TaskFailed, TaskSucceeded, task_of_token
+from partita_services.workflows.language.limits import DATA_BYTES_MAX
+from partita_services.workflows.language.values import json_text, parse_json
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.live_execution import LiveExecution
+from partita_services.workflows.running.storage.commits import Conflict
+from partita_services.workflows.running.storage.items import ACTIVITIES
+from partita_services.workflows.running.storage.records import Activity
+from partita_services.workflows.running.tasks.activities import POLL_SECONDS
 
 
 async def create_activity(service: Service, request: Request) -> Answer:

@@ -7,24 +7,24 @@ import uuid
 from typing import Any
 
 from partita.errors import InvalidStateMachineDefinition, ValidationException
-from partita.workflows.api.service import Answer, Request, Service
-from partita.workflows.language import InvalidDefinition, Moment, StateMachine, parse
-from partita.workflows.language.definition import State, States
-from partita.workflows.language.interpreting.trial import Trial
-from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.validation.definitions import alone
-from partita.workflows.language.values import Json, json_text, parse_json
-from partita.workflows.running import arns
-from partita.workflows.running.executions import check_input
-from partita.workflows.running.storage.records import STANDARD
-from partita.workflows.running.tasks import integrations
-from partita.workflows.running.tasks.integrations import (
+from partita_services.workflows.api.service import Answer, Request, Service
+from partita_services.workflows.language import InvalidDefinition, Moment, StateMachine, parse
+from partita_services.workflows.language.definition import State, States
+from partita_services.workflows.language.interpreting.trial import Trial
+from partita_services.workflows.language.timestamps import format_timestamp
+from partita_services.workflows.language.validation.definitions import alone
+from partita_services.workflows.language.values import Json, json_text, parse_json
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.executions import check_input
+from partita_services.workflows.running.storage.records import STANDARD
+from partita_services.workflows.running.tasks import integrations
+from partita_services.workflows.running.tasks.integrations import (
     Abilities,
     check_resources,
     integration_of,
     stand_in,
 )
-from partita.workflows.running.tasks.mocks import STRICT, check_mock
+from partita_services.workflows.running.tasks.mocks import STRICT, check_mock
 
 STATE_NAME = "StateName"
 """The name of a state that is given without one. (observed)"""

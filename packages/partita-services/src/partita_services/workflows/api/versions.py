@@ -13,11 +13,11 @@ from partita.errors import (
     StateMachineDeleting,
     ValidationException,
 )
-from partita.workflows.api import pages
-from partita.workflows.api.service import Answer, Request, Service
-from partita.workflows.running import arns
-from partita.workflows.running.storage.commits import Conflict
-from partita.workflows.running.storage.records import DELETING, Alias, Machine, Version
+from partita_services.workflows.api import pages
+from partita_services.workflows.api.service import Answer, Request, Service
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.storage.commits import Conflict
+from partita_services.workflows.running.storage.records import DELETING, Alias, Machine, Version
 
 VERSIONS_MAX, ALIASES_MAX = 1000, 100
 """Of a machine. (API reference)"""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from partita.errors import PartitaError
-from partita.workflows.drawing.mermaid import mermaid
-from partita.workflows.drawing.svg import svg
-from partita.workflows.drawing.text import text
-from partita.workflows.language import StateMachine
+from partita_services.workflows.drawing.mermaid import mermaid
+from partita_services.workflows.drawing.svg import svg
+from partita_services.workflows.drawing.text import text
+from partita_services.workflows.language import StateMachine
 
 
 def _page(machine: StateMachine) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from partita.workflows.language import State, States
+from partita_services.workflows.language import State, States
 
 START, END = "Start", "End"
 SWEEPS = 4

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from partita.workflows.drawing.graph import Graph, Node, graph
-from partita.workflows.language import States
+from partita_services.workflows.drawing.graph import Graph, Node, graph
+from partita_services.workflows.language import States
 
 PASSES = 6
 

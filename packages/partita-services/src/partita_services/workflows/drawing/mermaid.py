@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.workflows.language import State, StateMachine, States
+from partita_services.workflows.language import State, StateMachine, States
 
 SHAPES = {"Choice": '{{"{}"}}', "Wait": '(["{}"])', "Succeed": '(("{}"))', "Fail": '(("{}"))'}
 PLAIN = '["{}"]'

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from partita.workflows.drawing.layout import Box, Layout, Units, lay_out
-from partita.workflows.language import StateMachine, States
+from partita_services.workflows.drawing.layout import Box, Layout, Units, lay_out
+from partita_services.workflows.language import StateMachine, States
 
 UNITS = Units(char=8, line=18, pad_x=14, pad_y=10, gap=28, lane=20)
 MARGIN = 20

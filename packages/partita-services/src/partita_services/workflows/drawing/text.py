@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from partita.workflows.drawing.layout import Box, Layout, Units, lay_out
-from partita.workflows.language import StateMachine, States
+from partita_services.workflows.drawing.layout import Box, Layout, Units, lay_out
+from partita_services.workflows.language import StateMachine, States
 
 UNITS = Units(char=1, line=1, pad_x=2, pad_y=1, gap=3, lane=1)
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8

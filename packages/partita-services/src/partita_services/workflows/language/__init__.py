@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from partita.workflows.language.definition import State, StateMachine, States
-from partita.workflows.language.errors import Diagnostic, InvalidDefinition
-from partita.workflows.language.expressions.scope import Moment
-from partita.workflows.language.interpreting.happenings import (
+from partita_services.workflows.language.definition import State, StateMachine, States
+from partita_services.workflows.language.errors import Diagnostic, InvalidDefinition
+from partita_services.workflows.language.expressions.scope import Moment
+from partita_services.workflows.language.interpreting.happenings import (
     CancelTask,
     CancelTimer,
     Command,
@@ -22,17 +22,17 @@ from partita.workflows.language.interpreting.happenings import (
     TaskTimedOut,
     TimerFired,
 )
-from partita.workflows.language.interpreting.interpreter import (
+from partita_services.workflows.language.interpreting.interpreter import (
     Progress,
     advance,
     begin,
     outstanding,
     redrive,
 )
-from partita.workflows.language.interpreting.run import Run, decode_run, encode_run
-from partita.workflows.language.interpreting.tokens import task_of_token
-from partita.workflows.language.source import strip_comments, substitute
-from partita.workflows.language.validation.definitions import diagnose, parse
+from partita_services.workflows.language.interpreting.run import Run, decode_run, encode_run
+from partita_services.workflows.language.interpreting.tokens import task_of_token
+from partita_services.workflows.language.source import strip_comments, substitute
+from partita_services.workflows.language.validation.definitions import diagnose, parse
 
 __all__ = [
     "CancelTask",

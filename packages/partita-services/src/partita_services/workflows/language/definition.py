@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.values import Json
 
 JSONPATH = "JSONPath"
 JSONATA = "JSONata"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from partita.errors import PartitaError
-from partita.workflows.language.limits import CAUSE_CHARS_MAX, ERROR_CHARS_MAX
+from partita_services.workflows.language.limits import CAUSE_CHARS_MAX, ERROR_CHARS_MAX
 
 ALL = "States.ALL"
 TASK_FAILED = "States.TaskFailed"

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from partita.workflows.language.errors import DATA_LIMIT_EXCEEDED, StateError
-from partita.workflows.language.limits import DATA_BYTES_MAX
+from partita_services.workflows.language.errors import DATA_LIMIT_EXCEEDED, StateError
+from partita_services.workflows.language.limits import DATA_BYTES_MAX
 
 Json = Any
 

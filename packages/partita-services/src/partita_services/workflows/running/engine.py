@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from partita.clock import Clock
-from partita.workflows.language import (
+from partita_services.workflows.language import (
     CancelTask,
     CancelTimer,
     Command,
@@ -40,8 +40,8 @@ from partita.workflows.language import (
     outstanding,
     parse,
 )
-from partita.workflows.language.values import parse_json
-from partita.workflows.running.live_execution import (
+from partita_services.workflows.language.values import parse_json
+from partita_services.workflows.running.live_execution import (
     LiveExecution,
     StartedTask,
     context_of,
@@ -49,11 +49,11 @@ from partita.workflows.running.live_execution import (
     timeout_timer,
     with_progress,
 )
-from partita.workflows.running.storage.commits import Conflict
-from partita.workflows.running.storage.records import EXPRESS, RUNNING, Execution
-from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks.integrations import is_activity
-from partita.workflows.running.tasks.runner import TaskRunner, started_execution
+from partita_services.workflows.running.storage.commits import Conflict
+from partita_services.workflows.running.storage.records import EXPRESS, RUNNING, Execution
+from partita_services.workflows.running.storage.store import Store
+from partita_services.workflows.running.tasks.integrations import is_activity
+from partita_services.workflows.running.tasks.runner import TaskRunner, started_execution
 
 logger = logging.getLogger(__name__)
 

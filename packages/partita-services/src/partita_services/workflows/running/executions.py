@@ -17,15 +17,15 @@ from partita.errors import (
     StateMachineDeleting,
     StateMachineDoesNotExist,
 )
-from partita.workflows.language import StateMachine
-from partita.workflows.language.limits import DATA_BYTES_MAX
-from partita.workflows.language.values import parse_json
-from partita.workflows.running import arns
-from partita.workflows.running.arns import ExecutionName
-from partita.workflows.running.engine import Engine
-from partita.workflows.running.live_execution import LiveExecution
-from partita.workflows.running.storage.commits import Conflict
-from partita.workflows.running.storage.records import (
+from partita_services.workflows.language import StateMachine
+from partita_services.workflows.language.limits import DATA_BYTES_MAX
+from partita_services.workflows.language.values import parse_json
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.arns import ExecutionName
+from partita_services.workflows.running.engine import Engine
+from partita_services.workflows.running.live_execution import LiveExecution
+from partita_services.workflows.running.storage.commits import Conflict
+from partita_services.workflows.running.storage.records import (
     DELETING,
     EXPRESS,
     RUNNING,
@@ -33,7 +33,7 @@ from partita.workflows.running.storage.records import (
     Execution,
     Machine,
 )
-from partita.workflows.running.storage.store import Store
+from partita_services.workflows.running.storage.store import Store
 
 
 class Chosen(NamedTuple):

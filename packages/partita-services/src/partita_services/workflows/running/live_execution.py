@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from partita.workflows.language import Happening, Progress, Run, StartTask, StateMachine
-from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.values import json_text
-from partita.workflows.running.arns import machine_arn
-from partita.workflows.running.storage.records import RUNNING, SUCCEEDED, Execution
+from partita_services.workflows.language import Happening, Progress, Run, StartTask, StateMachine
+from partita_services.workflows.language.timestamps import format_timestamp
+from partita_services.workflows.language.values import json_text
+from partita_services.workflows.running.arns import machine_arn
+from partita_services.workflows.running.storage.records import RUNNING, SUCCEEDED, Execution
 
 
 @dataclass(slots=True, eq=False)

@@ -7,13 +7,18 @@ import asyncio
 import msgspec
 
 from partita.errors import ExecutionNotRedrivable
-from partita.workflows.language import redrive
-from partita.workflows.language.limits import HISTORY_EVENTS_MAX
-from partita.workflows.running.engine import Engine
-from partita.workflows.running.live_execution import LiveExecution, with_progress
-from partita.workflows.running.storage.commits import Conflict
-from partita.workflows.running.storage.records import DELETING, RUNNING, SUCCEEDED, Execution
-from partita.workflows.running.storage.store import Store
+from partita_services.workflows.language import redrive
+from partita_services.workflows.language.limits import HISTORY_EVENTS_MAX
+from partita_services.workflows.running.engine import Engine
+from partita_services.workflows.running.live_execution import LiveExecution, with_progress
+from partita_services.workflows.running.storage.commits import Conflict
+from partita_services.workflows.running.storage.records import (
+    DELETING,
+    RUNNING,
+    SUCCEEDED,
+    Execution,
+)
+from partita_services.workflows.running.storage.store import Store
 
 DAY_SECONDS = 24 * 3600.0
 PERIOD_SECONDS = 14 * DAY_SECONDS

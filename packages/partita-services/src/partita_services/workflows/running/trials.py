@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from partita.clock import Clock
-from partita.workflows.language import (
+from partita_services.workflows.language import (
     Happening,
     StartTask,
     StartTimer,
@@ -13,10 +13,10 @@ from partita.workflows.language import (
     TaskTimedOut,
     TimerFired,
 )
-from partita.workflows.language.errors import TIMEOUT, StateError
-from partita.workflows.language.interpreting.happenings import TaskHappening
-from partita.workflows.language.interpreting.trial import Trial
-from partita.workflows.running.tasks.runner import TaskRunner
+from partita_services.workflows.language.errors import TIMEOUT, StateError
+from partita_services.workflows.language.interpreting.happenings import TaskHappening
+from partita_services.workflows.language.interpreting.trial import Trial
+from partita_services.workflows.running.tasks.runner import TaskRunner
 
 SECONDS_MAX = 300.0
 """(API reference, TestState)"""

@@ -12,13 +12,13 @@ import pytest
 
 from partita.client import Client
 from partita.client.kinesis import TRIM_HORIZON
-from partita.functions.destinations import Destinations
-from partita.functions.mappings import delivery as delivery_module
-from partita.functions.mappings.delivery import Delivery, Surroundings
-from partita.functions.mappings.mapping import Mapping
-from partita.functions.mappings.sources import Record, RecordPage, ShardOf
-from partita.functions.mappings.targets import CallFailed
-from partita.functions.sinks import Sinks
+from partita_services.functions.destinations import Destinations
+from partita_services.functions.mappings import delivery as delivery_module
+from partita_services.functions.mappings.delivery import Delivery, Surroundings
+from partita_services.functions.mappings.mapping import Mapping
+from partita_services.functions.mappings.sources import Record, RecordPage, ShardOf
+from partita_services.functions.mappings.targets import CallFailed
+from partita_services.functions.sinks import Sinks
 
 NOW = 1_800_000_000.0
 SHARD = ShardOf("arn", "shard", "shard", (), False)

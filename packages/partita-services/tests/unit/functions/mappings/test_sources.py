@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partita.client.dynamodb_streams import StreamShard
 from partita.client.shards import ready_shards
-from partita.functions.mappings.sources import shards_of
+from partita_services.functions.mappings.sources import shards_of
 
 Stream = tuple[str, list[StreamShard]]
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from partita.functions.schedules.expressions import InvalidExpression, parse
+from partita_services.functions.schedules.expressions import InvalidExpression, parse
 
 
 def moment(text: str, zone: str = "UTC") -> float:

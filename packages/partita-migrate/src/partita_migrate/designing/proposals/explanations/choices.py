@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.item_plan import ItemPlan
 
 
 def choices(plan: ItemPlan) -> list[str]:

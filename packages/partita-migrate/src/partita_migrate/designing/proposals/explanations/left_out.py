@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.drafts import Drafts
-from partita.migrate.model.design import LeftOut, TableDesign, columns_of
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.drafts import Drafts
+from partita_migrate.model.design import LeftOut, TableDesign, columns_of
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def left_out(plan: ItemPlan, drafts: Drafts, tables: list[TableDesign]) -> list[LeftOut]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import ReadPlanner
-from partita.migrate.model.design import Design, KeptBy, OnDelete, Reference
-from partita.migrate.statements.question import Parameter, Question, Test
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import ForeignKey, Table
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.requests.homes import NotServed
+from partita_migrate.designing.requests.reads import ReadPlanner
+from partita_migrate.model.design import Design, KeptBy, OnDelete, Reference
+from partita_migrate.statements.question import Parameter, Question, Test
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import ForeignKey, Table
 
 RULES: dict[str, OnDelete] = {"CASCADE": "CASCADE", "SET NULL": "SET NULL"}
 """What a source does by itself; anything else refuses to delete a row that others refer to."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partita.limits import PARTITION_READ_UNITS, PARTITION_WRITE_UNITS
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.column_sources import column_source
-from partita.migrate.designing.proposals.keys.identities import is_identified
-from partita.migrate.model.design import Design, SecondaryIndex, TableDesign, columns_of
-from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.column_sources import column_source
+from partita_migrate.designing.proposals.keys.identities import is_identified
+from partita_migrate.model.design import Design, SecondaryIndex, TableDesign, columns_of
+from partita_migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD
+from partita_migrate.understanding.schema.column_refs import Ref
 
 FEW_VALUES = 3
 

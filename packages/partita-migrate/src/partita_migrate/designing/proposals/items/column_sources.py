@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.model.design import AttributeType
-from partita.migrate.model.key_texts import fixed_point_format
-from partita.migrate.model.templates import PATH, ROOT
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.statements.values import fold_of
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import ColumnKind
-from partita.migrate.understanding.schema.join_paths import self_reference
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.model.design import AttributeType
+from partita_migrate.model.key_texts import fixed_point_format
+from partita_migrate.model.templates import PATH, ROOT
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.statements.values import fold_of
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import ColumnKind
+from partita_migrate.understanding.schema.join_paths import self_reference
 
 TYPES: dict[ColumnKind, AttributeType] = {
     "string": "S",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.drafts import Drafts
-from partita.migrate.designing.proposals.items.large_columns import LargeColumns
-from partita.migrate.model.design import Unique
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.drafts import Drafts
+from partita_migrate.designing.proposals.items.large_columns import LargeColumns
+from partita_migrate.model.design import Unique
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,17 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from partita.limits import ITEM_BYTES_MAX
-from partita.migrate.designing.naming import of_table, role, styled
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.column_sources import attribute_type, column_source
-from partita.migrate.designing.proposals.roles.roles import Collected
-from partita.migrate.designing.proposals.workload import Read
-from partita.migrate.model.design import Attribute
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import is_derived
-from partita.migrate.understanding.schema.join_paths import Link
-from partita.migrate.understanding.schema.words import name_parts, singular
+from partita_migrate.designing.naming import of_table, role, styled
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.column_sources import attribute_type, column_source
+from partita_migrate.designing.proposals.roles.roles import Collected
+from partita_migrate.designing.proposals.workload import Read
+from partita_migrate.model.design import Attribute
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import is_derived
+from partita_migrate.understanding.schema.join_paths import Link
+from partita_migrate.understanding.schema.words import name_parts, singular
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from partita.limits import KB
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.model.design import Access, Attribute, Entity
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.model.design import Access, Attribute, Entity
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
 
 LARGE = "large"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.column_sources import fold
-from partita.migrate.designing.settings import unique_name
-from partita.migrate.model.design import Attribute, Entity, Unique
-from partita.migrate.model.templates import SEPARATOR
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.column_sources import fold
+from partita_migrate.designing.settings import unique_name
+from partita_migrate.model.design import Attribute, Entity, Unique
+from partita_migrate.model.templates import SEPARATOR
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def keep_unique(plan: ItemPlan) -> list[Unique]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def identities(inputs: DesignInputs, entity: str) -> list[list[Ref]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from partita.limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
-from partita.migrate.designing.proposals.keys.key_plan import (
+from partita_migrate.designing.proposals.keys.key_plan import (
     EntityWorkload,
     IndexPlan,
     Key,
@@ -18,8 +18,8 @@ from partita.migrate.designing.proposals.keys.key_plan import (
     is_exact,
     match,
 )
-from partita.migrate.designing.proposals.workload import Read
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.workload import Read
+from partita_migrate.understanding.schema.column_refs import Ref
 
 WRITE_UNIT_IN_READ_UNITS = 5
 """What a write unit costs, in read units: the ratio of AWS's prices in every region and class."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from partita.migrate.designing.naming import of_table
-from partita.migrate.designing.proposals.workload import Read, Write
-from partita.migrate.model.volumes import Volumes
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.graph import SchemaGraph
+from partita_migrate.designing.naming import of_table
+from partita_migrate.designing.proposals.workload import Read, Write
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.graph import SchemaGraph
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
 
 NATURAL_KINDS = ("string", "uuid", "enum", "integer", "decimal", "date", "datetime")
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.keys.identities import (
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.keys.identities import (
     identities,
     is_identified,
     is_unique_in_source,
 )
-from partita.migrate.designing.proposals.keys.indexes import plan_indexes
-from partita.migrate.designing.proposals.keys.key_plan import EntityWorkload, Key, KeyPlan
-from partita.migrate.designing.proposals.keys.table_key import (
+from partita_migrate.designing.proposals.keys.indexes import plan_indexes
+from partita_migrate.designing.proposals.keys.key_plan import EntityWorkload, Key, KeyPlan
+from partita_migrate.designing.proposals.keys.table_key import (
     choose_table_key,
     explain_table_key,
 )
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.designing.proposals.workload import Read, Workload
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.designing.proposals.workload import Read, Workload
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def plan_keys(inputs: DesignInputs, roles: Roles, workload: Workload) -> dict[str, KeyPlan]:

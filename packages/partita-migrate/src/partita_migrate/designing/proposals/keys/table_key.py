@@ -7,9 +7,9 @@ none changes them.
 
 from __future__ import annotations
 
-from partita.migrate.designing.proposals.keys.key_plan import EntityWorkload, Key, is_exact
-from partita.migrate.designing.proposals.workload import Write
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.keys.key_plan import EntityWorkload, Key, is_exact
+from partita_migrate.designing.proposals.workload import Write
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def choose_table_key(subject: EntityWorkload) -> Key:

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.naming import table_name
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.drafted import DraftedItems
-from partita.migrate.designing.proposals.items.drafts import Draft
-from partita.migrate.designing.proposals.items.large_columns import (
+from partita_migrate.designing.naming import table_name
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.drafted import DraftedItems
+from partita_migrate.designing.proposals.items.drafts import Draft
+from partita_migrate.designing.proposals.items.large_columns import (
     LARGE,
     large_item,
     large_item_name,
     requests_with_large_items,
     split_item,
 )
-from partita.migrate.designing.proposals.items.unique_values import guard_item
-from partita.migrate.designing.proposals.keys.key_plan import Key
-from partita.migrate.designing.proposals.layouts.latest_version import latest_item
-from partita.migrate.designing.proposals.layouts.rendered_keys import (
+from partita_migrate.designing.proposals.items.unique_values import guard_item
+from partita_migrate.designing.proposals.keys.key_plan import Key
+from partita_migrate.designing.proposals.layouts.latest_version import latest_item
+from partita_migrate.designing.proposals.layouts.rendered_keys import (
     LATEST,
     RenderedKey,
     attribute_of_twin,
@@ -35,23 +35,23 @@ from partita.migrate.designing.proposals.layouts.rendered_keys import (
     may_be_empty,
     plain_attribute,
 )
-from partita.migrate.designing.proposals.layouts.requests import (
+from partita_migrate.designing.proposals.layouts.requests import (
     expiry_requests,
     read_request,
     write_request,
 )
-from partita.migrate.designing.proposals.layouts.secondary_indexes import secondary_index
-from partita.migrate.designing.proposals.layouts.sharding import shards
-from partita.migrate.model.design import (
+from partita_migrate.designing.proposals.layouts.secondary_indexes import secondary_index
+from partita_migrate.designing.proposals.layouts.sharding import shards
+from partita_migrate.model.design import (
     Access,
     Attribute,
     Entity,
     KeyAttribute,
     TableDesign,
 )
-from partita.migrate.model.templates import SEPARATOR, SHARD
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.templates import SEPARATOR, SHARD
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
 
 GUARDS = "UniqueValues"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from partita.limits import PROJECTED_ATTRIBUTES_MAX, PROJECTED_ATTRIBUTES_PER_INDEX_MAX
-from partita.migrate.designing.naming import Style, of_table, styled
-from partita.migrate.model.design import (
+from partita_migrate.designing.naming import Style, of_table, styled
+from partita_migrate.model.design import (
     Access,
     Attribute,
     AttributeType,

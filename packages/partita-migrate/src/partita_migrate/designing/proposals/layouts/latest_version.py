@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.naming import styled
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.layouts.rendered_keys import RenderedKey
-from partita.migrate.model.design import Attribute, Entity
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.naming import styled
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.layouts.rendered_keys import RenderedKey
+from partita_migrate.model.design import Attribute, Entity
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def latest_item(

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replaced
 
-from partita.migrate.designing.naming import prefixes
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.drafts import Drafts
-from partita.migrate.designing.proposals.keys.identities import identities
-from partita.migrate.designing.proposals.keys.key_plan import IndexPlan
-from partita.migrate.designing.proposals.layouts.rendered_keys import (
+from partita_migrate.designing.naming import prefixes
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.drafts import Drafts
+from partita_migrate.designing.proposals.keys.identities import identities
+from partita_migrate.designing.proposals.keys.key_plan import IndexPlan
+from partita_migrate.designing.proposals.layouts.rendered_keys import (
     RenderedKey,
     composed_attribute,
     constants,
@@ -19,10 +19,10 @@ from partita.migrate.designing.proposals.layouts.rendered_keys import (
     may_be_empty,
     plain_attribute,
 )
-from partita.migrate.designing.proposals.layouts.sharding import shards
-from partita.migrate.model.design import Attribute, template_shape
-from partita.migrate.model.templates import SEPARATOR
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.layouts.sharding import shards
+from partita_migrate.model.design import Attribute, template_shape
+from partita_migrate.model.templates import SEPARATOR
+from partita_migrate.understanding.schema.column_refs import Ref
 
 PK = "PK"
 SK = "SK"

@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.migrate.designing.naming import of_table, styled
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.column_sources import (
+from partita_migrate.designing.naming import of_table, styled
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.column_sources import (
     column_source,
     fold,
     template_source,
 )
-from partita.migrate.designing.proposals.items.drafts import Draft
-from partita.migrate.designing.proposals.keys.key_plan import Key
-from partita.migrate.model.design import Attribute, KeyAttribute, KeyType
-from partita.migrate.model.templates import SEPARATOR, SHARD
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.items.drafts import Draft
+from partita_migrate.designing.proposals.keys.key_plan import Key
+from partita_migrate.model.design import Attribute, KeyAttribute, KeyType
+from partita_migrate.model.templates import SEPARATOR, SHARD
+from partita_migrate.understanding.schema.column_refs import Ref
 
 LATEST = "0"
 """The version that no row has: the copy of the latest lies there."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.drafted import DraftedItems
-from partita.migrate.designing.proposals.items.drafts import Draft
-from partita.migrate.designing.proposals.keys.key_plan import Served
-from partita.migrate.designing.proposals.layouts.rendered_keys import (
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.drafted import DraftedItems
+from partita_migrate.designing.proposals.items.drafts import Draft
+from partita_migrate.designing.proposals.keys.key_plan import Served
+from partita_migrate.designing.proposals.layouts.rendered_keys import (
     LATEST,
     RenderedKey,
     attribute_name,
 )
-from partita.migrate.designing.proposals.workload import Write
-from partita.migrate.model.design import Access, Attribute, Condition, RequestName, Unique
-from partita.migrate.model.templates import SEPARATOR, TemplateField, template_fields
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.workload import Write
+from partita_migrate.model.design import Access, Attribute, Condition, RequestName, Unique
+from partita_migrate.model.templates import SEPARATOR, TemplateField, template_fields
+from partita_migrate.understanding.schema.column_refs import Ref
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 """Ends a range: keys go on behind the last value with a separator, and belong to it."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.keys.key_plan import IndexPlan
-from partita.migrate.designing.proposals.layouts.rendered_keys import RenderedKey, key_attribute
-from partita.migrate.model.design import Entity, SecondaryIndex, columns_of
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.keys.key_plan import IndexPlan
+from partita_migrate.designing.proposals.layouts.rendered_keys import RenderedKey, key_attribute
+from partita_migrate.model.design import Entity, SecondaryIndex, columns_of
+from partita_migrate.understanding.schema.column_refs import Ref
 
 SPARSE_SHARE = 0.5
 """Of the rows without a value, from which on an index is called sparse."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from partita.limits import PARTITION_WRITE_UNITS, TRANSACTION_FACTOR, WRITE_UNIT_BYTES
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.column_sources import column_source
-from partita.migrate.designing.proposals.usage import DATES, KEY_LOAD
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.column_sources import column_source
+from partita_migrate.designing.proposals.usage import DATES, KEY_LOAD
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def shards(plan: ItemPlan, entity: str, refs: tuple[Ref, ...]) -> tuple[int, str]:

@@ -11,21 +11,21 @@ from dataclasses import replace
 
 from msgspec.structs import replace as replaced
 
-from partita.migrate.designing.naming import database_name, table_name
-from partita.migrate.designing.proposals.item_plan import ItemPlan
-from partita.migrate.designing.proposals.items.drafted import DraftedItems
-from partita.migrate.designing.proposals.items.drafts import Draft, ReadTogether
-from partita.migrate.designing.proposals.items.large_columns import (
+from partita_migrate.designing.naming import database_name, table_name
+from partita_migrate.designing.proposals.item_plan import ItemPlan
+from partita_migrate.designing.proposals.items.drafted import DraftedItems
+from partita_migrate.designing.proposals.items.drafts import Draft, ReadTogether
+from partita_migrate.designing.proposals.items.large_columns import (
     LARGE,
     large_item,
     large_item_name,
     requests_with_large_items,
     split_item,
 )
-from partita.migrate.designing.proposals.items.unique_values import guard_item
-from partita.migrate.designing.proposals.keys.key_plan import Served, match
-from partita.migrate.designing.proposals.layouts.latest_version import latest_item
-from partita.migrate.designing.proposals.layouts.overloaded_keys import (
+from partita_migrate.designing.proposals.items.unique_values import guard_item
+from partita_migrate.designing.proposals.keys.key_plan import Served, match
+from partita_migrate.designing.proposals.layouts.latest_version import latest_item
+from partita_migrate.designing.proposals.layouts.overloaded_keys import (
     PK,
     ROOT_SORT_KEY,
     SK,
@@ -34,18 +34,18 @@ from partita.migrate.designing.proposals.layouts.overloaded_keys import (
     first_prefix,
     index_start,
 )
-from partita.migrate.designing.proposals.layouts.rendered_keys import (
+from partita_migrate.designing.proposals.layouts.rendered_keys import (
     RenderedKey,
     attribute_of_twin,
 )
-from partita.migrate.designing.proposals.layouts.requests import (
+from partita_migrate.designing.proposals.layouts.requests import (
     expiry_requests,
     read_request,
     write_request,
 )
-from partita.migrate.designing.proposals.layouts.secondary_indexes import secondary_index
-from partita.migrate.designing.proposals.workload import Read
-from partita.migrate.model.design import (
+from partita_migrate.designing.proposals.layouts.secondary_indexes import secondary_index
+from partita_migrate.designing.proposals.workload import Read
+from partita_migrate.model.design import (
     Access,
     Attribute,
     Condition,
@@ -54,7 +54,7 @@ from partita.migrate.model.design import (
     SecondaryIndex,
     TableDesign,
 )
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 
 GUARD = "U"
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.bypassed import find_bypassed
-from partita.migrate.designing.proposals.roles.collected import find_collected
-from partita.migrate.designing.proposals.roles.embedded import find_embedded
-from partita.migrate.designing.proposals.roles.folded import find_folded
-from partita.migrate.designing.proposals.roles.merged import find_merged
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.designing.proposals.roles.twins import find_twins
-from partita.migrate.designing.proposals.roles.versions import find_versions
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.bypassed import find_bypassed
+from partita_migrate.designing.proposals.roles.collected import find_collected
+from partita_migrate.designing.proposals.roles.embedded import find_embedded
+from partita_migrate.designing.proposals.roles.folded import find_folded
+from partita_migrate.designing.proposals.roles.merged import find_merged
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.designing.proposals.roles.twins import find_twins
+from partita_migrate.designing.proposals.roles.versions import find_versions
 
 RULES: tuple[Callable[[DesignInputs, Roles], Roles], ...] = (
     find_twins,

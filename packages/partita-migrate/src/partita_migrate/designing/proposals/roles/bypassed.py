@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.understanding.schema.graph import SchemaGraph
-from partita.migrate.understanding.schema.join_paths import Link
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.understanding.schema.graph import SchemaGraph
+from partita_migrate.understanding.schema.join_paths import Link
 
 SAMPLING_ERROR_MAX = 0.05
 """Sampled counts are estimates: this much off is still the same."""

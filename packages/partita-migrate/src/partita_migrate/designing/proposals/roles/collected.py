@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from partita.limits import KB
-from partita.migrate.designing.naming import role
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.roles import Collected, Roles
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.join_paths import Link
-from partita.migrate.understanding.schema.words import name_parts, plural, singular
+from partita_migrate.designing.naming import role
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.roles import Collected, Roles
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.join_paths import Link
+from partita_migrate.understanding.schema.words import name_parts, plural, singular
 
 COLLECTED_BYTES_MAX = 64 * KB
 """Of a set or list in an item: beyond it, every read and write of the item pays for it."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def find_embedded(inputs: DesignInputs, roles: Roles) -> Roles:

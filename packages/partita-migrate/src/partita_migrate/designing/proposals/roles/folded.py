@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.graph import SchemaGraph
-from partita.migrate.understanding.schema.join_paths import Link
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.graph import SchemaGraph
+from partita_migrate.understanding.schema.join_paths import Link
 
 
 def find_folded(inputs: DesignInputs, roles: Roles) -> Roles:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.understanding.schema.join_paths import Link
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.understanding.schema.join_paths import Link
 
 
 def find_merged(inputs: DesignInputs, roles: Roles) -> Roles:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.join_paths import Link
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.join_paths import Link
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.roles import Roles
-from partita.migrate.understanding.schema.words import name_parts
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.understanding.schema.words import name_parts
 
 
 def find_twins(inputs: DesignInputs, roles: Roles) -> Roles:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.roles.roles import Roles, Version
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.schema.join_paths import Link
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.roles.roles import Roles, Version
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.join_paths import Link
 
 _VERSION = re.compile(r"(?i)(^|_)(version|revision|rev|edition)(_?(no|nr|num|number|id))?$")
 

@@ -16,12 +16,12 @@ from partita.limits import (
     KB,
     PARTITION_READ_UNITS,
 )
-from partita.migrate.amounts import amount
-from partita.migrate.costing.units import PatternUnits, units
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.usage import DATES, WRITES
-from partita.migrate.model.design import Design, Technique, columns_of
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.amounts import amount
+from partita_migrate.costing.units import PatternUnits, units
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.usage import DATES, WRITES
+from partita_migrate.model.design import Design, Technique, columns_of
+from partita_migrate.understanding.schema.column_refs import Ref
 
 LARGE_VALUE_BYTES = 100 * KB
 """From which on a value belongs into a bucket: a quarter of an item."""

@@ -17,17 +17,17 @@ from string import Template
 from sqlglot import exp
 
 from partita.limits import PARTITION_WRITE_UNITS, READ_UNIT_BYTES, TRANSACTION_FACTOR
-from partita.migrate.amounts import amount
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
-from partita.migrate.designing.proposals.usage import DATES, KEY_LOAD, WRITES
-from partita.migrate.model.design import Access, Design, Entity, Technique, type_attribute
-from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import NotExact, Parameter, Question
-from partita.migrate.statements.values import fold_of
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.amounts import amount
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
+from partita_migrate.designing.proposals.usage import DATES, KEY_LOAD, WRITES
+from partita_migrate.model.design import Access, Design, Entity, Technique, type_attribute
+from partita_migrate.statements.patterns import Statements
+from partita_migrate.statements.question import NotExact, Parameter, Question
+from partita_migrate.statements.values import fold_of
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.schema.column_refs import Ref
 
 READ_UNITS = 0.5
 """Of one small item."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from partita.limits import GLOBAL_INDEXES_PER_TABLE_MAX
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.items.column_sources import fold, number_format
-from partita.migrate.model.design import (
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.items.column_sources import fold, number_format
+from partita_migrate.model.design import (
     Attribute,
     Design,
     Entity,
@@ -21,10 +21,10 @@ from partita.migrate.model.design import (
     TableDesign,
     type_attribute,
 )
-from partita.migrate.model.row_conditions import RowCondition
-from partita.migrate.model.templates import SEPARATOR
-from partita.migrate.statements.question import Question
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.row_conditions import RowCondition
+from partita_migrate.model.templates import SEPARATOR
+from partita_migrate.statements.question import Question
+from partita_migrate.understanding.schema.column_refs import Ref
 
 PARTITION = "PK"
 SORT = "SK"

@@ -14,22 +14,22 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from partita.limits import GB, MB, PARTITION_WRITE_UNITS, READ_UNIT_BYTES, WRITE_UNIT_BYTES
-from partita.migrate.amounts import amount
-from partita.migrate.designing.proposals.design_inputs import DesignInputs
-from partita.migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
-from partita.migrate.designing.proposals.techniques.list_indexes import ListKey, with_list_index
-from partita.migrate.designing.proposals.usage import DATES, KEY_LOAD, WRITES
-from partita.migrate.designing.requests.existences import check
-from partita.migrate.designing.requests.homes import NotServed
-from partita.migrate.designing.requests.reads import ReadPlanner, branches
-from partita.migrate.designing.requests.served import never_null
-from partita.migrate.designing.requests.writes import WritePlanner
-from partita.migrate.model.buckets import BUCKETS, bucket_count
-from partita.migrate.model.design import Access, Design, Entity, TableDesign, Technique
-from partita.migrate.model.key_texts import plain_text
-from partita.migrate.model.row_conditions import RowCondition
-from partita.migrate.statements.patterns import Statements
-from partita.migrate.statements.question import (
+from partita_migrate.amounts import amount
+from partita_migrate.designing.proposals.design_inputs import DesignInputs
+from partita_migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
+from partita_migrate.designing.proposals.techniques.list_indexes import ListKey, with_list_index
+from partita_migrate.designing.proposals.usage import DATES, KEY_LOAD, WRITES
+from partita_migrate.designing.requests.existences import check
+from partita_migrate.designing.requests.homes import NotServed
+from partita_migrate.designing.requests.reads import ReadPlanner, branches
+from partita_migrate.designing.requests.served import never_null
+from partita_migrate.designing.requests.writes import WritePlanner
+from partita_migrate.model.buckets import BUCKETS, bucket_count
+from partita_migrate.model.design import Access, Design, Entity, TableDesign, Technique
+from partita_migrate.model.key_texts import plain_text
+from partita_migrate.model.row_conditions import RowCondition
+from partita_migrate.statements.patterns import Statements
+from partita_migrate.statements.question import (
     Constant,
     Insertion,
     Modification,
@@ -38,10 +38,10 @@ from partita.migrate.statements.question import (
     Statement,
     Test,
 )
-from partita.migrate.statements.values import fold_of, folded, literal_value
-from partita.migrate.understanding.patterns.access_patterns import AccessPattern
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.schema.column_refs import Ref
+from partita_migrate.statements.values import fold_of, folded, literal_value
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.schema.column_refs import Ref
 
 SCAN_BYTES_MAX = 1 * MB
 """One page of a Scan."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
-from partita.migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD
-from partita.migrate.understanding.patterns.mining.query import Query
-from partita.migrate.understanding.patterns.mining.scopes import Derived, Scope
+from partita_migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD
+from partita_migrate.understanding.patterns.mining.query import Query
+from partita_migrate.understanding.patterns.mining.scopes import Derived, Scope
 
 _SAME_VALUE = (exp.Lower, exp.Upper, exp.Trim)
 """A key can hold the result instead of the column."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
-from partita.migrate.understanding.schema.join_paths import JoinPaths
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Table
+from partita_migrate.understanding.schema.join_paths import JoinPaths
 
 SYSTEM_SCHEMAS = frozenset(
     ("information_schema", "pg_catalog", "pg_toast", "performance_schema", "mysql", "sys")

@@ -12,19 +12,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from partita.migrate.understanding.patterns.access_patterns import (
+from partita_migrate.understanding.patterns.access_patterns import (
     AccessPattern,
     Ignored,
     Patterns,
     Unexplained,
 )
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
-from partita.migrate.understanding.patterns.mining.shapes import TEXT_CHARS_MAX, Shape, shapes_of
-from partita.migrate.understanding.patterns.mining.statements import read_statement
-from partita.migrate.understanding.patterns.mining.table_access import TableAccess
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
+from partita_migrate.understanding.patterns.mining.shapes import TEXT_CHARS_MAX, Shape, shapes_of
+from partita_migrate.understanding.patterns.mining.statements import read_statement
+from partita_migrate.understanding.patterns.mining.table_access import TableAccess
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
 
 SHAPES_MAX = 20_000
 """Of statements that are parsed; a log that writes table names into its texts has no end."""

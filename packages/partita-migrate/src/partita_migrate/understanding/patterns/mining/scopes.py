@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup, spelled_in_digests
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup, spelled_in_digests
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
 
 
 class NotUnderstood(Exception):

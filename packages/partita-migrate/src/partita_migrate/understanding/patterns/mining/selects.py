@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from partita.migrate.understanding.patterns.mining.conditions import Conditions, outside_subqueries
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.query import Query
-from partita.migrate.understanding.patterns.mining.scopes import (
+from partita_migrate.understanding.patterns.mining.conditions import Conditions, outside_subqueries
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.query import Query
+from partita_migrate.understanding.patterns.mining.scopes import (
     Derived,
     NotUnderstood,
     Occurrence,
     Reference,
     Scope,
 )
-from partita.migrate.understanding.schema.join_paths import self_reference
+from partita_migrate.understanding.schema.join_paths import self_reference
 
 
 def read_select(select: exp.Expr, query: Query, outer: Scope | None = None) -> Derived:

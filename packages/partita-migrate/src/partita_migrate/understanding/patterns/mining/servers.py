@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from partita.errors import PartitaError
-from partita.migrate.understanding.patterns.mining.logs import Logged, general_entry
-from partita.migrate.understanding.patterns.mining.merging import RanStatement
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.understanding.patterns.mining.logs import Logged, general_entry
+from partita_migrate.understanding.patterns.mining.merging import RanStatement
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 _TIME_UNITS = re.compile(r"\bSQL_TSI_(?=[A-Z])")
 

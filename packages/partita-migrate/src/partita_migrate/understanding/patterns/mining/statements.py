@@ -10,30 +10,30 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
-from partita.migrate.understanding.patterns.access_patterns import Operation
-from partita.migrate.understanding.patterns.mining.conditions import Conditions
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.query import Query
-from partita.migrate.understanding.patterns.mining.scopes import (
+from partita_migrate.understanding.patterns.access_patterns import Operation
+from partita_migrate.understanding.patterns.mining.conditions import Conditions
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.query import Query
+from partita_migrate.understanding.patterns.mining.scopes import (
     Noise,
     NotUnderstood,
     Occurrence,
     Reference,
     Scope,
 )
-from partita.migrate.understanding.patterns.mining.selects import (
+from partita_migrate.understanding.patterns.mining.selects import (
     add_ctes,
     add_join,
     add_source,
     read_select,
     unknown_table,
 )
-from partita.migrate.understanding.patterns.mining.shapes import Shape
-from partita.migrate.understanding.patterns.mining.table_access import TableAccess
-from partita.migrate.understanding.patterns.mining.views import with_views
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.join_paths import distinguishing_names
-from partita.migrate.understanding.schema.relationships import is_unique
+from partita_migrate.understanding.patterns.mining.shapes import Shape
+from partita_migrate.understanding.patterns.mining.table_access import TableAccess
+from partita_migrate.understanding.patterns.mining.views import with_views
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.join_paths import distinguishing_names
+from partita_migrate.understanding.schema.relationships import is_unique
 
 # It warns of what it cannot parse; here that becomes a reason.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)

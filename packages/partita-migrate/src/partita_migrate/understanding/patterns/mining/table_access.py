@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from partita.migrate.understanding.patterns.access_patterns import (
+from partita_migrate.understanding.patterns.access_patterns import (
     AccessPattern,
     Category,
     Operation,
 )
-from partita.migrate.understanding.schema.column_refs import Ref
-from partita.migrate.understanding.schema.inventory import Table
-from partita.migrate.understanding.schema.relationships import is_unique
+from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.relationships import is_unique
 
 
 @dataclass

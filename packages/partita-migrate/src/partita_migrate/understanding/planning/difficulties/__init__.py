@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from partita.migrate.understanding.planning.difficulties import (
+from partita_migrate.understanding.planning.difficulties import (
     analytics,
     columns,
     database,
     keys,
     tables,
 )
-from partita.migrate.understanding.planning.difficulties.difficulty import SEVERITIES, Difficulty
-from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, Difficulty
+from partita_migrate.understanding.schema.inventory import Inventory, Table
 
 TABLE_CHECKS: tuple[Callable[[Table, Inventory], Iterator[Difficulty]], ...] = (
     tables.access,

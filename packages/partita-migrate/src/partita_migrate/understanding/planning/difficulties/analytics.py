@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty
-from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.schema.words import words
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
+from partita_migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.schema.words import words
 
 FACT_FOREIGN_KEYS_MIN = 3
 FACT_MEASURES_MIN = 2

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partita.limits import GB
-from partita.migrate.understanding.planning.difficulties.difficulty import (
+from partita_migrate.understanding.planning.difficulties.difficulty import (
     Difficulty,
     listed,
     number_of,
 )
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.schema.inventory import Inventory
 
 BITS_PER_BYTE = 8
 SECONDS_PER_HOUR = 3600

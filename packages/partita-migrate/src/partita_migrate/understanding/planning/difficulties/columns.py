@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partita.limits import ITEM_BYTES_MAX, KB
-from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
-from partita.migrate.understanding.planning.difficulties.types import TYPE_CARE
-from partita.migrate.understanding.schema.inventory import Column, Inventory, Table
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
+from partita_migrate.understanding.planning.difficulties.types import TYPE_CARE
+from partita_migrate.understanding.schema.inventory import Column, Inventory, Table
 
 LARGE_ROW_BYTES = 100 * KB
 SUSPICIOUS_ROW_BYTES = 4 * KB

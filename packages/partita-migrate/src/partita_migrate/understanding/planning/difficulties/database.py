@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.understanding.planning.difficulties.difficulty import (
+from partita_migrate.understanding.planning.difficulties.difficulty import (
     Difficulty,
     listed,
     number_of,
 )
-from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.schema.inventory import Inventory, Table
 
 
 def views(inventory: Inventory) -> Iterator[Difficulty]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partita.limits import PARTITION_KEY_BYTES_MAX
-from partita.migrate.understanding.planning.difficulties.columns import bytes_max
-from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
-from partita.migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
-from partita.migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.planning.difficulties.columns import bytes_max
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
+from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
+from partita_migrate.understanding.schema.inventory import Inventory, Table
 
 KEY_KINDS = {"string", "integer", "decimal", "date", "datetime", "time", "binary", "uuid", "enum"}
 """What becomes a string, number or binary, and so can be a key."""

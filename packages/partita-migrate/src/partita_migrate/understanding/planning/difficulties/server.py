@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from partita.migrate.understanding.planning.difficulties.difficulty import Difficulty
-from partita.migrate.understanding.planning.goals import Goals
-from partita.migrate.understanding.planning.readiness.check import Purpose, ServerCheck
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
+from partita_migrate.understanding.planning.goals import Goals
+from partita_migrate.understanding.planning.readiness.check import Purpose, ServerCheck
 
 NEEDED_FOR: dict[Purpose, str] = {
     "backup": "take the backup",

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from partita.database.expressions.reserved import RESERVED_WORDS
 from partita.limits import GLOBAL_INDEXES_PER_TABLE_MAX, TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
-from partita.migrate.understanding.planning.difficulties.difficulty import (
+from partita_migrate.understanding.planning.difficulties.difficulty import (
     Difficulty,
     Severity,
     listed,
     number_of,
 )
-from partita.migrate.understanding.schema.inventory import Inventory, Table
-from partita.migrate.understanding.schema.words import singular
+from partita_migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.schema.words import singular
 
 LONG_NAME_CHARS = 24
 INDEXES_OF_AD_HOC_QUERIES = 6

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from partita.limits import NUMBER_DIGITS_MAX
-from partita.migrate.understanding.schema.inventory import Column, ColumnKind
+from partita_migrate.understanding.schema.inventory import Column, ColumnKind
 
 Applies = Callable[[Column, str], bool]
 """Whether a column of a dialect is meant."""

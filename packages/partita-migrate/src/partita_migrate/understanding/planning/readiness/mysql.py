@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from partita.migrate.understanding.planning.readiness.check import (
+from partita_migrate.understanding.planning.readiness.check import (
     ServerCheck,
     not_ready,
     ready,
     rights,
 )
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.connection import Source
 
 KEPT_SECONDS_MIN = 86_400
 """A load that fails begins again from the position that was noted, a day later at most."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.understanding.planning.readiness.check import (
+from partita_migrate.understanding.planning.readiness.check import (
     ServerCheck,
     not_ready,
     ready,
     rights,
 )
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 STANDBY_SLOTS_VERSION = 160_000
 NAMES_MAX = 5

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from partita.migrate.understanding.planning.readiness import mysql, postgresql, sqlite
-from partita.migrate.understanding.planning.readiness.check import ServerCheck
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.connection import Source, SourceError
+from partita_migrate.understanding.planning.readiness import mysql, postgresql, sqlite
+from partita_migrate.understanding.planning.readiness.check import ServerCheck
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.connection import Source, SourceError
 
 CHECKS: dict[str, tuple[Callable[[Source, Inventory], Iterator[ServerCheck]], ...]] = {
     "mysql": mysql.CHECKS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.migrate.understanding.planning.readiness.check import ServerCheck, not_ready, ready
-from partita.migrate.understanding.schema.inventory import Inventory
-from partita.migrate.understanding.sources.connection import Source
+from partita_migrate.understanding.planning.readiness.check import ServerCheck, not_ready, ready
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.connection import Source
 
 
 def backup(source: Source, inventory: Inventory) -> Iterator[ServerCheck]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from partita.migrate.understanding.schema.collations import Pad
-from partita.migrate.understanding.schema.inventory import (
+from partita_migrate.understanding.schema.collations import Pad
+from partita_migrate.understanding.schema.inventory import (
     ColumnKind,
     ForeignKey,
     Index,

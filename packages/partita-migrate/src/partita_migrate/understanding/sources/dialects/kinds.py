@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from partita.migrate.understanding.schema.inventory import ColumnKind
+from partita_migrate.understanding.schema.inventory import ColumnKind
 
 MYSQL: dict[str, ColumnKind] = {
     "tinyint": "integer",

@@ -12,17 +12,17 @@ from sqlalchemy.dialects.mysql import VARBINARY
 from sqlalchemy.dialects.mysql.base import ischema_names
 from sqlalchemy.engine import URL
 
-from partita.migrate.folder import SourceSettings
-from partita.migrate.understanding.schema.collations import Pad
-from partita.migrate.understanding.schema.inventory import Skipped
-from partita.migrate.understanding.sources.dialects.catalog import (
+from partita_migrate.folder import SourceSettings
+from partita_migrate.understanding.schema.collations import Pad
+from partita_migrate.understanding.schema.inventory import Skipped
+from partita_migrate.understanding.sources.dialects.catalog import (
     Catalog,
     ColumnFacts,
     Place,
     TableFacts,
     is_analytical,
 )
-from partita.migrate.understanding.sources.dialects.kinds import mysql_kind
+from partita_migrate.understanding.sources.dialects.kinds import mysql_kind
 
 # SQLAlchemy cannot read a table with a type that it does not know and that has a length.
 ischema_names.setdefault("vector", VARBINARY)

@@ -12,15 +12,15 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from partita.errors import PartitaError
-from partita.migrate.folder import SourceSettings
-from partita.migrate.understanding.schema.inventory import ColumnKind, ForeignKey, Skipped
-from partita.migrate.understanding.sources.dialects.catalog import (
+from partita_migrate.folder import SourceSettings
+from partita_migrate.understanding.schema.inventory import ColumnKind, ForeignKey, Skipped
+from partita_migrate.understanding.sources.dialects.catalog import (
     Catalog,
     ColumnFacts,
     TableFacts,
     is_analytical,
 )
-from partita.migrate.understanding.sources.dialects.kinds import postgresql_kind
+from partita_migrate.understanding.sources.dialects.kinds import postgresql_kind
 
 LOCK_WAIT_MS = 1000
 

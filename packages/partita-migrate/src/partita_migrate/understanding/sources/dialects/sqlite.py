@@ -15,16 +15,16 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from partita.limits import MB
-from partita.migrate.folder import SourceSettings
-from partita.migrate.understanding.schema.inventory import ForeignKey, Index, Skipped
-from partita.migrate.understanding.sources.dialects.catalog import (
+from partita_migrate.folder import SourceSettings
+from partita_migrate.understanding.schema.inventory import ForeignKey, Index, Skipped
+from partita_migrate.understanding.sources.dialects.catalog import (
     Catalog,
     ColumnFacts,
     TableFacts,
     is_analytical,
 )
-from partita.migrate.understanding.sources.dialects.kinds import sqlite_kind
-from partita.migrate.understanding.sources.quoting import quoted
+from partita_migrate.understanding.sources.dialects.kinds import sqlite_kind
+from partita_migrate.understanding.sources.quoting import quoted
 
 BUSY_SECONDS = 5
 STEPS_BETWEEN_CHECKS = 100_000

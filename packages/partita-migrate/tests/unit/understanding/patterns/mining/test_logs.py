@@ -2,7 +2,7 @@
 
 Headers and layout are those of MariaDB 10.11 and PostgreSQL 15, with other statements put in;
 MySQL's own are written by hand in the form that it is known to have. Logs that servers just wrote
-are read by `tests/migrate/understanding/test_mining.py`.
+are read by `packages/partita-migrate/tests/understanding/test_mining.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita.migrate.understanding.patterns.mining.logs import (
+from partita_migrate.understanding.patterns.mining.logs import (
     Logged,
     moment_of,
     parse_log,

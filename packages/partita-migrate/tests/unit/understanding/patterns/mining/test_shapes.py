@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.migrate.understanding.patterns.mining.shapes import Shape, shapes_of
+from partita_migrate.understanding.patterns.mining.shapes import Shape, shapes_of
 
 
 def shape(statement: str, dialect: str = "mysql") -> Shape:

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partita.migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita.migrate.understanding.patterns.mining.merging import (
+from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.merging import (
     PatternMiner,
     RanStatement,
     name_of,
 )
-from partita.migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
-from partita.migrate.understanding.patterns.mining.shapes import shapes_of
-from partita.migrate.understanding.patterns.mining.statements import read_statement
+from partita_migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
+from partita_migrate.understanding.patterns.mining.shapes import shapes_of
+from partita_migrate.understanding.patterns.mining.statements import read_statement
 
 from ....schemas import foreign_key, inventory, table
 from ....shop import shop

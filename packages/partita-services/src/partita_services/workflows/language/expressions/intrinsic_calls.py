@@ -7,12 +7,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from partita.workflows.language.errors import StateError
-from partita.workflows.language.expressions.intrinsics import INTRINSICS, Intrinsic, Text, unescape
-from partita.workflows.language.expressions.paths import PathSyntaxError, parse_path
-from partita.workflows.language.expressions.scope import Scope
-from partita.workflows.language.limits import INTRINSIC_LEVELS_MAX
-from partita.workflows.language.values import Json, parse_json
+from partita_services.workflows.language.errors import StateError
+from partita_services.workflows.language.expressions.intrinsics import (
+    INTRINSICS,
+    Intrinsic,
+    Text,
+    unescape,
+)
+from partita_services.workflows.language.expressions.paths import PathSyntaxError, parse_path
+from partita_services.workflows.language.expressions.scope import Scope
+from partita_services.workflows.language.limits import INTRINSIC_LEVELS_MAX
+from partita_services.workflows.language.values import Json, parse_json
 
 Resolve = Callable[[str], Json]
 

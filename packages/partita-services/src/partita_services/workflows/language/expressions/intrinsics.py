@@ -11,10 +11,10 @@ import uuid
 from collections.abc import Callable
 from typing import NamedTuple
 
-from partita.workflows.language.errors import INTRINSIC_FAILURE, StateError
-from partita.workflows.language.expressions.scope import Moment
-from partita.workflows.language.limits import ARRAY_ITEMS_MAX, HASHED_CHARS_MAX
-from partita.workflows.language.values import (
+from partita_services.workflows.language.errors import INTRINSIC_FAILURE, StateError
+from partita_services.workflows.language.expressions.scope import Moment
+from partita_services.workflows.language.limits import ARRAY_ITEMS_MAX, HASHED_CHARS_MAX
+from partita_services.workflows.language.values import (
     Json,
     is_equal,
     is_number,

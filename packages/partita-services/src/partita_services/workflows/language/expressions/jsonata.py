@@ -12,17 +12,17 @@ from functools import lru_cache
 
 import jsonata
 
-from partita.workflows.language.errors import QUERY_EVALUATION_ERROR, StateError
-from partita.workflows.language.expressions.intrinsics import hash_of, make_uuid
-from partita.workflows.language.expressions.scope import Scope
-from partita.workflows.language.limits import (
+from partita_services.workflows.language.errors import QUERY_EVALUATION_ERROR, StateError
+from partita_services.workflows.language.expressions.intrinsics import hash_of, make_uuid
+from partita_services.workflows.language.expressions.scope import Scope
+from partita_services.workflows.language.limits import (
     ARRAY_ITEMS_MAX,
     DATA_BYTES_MAX,
     QUERY_LEVELS_MAX,
     QUERY_MILLISECONDS_MAX,
 )
-from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.values import Json, parse_json
+from partita_services.workflows.language.timestamps import format_timestamp
+from partita_services.workflows.language.values import Json, parse_json
 
 OPEN, CLOSE = "{%", "%}"
 

@@ -18,9 +18,9 @@ from jsonpath.exceptions import JSONPathError
 from jsonpath.filter import BaseExpression, FilterQuery
 from jsonpath.selectors import Filter
 
-from partita.workflows.language.errors import RESULT_PATH_MATCH_FAILURE, StateError
-from partita.workflows.language.limits import PATH_NODES_MAX
-from partita.workflows.language.values import Json, is_number
+from partita_services.workflows.language.errors import RESULT_PATH_MATCH_FAILURE, StateError
+from partita_services.workflows.language.limits import PATH_NODES_MAX
+from partita_services.workflows.language.values import Json, is_number
 
 Step = str | int
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.values import Json
 
 
 class Moment(NamedTuple):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from partita.workflows.language.errors import PARAMETER_PATH_FAILURE, RUNTIME, StateError
-from partita.workflows.language.expressions.intrinsic_calls import (
+from partita_services.workflows.language.errors import PARAMETER_PATH_FAILURE, RUNTIME, StateError
+from partita_services.workflows.language.expressions.intrinsic_calls import (
     CallSyntaxError,
     evaluate_call,
     is_call,
 )
-from partita.workflows.language.expressions.jsonata import (
+from partita_services.workflows.language.expressions.jsonata import (
     compile_expression,
     is_expression,
     source_of,
 )
-from partita.workflows.language.expressions.paths import PathNotFound, PathSyntaxError, resolve
-from partita.workflows.language.expressions.scope import Scope
-from partita.workflows.language.values import Json, json_text
+from partita_services.workflows.language.expressions.paths import (
+    PathNotFound,
+    PathSyntaxError,
+    resolve,
+)
+from partita_services.workflows.language.expressions.scope import Scope
+from partita_services.workflows.language.values import Json, json_text
 
 PATH_SUFFIX = ".$"
 

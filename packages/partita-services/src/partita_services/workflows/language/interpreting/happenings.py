@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.values import Json
 
 
 class StartTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

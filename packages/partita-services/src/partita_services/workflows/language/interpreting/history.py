@@ -6,9 +6,9 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from partita.workflows.language.interpreting.happenings import StartTask
-from partita.workflows.language.interpreting.resources import region_of, resource_of
-from partita.workflows.language.values import Json, json_text
+from partita_services.workflows.language.interpreting.happenings import StartTask
+from partita_services.workflows.language.interpreting.resources import region_of, resource_of
+from partita_services.workflows.language.values import Json, json_text
 
 Event = dict[str, Any]
 

@@ -12,11 +12,16 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from partita.workflows.language.definition import StateMachine
-from partita.workflows.language.errors import HEARTBEAT_TIMEOUT, RUNTIME, TIMEOUT, StateError
-from partita.workflows.language.expressions.scope import Moment
-from partita.workflows.language.interpreting import history
-from partita.workflows.language.interpreting.happenings import (
+from partita_services.workflows.language.definition import StateMachine
+from partita_services.workflows.language.errors import (
+    HEARTBEAT_TIMEOUT,
+    RUNTIME,
+    TIMEOUT,
+    StateError,
+)
+from partita_services.workflows.language.expressions.scope import Moment
+from partita_services.workflows.language.interpreting import history
+from partita_services.workflows.language.interpreting.happenings import (
     Command,
     ExecutionTimedOut,
     Happening,
@@ -32,8 +37,8 @@ from partita.workflows.language.interpreting.happenings import (
     TaskTimedOut,
     TimerFired,
 )
-from partita.workflows.language.interpreting.resources import MAP_RUN
-from partita.workflows.language.interpreting.run import (
+from partita_services.workflows.language.interpreting.resources import MAP_RUN
+from partita_services.workflows.language.interpreting.run import (
     ABORTED,
     FAILED,
     RUNNING,
@@ -41,12 +46,12 @@ from partita.workflows.language.interpreting.run import (
     Line,
     Run,
 )
-from partita.workflows.language.interpreting.walk import HistoryFull, Walk
-from partita.workflows.language.limits import HISTORY_EVENTS_MAX
-from partita.workflows.language.states import forks
-from partita.workflows.language.states.state_types import leave_wait
-from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.values import Json, check_size
+from partita_services.workflows.language.interpreting.walk import HistoryFull, Walk
+from partita_services.workflows.language.limits import HISTORY_EVENTS_MAX
+from partita_services.workflows.language.states import forks
+from partita_services.workflows.language.states.state_types import leave_wait
+from partita_services.workflows.language.timestamps import format_timestamp
+from partita_services.workflows.language.values import Json, check_size
 
 
 class Progress(msgspec.Struct, frozen=True):

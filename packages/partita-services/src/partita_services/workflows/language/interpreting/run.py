@@ -11,8 +11,8 @@ from copy import copy
 
 import msgspec
 
-from partita.workflows.language.interpreting.happenings import StartTask
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.interpreting.happenings import StartTask
+from partita_services.workflows.language.values import Json
 
 RUNNING = "RUNNING"
 SUCCEEDED = "SUCCEEDED"

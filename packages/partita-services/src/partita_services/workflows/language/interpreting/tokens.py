@@ -6,7 +6,7 @@ import base64
 import binascii
 import random
 
-from partita.workflows.language.values import json_text, parse_json
+from partita_services.workflows.language.values import json_text, parse_json
 
 
 def make_token(execution_arn: str, task_id: str, chance: random.Random) -> str:

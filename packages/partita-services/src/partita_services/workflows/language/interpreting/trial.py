@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from partita.workflows.language.definition import State, StateMachine
-from partita.workflows.language.errors import StateError
-from partita.workflows.language.expressions.scope import Moment, Scope
-from partita.workflows.language.interpreting.happenings import (
+from partita_services.workflows.language.definition import State, StateMachine
+from partita_services.workflows.language.errors import StateError
+from partita_services.workflows.language.expressions.scope import Moment, Scope
+from partita_services.workflows.language.interpreting.happenings import (
     StartTask,
     StartTimer,
     TaskHappening,
     TimerFired,
 )
-from partita.workflows.language.interpreting.interpreter import react
-from partita.workflows.language.interpreting.run import FAILED, SUCCEEDED, Line, Run
-from partita.workflows.language.interpreting.walk import Walk
-from partita.workflows.language.states import data_flow, map_items
-from partita.workflows.language.states.retries import catcher_for, retrier_for
-from partita.workflows.language.states.state_types import EXECUTE
-from partita.workflows.language.values import Json, check_size
+from partita_services.workflows.language.interpreting.interpreter import react
+from partita_services.workflows.language.interpreting.run import FAILED, SUCCEEDED, Line, Run
+from partita_services.workflows.language.interpreting.walk import Walk
+from partita_services.workflows.language.states import data_flow, map_items
+from partita_services.workflows.language.states.retries import catcher_for, retrier_for
+from partita_services.workflows.language.states.state_types import EXECUTE
+from partita_services.workflows.language.values import Json, check_size
 
 RETRIABLE, CAUGHT_ERROR = "RETRIABLE", "CAUGHT_ERROR"
 

@@ -6,28 +6,34 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from partita.workflows.language.definition import State, StateMachine
-from partita.workflows.language.errors import DATA_LIMIT_EXCEEDED, RUNTIME, StateError
-from partita.workflows.language.expressions.scope import Moment, Scope
-from partita.workflows.language.interpreting import history
-from partita.workflows.language.interpreting.happenings import (
+from partita_services.workflows.language.definition import State, StateMachine
+from partita_services.workflows.language.errors import DATA_LIMIT_EXCEEDED, RUNTIME, StateError
+from partita_services.workflows.language.expressions.scope import Moment, Scope
+from partita_services.workflows.language.interpreting import history
+from partita_services.workflows.language.interpreting.happenings import (
     CancelTask,
     CancelTimer,
     Command,
     StartTimer,
 )
-from partita.workflows.language.interpreting.run import FAILED, RUNNING, SUCCEEDED, Line, Run
-from partita.workflows.language.limits import HISTORY_EVENTS_MAX, STATES_PER_TURN
-from partita.workflows.language.states import data_flow, forks, map_items
-from partita.workflows.language.states.retries import (
+from partita_services.workflows.language.interpreting.run import (
+    FAILED,
+    RUNNING,
+    SUCCEEDED,
+    Line,
+    Run,
+)
+from partita_services.workflows.language.limits import HISTORY_EVENTS_MAX, STATES_PER_TURN
+from partita_services.workflows.language.states import data_flow, forks, map_items
+from partita_services.workflows.language.states.retries import (
     catcher_for,
     delay_seconds,
     error_output,
     retrier_for,
 )
-from partita.workflows.language.states.state_types import EXECUTE
-from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.values import Json, check_size
+from partita_services.workflows.language.states.state_types import EXECUTE
+from partita_services.workflows.language.timestamps import format_timestamp
+from partita_services.workflows.language.values import Json, check_size
 
 _RETRYING = ("Task", "Parallel", "Map")
 

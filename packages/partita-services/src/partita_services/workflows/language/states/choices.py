@@ -7,13 +7,17 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from partita.workflows.language.definition import State
-from partita.workflows.language.errors import QUERY_EVALUATION_ERROR, RUNTIME, StateError
-from partita.workflows.language.expressions.paths import PathNotFound, PathSyntaxError, resolve
-from partita.workflows.language.expressions.scope import Scope
-from partita.workflows.language.expressions.templates import fill_query_template, find_path
-from partita.workflows.language.timestamps import parse_timestamp
-from partita.workflows.language.values import Json, is_number, type_name
+from partita_services.workflows.language.definition import State
+from partita_services.workflows.language.errors import QUERY_EVALUATION_ERROR, RUNTIME, StateError
+from partita_services.workflows.language.expressions.paths import (
+    PathNotFound,
+    PathSyntaxError,
+    resolve,
+)
+from partita_services.workflows.language.expressions.scope import Scope
+from partita_services.workflows.language.expressions.templates import fill_query_template, find_path
+from partita_services.workflows.language.timestamps import parse_timestamp
+from partita_services.workflows.language.values import Json, is_number, type_name
 
 Rule = dict[str, Json]
 Comparison = Callable[[Json, Json], bool]

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from partita.workflows.language.definition import State
-from partita.workflows.language.errors import QUERY_EVALUATION_ERROR, RUNTIME, StateError
-from partita.workflows.language.expressions.jsonata import is_expression
-from partita.workflows.language.expressions.paths import (
+from partita_services.workflows.language.definition import State
+from partita_services.workflows.language.errors import QUERY_EVALUATION_ERROR, RUNTIME, StateError
+from partita_services.workflows.language.expressions.jsonata import is_expression
+from partita_services.workflows.language.expressions.paths import (
     PathNotFound,
     PathSyntaxError,
     place,
     resolve,
 )
-from partita.workflows.language.expressions.scope import Scope
-from partita.workflows.language.expressions.templates import (
+from partita_services.workflows.language.expressions.scope import Scope
+from partita_services.workflows.language.expressions.templates import (
     evaluate_path,
     fill_query_template,
     fill_template,
 )
-from partita.workflows.language.limits import SECONDS_MAX, VARIABLE_BYTES_MAX
-from partita.workflows.language.values import Json, is_integer, json_text
+from partita_services.workflows.language.limits import SECONDS_MAX, VARIABLE_BYTES_MAX
+from partita_services.workflows.language.values import Json, is_integer, json_text
 
 Fields = dict[str, Json]
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from partita.workflows.language.definition import State, StateMachine, processor_of
-from partita.workflows.language.expressions.scope import Moment, Scope
-from partita.workflows.language.expressions.templates import (
+from partita_services.workflows.language.definition import State, StateMachine, processor_of
+from partita_services.workflows.language.expressions.scope import Moment, Scope
+from partita_services.workflows.language.expressions.templates import (
     fill_query_template,
     fill_template,
     find_path,
 )
-from partita.workflows.language.interpreting.happenings import StartTask
-from partita.workflows.language.interpreting.resources import MAP_RUN, map_run_arn
-from partita.workflows.language.interpreting.run import Line
-from partita.workflows.language.states import data_flow, map_items
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.interpreting.happenings import StartTask
+from partita_services.workflows.language.interpreting.resources import MAP_RUN, map_run_arn
+from partita_services.workflows.language.interpreting.run import Line
+from partita_services.workflows.language.states import data_flow, map_items
+from partita_services.workflows.language.values import Json
 
 if TYPE_CHECKING:
-    from partita.workflows.language.interpreting.walk import Walk
+    from partita_services.workflows.language.interpreting.walk import Walk
 
 DISTRIBUTED = "DISTRIBUTED"
 

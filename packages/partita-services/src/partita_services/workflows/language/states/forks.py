@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from partita.workflows.language.definition import State
-from partita.workflows.language.errors import BRANCH_FAILED, StateError
-from partita.workflows.language.interpreting.run import Fork, Line
-from partita.workflows.language.limits import INLINE_MAP_CONCURRENCY_MAX
-from partita.workflows.language.states import data_flow, distributed, map_items
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.definition import State
+from partita_services.workflows.language.errors import BRANCH_FAILED, StateError
+from partita_services.workflows.language.interpreting.run import Fork, Line
+from partita_services.workflows.language.limits import INLINE_MAP_CONCURRENCY_MAX
+from partita_services.workflows.language.states import data_flow, distributed, map_items
+from partita_services.workflows.language.values import Json
 
 if TYPE_CHECKING:
-    from partita.workflows.language.interpreting.walk import Walk
+    from partita_services.workflows.language.interpreting.walk import Walk
 
 
 def execute_parallel(walk: Walk, line: Line, state: State) -> None:

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from partita.workflows.language.definition import State
-from partita.workflows.language.errors import (
+from partita_services.workflows.language.definition import State
+from partita_services.workflows.language.errors import (
     EXCEED_TOLERATED_FAILURE_THRESHOLD,
     RUNTIME,
     StateError,
 )
-from partita.workflows.language.expressions.scope import Scope
-from partita.workflows.language.expressions.templates import (
+from partita_services.workflows.language.expressions.scope import Scope
+from partita_services.workflows.language.expressions.templates import (
     fill_query_template,
     fill_template,
     find_path,
 )
-from partita.workflows.language.interpreting.run import Item, Line
-from partita.workflows.language.states import data_flow
-from partita.workflows.language.values import Json, is_number, json_text
+from partita_services.workflows.language.interpreting.run import Item, Line
+from partita_services.workflows.language.states import data_flow
+from partita_services.workflows.language.values import Json, is_number, json_text
 
 if TYPE_CHECKING:
-    from partita.workflows.language.interpreting.walk import Walk
+    from partita_services.workflows.language.interpreting.walk import Walk
 
 
 def item_input(walk: Walk, line: Line, state: State, item: Item) -> Json:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from partita.workflows.language.definition import State
-from partita.workflows.language.errors import (
+from partita_services.workflows.language.definition import State
+from partita_services.workflows.language.errors import (
     ALL,
     DATA_LIMIT_EXCEEDED,
     HEARTBEAT_TIMEOUT,
@@ -15,8 +15,8 @@ from partita.workflows.language.errors import (
     TIMEOUT,
     StateError,
 )
-from partita.workflows.language.limits import RETRY_DELAY_SECONDS_MAX
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.limits import RETRY_DELAY_SECONDS_MAX
+from partita_services.workflows.language.values import Json
 
 _TERMINAL = frozenset({RUNTIME, DATA_LIMIT_EXCEEDED})
 """Errors that only their own name matches; nothing matches States.Runtime."""

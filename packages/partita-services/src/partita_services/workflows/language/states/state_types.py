@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from partita.workflows.language.definition import State
-from partita.workflows.language.errors import NO_CHOICE_MATCHED, StateError
-from partita.workflows.language.expressions.scope import Scope
-from partita.workflows.language.expressions.templates import fill_query_template, fill_template
-from partita.workflows.language.interpreting import history
-from partita.workflows.language.interpreting.happenings import StartTask
-from partita.workflows.language.interpreting.resources import resource_of
-from partita.workflows.language.interpreting.run import Line
-from partita.workflows.language.interpreting.tokens import make_token
-from partita.workflows.language.states import data_flow
-from partita.workflows.language.states.choices import matching_rule
-from partita.workflows.language.states.forks import execute_map, execute_parallel
-from partita.workflows.language.timestamps import parse_timestamp
-from partita.workflows.language.values import Json, check_size
+from partita_services.workflows.language.definition import State
+from partita_services.workflows.language.errors import NO_CHOICE_MATCHED, StateError
+from partita_services.workflows.language.expressions.scope import Scope
+from partita_services.workflows.language.expressions.templates import (
+    fill_query_template,
+    fill_template,
+)
+from partita_services.workflows.language.interpreting import history
+from partita_services.workflows.language.interpreting.happenings import StartTask
+from partita_services.workflows.language.interpreting.resources import resource_of
+from partita_services.workflows.language.interpreting.run import Line
+from partita_services.workflows.language.interpreting.tokens import make_token
+from partita_services.workflows.language.states import data_flow
+from partita_services.workflows.language.states.choices import matching_rule
+from partita_services.workflows.language.states.forks import execute_map, execute_parallel
+from partita_services.workflows.language.timestamps import parse_timestamp
+from partita_services.workflows.language.values import Json, check_size
 
 if TYPE_CHECKING:
-    from partita.workflows.language.interpreting.walk import Walk
+    from partita_services.workflows.language.interpreting.walk import Walk
 
 
 def execute_pass(walk: Walk, line: Line, state: State) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from partita.workflows.language.definition import JSONATA
-from partita.workflows.language.expressions.jsonata import is_expression
-from partita.workflows.language.states.choices import LOGICAL, OPERATORS, TESTS
-from partita.workflows.language.validation.fields import (
+from partita_services.workflows.language.definition import JSONATA
+from partita_services.workflows.language.expressions.jsonata import is_expression
+from partita_services.workflows.language.states.choices import LOGICAL, OPERATORS, TESTS
+from partita_services.workflows.language.validation.fields import (
     PATH_FIELDS,
     QUERY_FIELDS,
     Check,
@@ -15,8 +15,8 @@ from partita.workflows.language.validation.fields import (
     check_string,
     check_timestamp,
 )
-from partita.workflows.language.validation.findings import Findings
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.validation.findings import Findings
+from partita_services.workflows.language.values import Json
 
 
 def check_choices(

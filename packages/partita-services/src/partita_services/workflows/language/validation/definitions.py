@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from partita.workflows.language.definition import JSONATA, JSONPATH, StateMachine, processor_of
-from partita.workflows.language.errors import Diagnostic, InvalidDefinition
-from partita.workflows.language.expressions.templates import PATH_SUFFIX
-from partita.workflows.language.limits import (
+from partita_services.workflows.language.definition import (
+    JSONATA,
+    JSONPATH,
+    StateMachine,
+    processor_of,
+)
+from partita_services.workflows.language.errors import Diagnostic, InvalidDefinition
+from partita_services.workflows.language.expressions.templates import PATH_SUFFIX
+from partita_services.workflows.language.limits import (
     DEFINITION_BYTES_MAX,
     DEFINITION_LEVELS_MAX,
     STATE_NAME_CHARS_MAX,
 )
-from partita.workflows.language.validation.choice_checks import check_choices
-from partita.workflows.language.validation.fields import (
+from partita_services.workflows.language.validation.choice_checks import check_choices
+from partita_services.workflows.language.validation.fields import (
     BATCHER_FIELDS,
     EXCLUSIVE,
     PATH_FIELDS,
@@ -27,15 +32,18 @@ from partita.workflows.language.validation.fields import (
     check_string,
     check_version,
 )
-from partita.workflows.language.validation.findings import (
+from partita_services.workflows.language.validation.findings import (
     DUPLICATE_NAME,
     INVALID_JSON,
     MISSING_TARGET,
     SCHEMA,
     Findings,
 )
-from partita.workflows.language.validation.handler_checks import check_catchers, check_retriers
-from partita.workflows.language.values import Json, parse_json
+from partita_services.workflows.language.validation.handler_checks import (
+    check_catchers,
+    check_retriers,
+)
+from partita_services.workflows.language.values import Json, parse_json
 
 Source = str | bytes | dict[str, Json]
 

@@ -6,21 +6,21 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from partita.workflows.language.expressions.intrinsic_calls import (
+from partita_services.workflows.language.expressions.intrinsic_calls import (
     CallSyntaxError,
     is_call,
     parse_call,
 )
-from partita.workflows.language.expressions.jsonata import (
+from partita_services.workflows.language.expressions.jsonata import (
     compile_expression,
     is_expression,
     source_of,
 )
-from partita.workflows.language.expressions.paths import PathSyntaxError, parse_path
-from partita.workflows.language.expressions.templates import PATH_SUFFIX
-from partita.workflows.language.limits import SECONDS_MAX, VARIABLE_NAME_CHARS_MAX
-from partita.workflows.language.timestamps import parse_timestamp
-from partita.workflows.language.values import Json, is_integer, is_number
+from partita_services.workflows.language.expressions.paths import PathSyntaxError, parse_path
+from partita_services.workflows.language.expressions.templates import PATH_SUFFIX
+from partita_services.workflows.language.limits import SECONDS_MAX, VARIABLE_NAME_CHARS_MAX
+from partita_services.workflows.language.timestamps import parse_timestamp
+from partita_services.workflows.language.values import Json, is_integer, is_number
 
 Problem = tuple[str, str]
 """The location within the field, and the message."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.workflows.language.errors import Diagnostic
-from partita.workflows.language.validation.fields import Check, Problem
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.errors import Diagnostic
+from partita_services.workflows.language.validation.fields import Check, Problem
+from partita_services.workflows.language.values import Json
 
 SCHEMA = "SCHEMA_VALIDATION_FAILED"
 MISSING_TARGET = "MISSING_TRANSITION_TARGET"

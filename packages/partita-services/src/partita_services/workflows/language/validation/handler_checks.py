@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita.workflows.language.definition import JSONATA
-from partita.workflows.language.errors import ALL
-from partita.workflows.language.limits import (
+from partita_services.workflows.language.definition import JSONATA
+from partita_services.workflows.language.errors import ALL
+from partita_services.workflows.language.limits import (
     RETRY_ATTEMPTS_MAX,
     RETRY_DELAY_SECONDS_MAX,
     SECONDS_MAX,
 )
-from partita.workflows.language.validation.fields import (
+from partita_services.workflows.language.validation.fields import (
     PATH_FIELDS,
     QUERY_FIELDS,
     Check,
@@ -19,8 +19,8 @@ from partita.workflows.language.validation.fields import (
     check_number,
     check_string,
 )
-from partita.workflows.language.validation.findings import Findings
-from partita.workflows.language.values import Json
+from partita_services.workflows.language.validation.findings import Findings
+from partita_services.workflows.language.values import Json
 
 
 def check_retriers(findings: Findings, fields: dict[str, Json], place: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from partita.client import Client, ClientError
 from partita.client.records import Action, action_bytes
-from partita.workflows.running.storage.items import TRANSACTION_BYTES_MAX
+from partita_services.workflows.running.storage.items import TRANSACTION_BYTES_MAX
 
 logger = logging.getLogger(__name__)
 

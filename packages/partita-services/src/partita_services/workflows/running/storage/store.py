@@ -21,10 +21,10 @@ from partita.client.records import (
     version_sort,
     versions_of,
 )
-from partita.workflows.language import Run, decode_run, encode_run
-from partita.workflows.running.storage import items
-from partita.workflows.running.storage.commits import Commits
-from partita.workflows.running.storage.records import (
+from partita_services.workflows.language import Run, decode_run, encode_run
+from partita_services.workflows.running.storage import items
+from partita_services.workflows.running.storage.commits import Commits
+from partita_services.workflows.running.storage.records import (
     EXPRESS,
     RUNNING,
     SUCCEEDED,

@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from partita.workflows.language import StartTask, TaskStarted
+from partita_services.workflows.language import StartTask, TaskStarted
 
 POLL_SECONDS = 60.0
 """How long a worker waits for a task. (API reference, GetActivityTask)"""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.workflows.language.errors import RUNTIME, StateError
-from partita.workflows.language.values import json_text
+from partita_services.workflows.language.errors import RUNTIME, StateError
+from partita_services.workflows.language.values import json_text
 
 FIELDS = ("Item", "Key", "ExpressionAttributeValues")
 TRUTHS = {"true": True, "false": False}

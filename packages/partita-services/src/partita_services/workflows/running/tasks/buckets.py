@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from partita.settings import Bucket
-from partita.workflows.language.errors import StateError
-from partita.workflows.language.values import json_text
+from partita_services.workflows.language.errors import StateError
+from partita_services.workflows.language.values import json_text
 
 LIST_MAX = 1000
 PREFIX = "S3"

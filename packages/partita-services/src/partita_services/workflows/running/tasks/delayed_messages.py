@@ -7,9 +7,9 @@ import asyncio
 import logging
 
 from partita.clock import Clock
-from partita.functions.sinks import SendFailed, Sinks
-from partita.workflows.running.storage.records import DelayedMessage
-from partita.workflows.running.storage.store import Store
+from partita_services.functions.sinks import SendFailed, Sinks
+from partita_services.workflows.running.storage.records import DelayedMessage
+from partita_services.workflows.running.storage.store import Store
 
 RETRY_SECONDS_MAX = 60.0
 

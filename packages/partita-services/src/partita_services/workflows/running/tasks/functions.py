@@ -12,11 +12,11 @@ from typing import Any, Protocol
 from partita.client import Client, ClientError
 from partita.client.functions import invoke
 from partita.errors import TooManyRequestsException
-from partita.functions.running.pools import Pool
-from partita.functions.running.process import Function, FunctionError
 from partita.settings import Function as Setting
-from partita.workflows.language.errors import StateError
-from partita.workflows.running.arns import function_arn, function_name
+from partita_services.functions.running.pools import Pool
+from partita_services.functions.running.process import Function, FunctionError
+from partita_services.workflows.language.errors import StateError
+from partita_services.workflows.running.arns import function_arn, function_name
 
 LATEST = "$LATEST"
 

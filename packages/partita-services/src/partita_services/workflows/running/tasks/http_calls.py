@@ -9,9 +9,9 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from partita.functions.sinks import in_thread
-from partita.workflows.language.errors import RUNTIME, StateError
-from partita.workflows.language.values import json_text, parse_json
+from partita_services.functions.sinks import in_thread
+from partita_services.workflows.language.errors import RUNTIME, StateError
+from partita_services.workflows.language.values import json_text, parse_json
 
 SECONDS_MAX = 60
 """(Step Functions guide, "Call HTTPS APIs")"""

@@ -8,11 +8,11 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from partita.server.protocol import model
-from partita.workflows.language import Diagnostic, InvalidDefinition, StateMachine
-from partita.workflows.running import arns
-from partita.workflows.running.storage.records import EXPRESS
-from partita.workflows.running.tasks import jobs
-from partita.workflows.running.tasks.buckets import OPERATIONS as S3_OPERATIONS
+from partita_services.workflows.language import Diagnostic, InvalidDefinition, StateMachine
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.storage.records import EXPRESS
+from partita_services.workflows.running.tasks import jobs
+from partita_services.workflows.running.tasks.buckets import OPERATIONS as S3_OPERATIONS
 
 LAMBDA, ACTIVITY, INVOKE, START = "lambda", "activity", "lambda:invoke", "states:startExecution"
 DYNAMODB, SDK, S3, STAND_IN = "dynamodb", "aws-sdk", "s3", "stand-in"

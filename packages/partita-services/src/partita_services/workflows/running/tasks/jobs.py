@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from partita.settings import Job
-from partita.workflows.language.errors import PARAMETER_PATH_FAILURE, StateError
-from partita.workflows.running.arns import ACCOUNT, REGION
+from partita_services.workflows.language.errors import PARAMETER_PATH_FAILURE, StateError
+from partita_services.workflows.running.arns import ACCOUNT, REGION
 
 SUCCEEDED, FAILED = "SUCCEEDED", "FAILED"
 _REVISION = re.compile(r":\d+$")

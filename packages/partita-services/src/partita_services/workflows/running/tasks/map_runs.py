@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 from partita.client import Client, ClientError
 from partita.clock import system_clock
-from partita.workflows.language import StartTask, TaskStarted, TaskSucceeded
-from partita.workflows.language.definition import processor_of
-from partita.workflows.language.errors import RUNTIME, StateError
-from partita.workflows.language.states import distributed
-from partita.workflows.language.states.map_items import Threshold, too_many_failures
-from partita.workflows.language.values import Json, json_text, parse_json
-from partita.workflows.running import arns
-from partita.workflows.running.storage.records import (
+from partita_services.workflows.language import StartTask, TaskStarted, TaskSucceeded
+from partita_services.workflows.language.definition import processor_of
+from partita_services.workflows.language.errors import RUNTIME, StateError
+from partita_services.workflows.language.states import distributed
+from partita_services.workflows.language.states.map_items import Threshold, too_many_failures
+from partita_services.workflows.language.values import Json, json_text, parse_json
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.storage.records import (
     EXPRESS,
     FAILED,
     RUNNING,
@@ -34,9 +34,9 @@ from partita.workflows.running.storage.records import (
     MapRun,
     MapRunCounts,
 )
-from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks import buckets
-from partita.workflows.running.tasks.buckets import Buckets
+from partita_services.workflows.running.storage.store import Store
+from partita_services.workflows.running.tasks import buckets
+from partita_services.workflows.running.tasks.buckets import Buckets
 
 CONCURRENCY_MAX = 100
 """Of one map run, whatever it asks for."""

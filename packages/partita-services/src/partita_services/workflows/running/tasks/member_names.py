@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.values import is_number, json_text
+from partita_services.workflows.language.timestamps import format_timestamp
+from partita_services.workflows.language.values import is_number, json_text
 
 TEXTS = ("Input", "Output")
 """Members with JSON as text, for which a task may also give the JSON value."""

@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from partita.functions.destinations import moment
-from partita.functions.sinks import SendFailed, Sinks, event_of_bus
 from partita.settings import Sink
-from partita.workflows.language.errors import RUNTIME, StateError
-from partita.workflows.language.values import json_text, parse_json
-from partita.workflows.running.arns import REGION
-from partita.workflows.running.storage.records import DelayedMessage
-from partita.workflows.running.tasks.delayed_messages import DelayedMessages
+from partita_services.functions.destinations import moment
+from partita_services.functions.sinks import SendFailed, Sinks, event_of_bus
+from partita_services.workflows.language.errors import RUNTIME, StateError
+from partita_services.workflows.language.values import json_text, parse_json
+from partita_services.workflows.running.arns import REGION
+from partita_services.workflows.running.storage.records import DelayedMessage
+from partita_services.workflows.running.tasks.delayed_messages import DelayedMessages
 
 PUBLISH_MEMBERS = (
     "TopicArn",

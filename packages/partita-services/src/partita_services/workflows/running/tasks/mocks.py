@@ -8,8 +8,8 @@ from typing import Any
 from partita.errors import ValidationException
 from partita.server.protocol import model
 from partita.server.protocol.model import Shape
-from partita.workflows.running.tasks import integrations
-from partita.workflows.running.tasks.integrations import Integration
+from partita_services.workflows.running.tasks import integrations
+from partita_services.workflows.running.tasks.integrations import Integration
 
 STRICT, NONE = "STRICT", "NONE"
 

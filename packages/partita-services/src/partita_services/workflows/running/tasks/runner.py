@@ -9,9 +9,9 @@ from typing import Any, Protocol
 from partita.client import Client, ClientError
 from partita.clock import system_clock
 from partita.errors import StepFunctionsError
-from partita.functions.sinks import Sinks
 from partita.server.rest import request_for
-from partita.workflows.language import (
+from partita_services.functions.sinks import Sinks
+from partita_services.workflows.language import (
     Happening,
     StartTask,
     TaskFailed,
@@ -19,33 +19,39 @@ from partita.workflows.language import (
     TaskSubmitted,
     TaskSucceeded,
 )
-from partita.workflows.language.errors import (
+from partita_services.workflows.language.errors import (
     PARAMETER_PATH_FAILURE,
     RUNTIME,
     TASK_FAILED,
     StateError,
 )
-from partita.workflows.language.interpreting.resources import MAP_RUN
-from partita.workflows.language.values import json_text, parse_json
-from partita.workflows.running import arns
-from partita.workflows.running.storage.records import SUCCEEDED, Execution
-from partita.workflows.running.storage.store import Store
-from partita.workflows.running.tasks import buckets, http_calls, integrations, jobs, messages
-from partita.workflows.running.tasks.activities import Activities
-from partita.workflows.running.tasks.attribute_values import completed
-from partita.workflows.running.tasks.buckets import Buckets
-from partita.workflows.running.tasks.delayed_messages import DelayedMessages
-from partita.workflows.running.tasks.functions import Functions
-from partita.workflows.running.tasks.integrations import (
+from partita_services.workflows.language.interpreting.resources import MAP_RUN
+from partita_services.workflows.language.values import json_text, parse_json
+from partita_services.workflows.running import arns
+from partita_services.workflows.running.storage.records import SUCCEEDED, Execution
+from partita_services.workflows.running.storage.store import Store
+from partita_services.workflows.running.tasks import (
+    buckets,
+    http_calls,
+    integrations,
+    jobs,
+    messages,
+)
+from partita_services.workflows.running.tasks.activities import Activities
+from partita_services.workflows.running.tasks.attribute_values import completed
+from partita_services.workflows.running.tasks.buckets import Buckets
+from partita_services.workflows.running.tasks.delayed_messages import DelayedMessages
+from partita_services.workflows.running.tasks.functions import Functions
+from partita_services.workflows.running.tasks.integrations import (
     SYNC,
     SYNC_2,
     Integration,
     integration_of,
     stand_in,
 )
-from partita.workflows.running.tasks.jobs import Jobs
-from partita.workflows.running.tasks.map_runs import MapRuns
-from partita.workflows.running.tasks.member_names import from_wire, to_wire
+from partita_services.workflows.running.tasks.jobs import Jobs
+from partita_services.workflows.running.tasks.map_runs import MapRuns
+from partita_services.workflows.running.tasks.member_names import from_wire, to_wire
 
 Report = Callable[..., None]
 """`report(*happenings)`: they become part of the next step."""

@@ -1,0 +1,1 @@
+"""Lambda, EventBridge Scheduler and Step Functions, in processes beside a Partita server."""

@@ -1,0 +1,1 @@
+"""Which rights the operations of these services need; the server asks for them."""

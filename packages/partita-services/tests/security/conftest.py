@@ -1,0 +1,3 @@
+"""One server that asks everybody who they are."""
+
+from testkit.protected_server import *  # noqa: F403

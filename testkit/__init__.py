@@ -1,0 +1,8 @@
+"""What the tests of several packages share: processes, servers, browsers, people, wheels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+"""The folder of the Makefile, docs, examples and scripts."""
