@@ -18,6 +18,7 @@ from partita.server.responses import JSON_1_0
 from partita.workflows.api.machines import remove_later
 from partita.workflows.api.registry import OPERATIONS, Api
 from partita.workflows.api.service import Service
+from partita.workflows.evaluation.pool import Pool
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions
 from partita.workflows.running.storage.items import MACHINES, TABLE
@@ -52,20 +53,6 @@ class Workflows:
         stand_ins = {one.resource: one.function for one in settings.stand_ins}
         sinks = Sinks(settings.sinks, folder, self.client)
         self._delayed = DelayedMessages(store, sinks, system_clock, start.time_scale)
-        tasks = TaskRunner(
-            self.client,
-            store,
-            self._functions,
-            activities,
-            sinks,
-            Buckets(settings.buckets, folder),
-            Jobs(settings.jobs),
-            stand_ins,
-            self._delayed,
-        )
-        engine = Engine(store, tasks, system_clock, start.time_scale)
-        executions = tasks.executions = Executions(store, engine, system_clock)
-        tasks.map_runs.children = Children(executions.running, executions.run_child)
         abilities = Abilities(
             frozenset(
                 (
@@ -79,10 +66,24 @@ class Workflows:
             start.may_upload,
             stand_ins,
         )
-        trials = Trials(tasks, system_clock, start.time_scale)
-        self.service = Service(
-            store, engine, executions, activities, trials, system_clock, abilities
+        pool = Pool(abilities)
+        tasks = TaskRunner(
+            self.client,
+            store,
+            self._functions,
+            activities,
+            sinks,
+            Buckets(settings.buckets, folder),
+            Jobs(settings.jobs),
+            stand_ins,
+            self._delayed,
+            pool,
         )
+        engine = Engine(store, tasks, pool, system_clock, start.time_scale)
+        executions = tasks.executions = Executions(store, engine, system_clock)
+        tasks.map_runs.children = Children(executions.running, executions.run_child)
+        trials = Trials(tasks, system_clock, start.time_scale)
+        self.service = Service(store, engine, pool, executions, activities, trials, system_clock)
         self.api = Api(self.service)
 
     async def open(self) -> None:

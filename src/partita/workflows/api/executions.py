@@ -86,7 +86,7 @@ async def redrive_execution(service: Service, request: Request) -> Answer:
     async with service.changes:
         execution = await find(service, request["executionArn"])
         redriven_at = await redrives.redrive_execution(
-            service.store, service.engine, execution, token, service.clock()
+            service.store, service.engine, service.pool, execution, token, service.clock()
         )
     return {"redriveDate": redriven_at}
 
