@@ -8,6 +8,7 @@ and the next one continues.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from partita.clock import system_clock
 from partita.functions.api.registry import OPERATIONS as REST
@@ -33,6 +34,9 @@ from partita.workflows.running.tasks.jobs import Jobs
 from partita.workflows.running.tasks.map_runs import Children
 from partita.workflows.running.tasks.runner import TaskRunner
 from partita.workflows.running.trials import Trials
+
+if TYPE_CHECKING:
+    from partita.workflows.running.tasks.sealed_objects import SealedObjects
 
 CONNECTIONS = 32
 MACHINES_PAGE = 1000
@@ -73,7 +77,7 @@ class Workflows:
             self._functions,
             activities,
             sinks,
-            Buckets(settings.buckets, folder),
+            Buckets(settings.buckets, folder, _sealed_objects(start.bucket_key)),
             Jobs(settings.jobs),
             stand_ins,
             self._delayed,
@@ -113,6 +117,14 @@ class Workflows:
 
     def stop_waiting(self) -> None:
         self.service.activities.close()
+
+
+def _sealed_objects(bucket_key: str) -> SealedObjects | None:
+    if not bucket_key:
+        return None
+    from partita.workflows.running.tasks.sealed_objects import SealedObjects
+
+    return SealedObjects(bucket_key)
 
 
 def main(server_pid: str) -> None:
