@@ -134,3 +134,107 @@ def test_a_state_under_test_is_bounded_as_well(states: Any, bomb: str) -> None:
         tested = states.test_state(definition=json.dumps(state), roleArn=ROLE)
     if tested["status"] != "SUCCEEDED":
         assert tested["error"] == "States.QueryEvaluationError"
+
+
+def test_data_that_doubles_in_a_loop_ends_at_the_limit_of_a_state(run: Callable[..., Json]) -> None:
+    machine = {
+        "StartAt": "Double",
+        "States": {
+            "Double": {
+                "Type": "Pass",
+                "Parameters": {f"{name}.$": "$" for name in "abcdefghij"},
+                "Next": "Double",
+            }
+        },
+    }
+    with timed():
+        execution = run(machine, {"a": "x" * 100})
+    assert (execution["status"], execution["error"]) == ("FAILED", "States.DataLimitExceeded")
+
+
+def test_a_template_that_repeats_its_input_a_thousand_times_fails_alone(
+    run: Callable[..., Json],
+) -> None:
+    template = {f"{number}.$": "$" for number in range(5000)}
+    machine = {
+        "StartAt": "All",
+        "States": {"All": {"Type": "Pass", "Parameters": template, "End": True}},
+    }
+    with timed(20):
+        execution = run(machine, ["x" * 200_000])
+    assert execution["status"] == "FAILED"
+    assert execution["error"] in ("States.DataLimitExceeded", "States.Runtime")
+
+
+@pytest.mark.parametrize("kind", ["Parallel", "Map"])
+def test_what_branches_and_iterations_are_given_has_the_limit_of_a_state(
+    run: Callable[..., Json], kind: str
+) -> None:
+    inner = {"StartAt": "P", "States": {"P": {"Type": "Pass", "Result": 1, "End": True}}}
+    twice = {"a.$": "$$.Execution.Input", "b.$": "$$.Execution.Input"}
+    states: Json = {
+        "Parallel": {"Branches": [inner], "Parameters": twice},
+        "Map": {"ItemProcessor": inner, "ItemSelector": twice},
+    }
+    machine = {"StartAt": "Fork", "States": {"Fork": {"Type": kind, **states[kind], "End": True}}}
+    execution = run(machine, ["x" * 200_000])
+    assert (execution["status"], execution["error"]) == ("FAILED", "States.DataLimitExceeded")
+
+
+def test_a_long_history_comes_in_pages_of_bounded_size(
+    states: Any, create: Callable[..., str]
+) -> None:
+    passes = {f"P{number}": {"Type": "Pass", "Next": f"P{number + 1}"} for number in range(40)}
+    machine = {"StartAt": "P0", "States": {**passes, "P40": {"Type": "Succeed"}}}
+    text = json.dumps("x" * 250_000)
+    started = states.start_execution(stateMachineArn=create(machine), input=text)
+    arn = started["executionArn"]
+    assert finished(states, arn)["status"] == "SUCCEEDED"
+    page = states.get_execution_history(executionArn=arn, maxResults=1000)
+    assert len(json.dumps(page["events"], default=str)) < 8_000_000 and "nextToken" in page
+    found = history(states, arn)
+    assert [event["id"] for event in found] == list(range(1, 85))
+    assert types(found)[-1] == "ExecutionSucceeded"
+
+
+DEEP = "[" * 700 + "]" * 700
+
+
+def test_input_that_is_nested_too_deeply_is_refused(
+    states: Any, create: Callable[..., str]
+) -> None:
+    with pytest.raises(states.exceptions.InvalidExecutionInput):
+        states.start_execution(stateMachineArn=create(QUICK), input=DEEP)
+
+
+def test_data_that_grows_deeper_with_each_state_ends_the_execution(
+    run: Callable[..., Json],
+) -> None:
+    machine = {
+        "StartAt": "Deeper",
+        "States": {"Deeper": {"Type": "Pass", "Parameters": {"a.$": "$"}, "Next": "Deeper"}},
+    }
+    assert run(machine, {})["status"] in ("FAILED", "ABORTED")
+
+
+def test_examining_a_definition_is_bounded(states: Any) -> None:
+    expression = "{% " + "(" * 300_000 + "1" + ")" * 300_000 + " %}"
+    texts = [
+        json.dumps(loop(expression)),
+        "[" * 10_000 + "]" * 10_000,
+        json.dumps(
+            {
+                "StartAt": "A",
+                "States": {
+                    f"S{number}": {"Type": "Pass", "OutputPath": "$..a[?@.b > 1]", "End": True}
+                    for number in range(12_000)
+                },
+            }
+        ),
+    ]
+    for text in texts:
+        with timed(20):
+            found = states.validate_state_machine_definition(definition=text)
+        assert found["result"] == "FAIL"
+        with timed(20), pytest.raises(states.exceptions.InvalidDefinition):
+            states.create_state_machine(name="never", definition=text, roleArn=ROLE)

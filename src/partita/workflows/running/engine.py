@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from partita.clock import Clock
+from partita.errors import InvalidExecutionInput
 from partita.workflows.evaluation.messages import (
     Advance,
     Begin,
@@ -133,8 +134,13 @@ class Engine:
                     return await self._pool.run(job, definition.digest, Stepped)
             except TimeoutError:
                 pass
+            except errors.StateError as error:
+                raise _refused_input(error) from error
         job.is_short = True
-        return await self._pool.run(job, definition.digest, Stepped, is_urgent=True)
+        try:
+            return await self._pool.run(job, definition.digest, Stepped, is_urgent=True)
+        except errors.StateError as error:
+            raise _refused_input(error) from error
 
     def take_up(self, live: LiveExecution, step: Stepped) -> None:
         """Run an execution that has been stored."""
@@ -440,6 +446,10 @@ def live_after(
     return LiveExecution(
         execution, definition, step.run, step.event_count, step.timeout_seconds, finished
     )
+
+
+def _refused_input(error: errors.StateError) -> InvalidExecutionInput:
+    return InvalidExecutionInput(f"Invalid State Machine Execution Input: '{error.cause}'")
 
 
 def _broken_off(live: LiveExecution, stopped: Stopped, now: float) -> Stepped:

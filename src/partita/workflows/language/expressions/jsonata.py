@@ -150,12 +150,7 @@ def _range(_: Scope, first: Json, last: Json, step: Json) -> Json:
         raise ValueError("the step must not be 0")
     if abs((last - first) / step) >= ARRAY_ITEMS_MAX:
         raise ValueError(f"a range has at most {ARRAY_ITEMS_MAX} items")
-    numbers: list[Json] = []
-    number = first
-    while number <= last if step > 0 else number >= last:
-        numbers.append(number)
-        number = number + step
-    return numbers
+    return [first + place * step for place in range(int((last - first) // step) + 1)]
 
 
 def _hash(scope: Scope, value: Json, algorithm: Json = "SHA-256") -> Json:
