@@ -7,11 +7,12 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import ROLE, Json, finished, types
+from .conftest import ROLE, Json, finished, states_client, types
 from .conftest import events as history
 
 ANSWER_SECONDS_MAX = 3.0
@@ -238,3 +239,28 @@ def test_examining_a_definition_is_bounded(states: Any) -> None:
         assert found["result"] == "FAIL"
         with timed(20), pytest.raises(states.exceptions.InvalidDefinition):
             states.create_state_machine(name="never", definition=text, roleArn=ROLE)
+
+
+def test_an_execution_that_cannot_be_resumed_can_be_stopped(serve: Any, tmp_path: Path) -> None:
+    options = ("serve", "--port", "0", "--data", tmp_path / "data")
+    server = serve(*options, stderr=None)
+    states = states_client(server.url)
+    machine = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 3600, "End": True}}}
+    created = states.create_state_machine(
+        name="waiting", definition=json.dumps(machine), roleArn=ROLE
+    )
+    arn = states.start_execution(stateMachineArn=created["stateMachineArn"])["executionArn"]
+    server.client().update_item(
+        TableName="partita-workflows",
+        Key={"pk": {"S": arn}, "sk": {"S": "state"}},
+        UpdateExpression="SET #record = :broken",
+        ExpressionAttributeNames={"#record": "record"},
+        ExpressionAttributeValues={":broken": {"S": "[]"}},
+    )
+    server.kill()
+    states = states_client(serve(*options, stderr=None).url)
+    assert states.describe_execution(executionArn=arn)["status"] == "RUNNING"
+    states.stop_execution(executionArn=arn, error="Enough")
+    execution = states.describe_execution(executionArn=arn)
+    assert (execution["status"], execution["error"]) == ("ABORTED", "Enough")
+    assert types(history(states, arn))[-1] == "ExecutionAborted"

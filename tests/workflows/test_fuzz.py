@@ -67,7 +67,7 @@ PATHS = (
         "States.Base64Decode('!')",
     ),
 )
-VALUES = (
+VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, 1, -1, 1.5, 1e308, 2**70, "", "a", "2026-01-01T00:00:00Z", [], {}),
     *([1, 2, 3], {"a": [{"b": 2}, {"b": "x"}]}, "x" * 5000, "\u0000", "\ud83d\ude00", ROLE),
 )

@@ -283,9 +283,12 @@ def _counts(counts: MapRunCounts) -> dict[str, int]:
 async def stop_execution(service: Service, request: Request) -> Answer:
     execution = await find(service, request["executionArn"])
     live = service.engine.live(execution.arn)
+    stopped = Stopped(request.get("error"), request.get("cause"))
     if live is not None:
-        await service.engine.deliver(live, Stopped(request.get("error"), request.get("cause")))
+        await service.engine.deliver(live, stopped)
         execution = live.execution
+    elif execution.status == RUNNING:
+        execution = await service.engine.end_stored(execution, stopped)
     return {"stopDate": execution.stopped_at or service.clock()}
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryFile
+from typing import IO
 
 from partita.workflows.evaluation.messages import (
     LENGTH,
@@ -24,6 +25,13 @@ from partita.workflows.evaluation.messages import (
 MODULE = "partita.workflows.evaluation.worker"
 ENVIRONMENT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
 """What it is given of the environment: no secrets."""
+
+
+def _page_file() -> IO[bytes]:
+    """In memory where the system has such files: a container may have no folder to write to."""
+    if sys.platform == "linux":
+        return os.fdopen(os.memfd_create("partita-workflows"), "r+b")
+    return TemporaryFile()
 
 
 class Process(asyncio.Protocol):
@@ -44,7 +52,7 @@ class Process(asyncio.Protocol):
     async def start(self, setup: Setup, niceness: int) -> None:
         ours, theirs = socket.socketpair()
         try:
-            with theirs, TemporaryFile() as file:
+            with theirs, _page_file() as file:
                 file.truncate(mmap.PAGESIZE)
                 self._page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
                 numbers = (file.fileno(), niceness, os.getpid())

@@ -1,5 +1,5 @@
-"""The process that computes for workflows: it has no keys, no network and no files, and is ended
-by the system when a job takes too much time or memory.
+"""The process that computes for workflows: it has no keys, and the system ends it when a job takes
+too much time or memory.
 
 `python -m partita.workflows.evaluation.worker PAGE NICENESS` is started by `pool.py`, with a socket
 as its standard input and the file of the memory that both see, and ends when the socket does.
@@ -107,19 +107,21 @@ def _abilities(setup: Setup) -> Abilities:
 
 
 def _limit_memory() -> None:
-    """Raises nothing where the system has no such limit."""
-    with suppress(OSError, ValueError, IndexError):
+    """Where the system has no such limit, there is none."""
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with open("/proc/self/statm") as file:
             taken = int(file.read().split()[0]) * resource.getpagesize()
         most = taken + MEMORY_BYTES_MAX
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def main(page_file: str, niceness: str, parent: str) -> None:
     end_with(int(parent))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(int(niceness))
+    # A service of systemd may not be allowed to.
+    with suppress(OSError):
+        os.nice(int(niceness))
     connection = socket.socket(fileno=os.dup(0))
     page = mmap.mmap(int(page_file), mmap.PAGESIZE)
     # A library that has no memory says so before it ends the process; so does the other side.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 from secrets import token_bytes
 from weakref import WeakValueDictionary
@@ -169,6 +170,19 @@ class Engine:
         """A worker has reported that it is still working."""
         self._expect_heartbeat(live, live.tasks[id].command)
 
+    async def end_stored(self, execution: Execution, stopped: Stopped) -> Execution:
+        """Stop an execution that is stored as running, but could not be resumed."""
+        state = await self._store.state(execution.arn)
+        if state is None:
+            return execution
+        revision, run = state
+        count = await self._store.event_count(execution.arn)
+        step = _broken_off(run, count, stopped, self._clock())
+        ended = with_step(execution, step, self._clock())
+        with suppress(Conflict):
+            await self._store.finish(ended, revision, step)
+        return ended
+
     async def stop_all(self, machine: str) -> None:
         """Stop the executions of a machine that is deleted."""
         running = [live for live in self._live.values() if live.execution.machine == machine]
@@ -287,7 +301,8 @@ class Engine:
         except Exception:
             logger.exception("%s is ended as it is.", live.execution.arn)
             try:
-                await self._count(live, _broken_off(live, stopped, self._clock()))
+                now, count = self._clock(), live.event_count
+                await self._count(live, _broken_off(live.run, count, stopped, now))
             except Exception:
                 logger.exception("%s cannot be stopped either.", live.execution.arn)
                 live.stop_waiting()
@@ -452,13 +467,13 @@ def _refused_input(error: errors.StateError) -> InvalidExecutionInput:
     return InvalidExecutionInput(f"Invalid State Machine Execution Input: '{error.cause}'")
 
 
-def _broken_off(live: LiveExecution, stopped: Stopped, now: float) -> Stepped:
+def _broken_off(run: bytes, event_count: int, stopped: Stopped, now: float) -> Stepped:
     """The end of an execution whose data nobody can work with any more."""
-    number = live.event_count + 1
+    number = event_count + 1
     details = history.failure(stopped.error, stopped.cause)
-    event = history.event("ExecutionAborted", number, live.event_count, now, details)
+    event = history.event("ExecutionAborted", number, event_count, now, details)
     return Stepped(
-        run=live.run,
+        run=run,
         status=ABORTED,
         error=stopped.error,
         cause=stopped.cause,
