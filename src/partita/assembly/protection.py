@@ -271,6 +271,18 @@ def sealed_buckets(source: KeySource | None) -> Callable[[Bucket], Bucket] | Non
     return lambda bucket: SealedBucket(bucket, source.read)
 
 
+def bucket_key(source: KeySource | None) -> str:
+    """The same for a companion: a file is read again when keys rotate, and what the environment
+    has is withheld from it."""
+    if source is None:
+        return ""
+    from partita.database.storage.sealing.master_keys import printed
+
+    if source.path is not None:
+        return f"file:{source.path.absolute()}"
+    return f"keys:{' '.join(map(printed, source.read()))}"
+
+
 def key_watch(source: KeySource, keyring: Keyring, database: Database) -> KeyWatch:
     from partita.database.storage.sealing.folders import KeyWatch
 
