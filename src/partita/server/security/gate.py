@@ -45,9 +45,17 @@ from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.protocol import codec
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import JSON_1_0
-from partita.server.rest import Asked, Routes, is_location, rest_error, service_at
+from partita.server.rest import (
+    Asked,
+    Routes,
+    function_at,
+    is_location,
+    rest_error,
+    service_at,
+)
 from partita.server.security import pages
 from partita.server.security.audit.recorder import Recorder
+from partita.server.security.audit.subjects import Subjects
 from partita.server.security.authentication import sts
 from partita.server.security.authentication.signatures import (
     ALGORITHM,
@@ -64,6 +72,7 @@ from partita.server.security.identities.callers import Caller, Callers, unknown_
 from partita.server.security.limits import Limits
 from partita.server.security.policies.decision import Request, decide, denial
 from partita.server.security.rights import items, service_tables
+from partita.server.security.rights.functions import function_arn
 from partita.server.security.rights.needs import Keys, Need, Rights
 
 logger = logging.getLogger(__name__)
@@ -88,6 +97,8 @@ REFUSALS: Final = (
     UnrecognizedClientException,
 )
 """Of one who is not known, or may not."""
+CODE: Final = "GetFunctionCode"
+"""What the audit log calls a download of a function's code; AWS has no operation for it."""
 EACH_ALONE: Final = "BatchExecuteStatement"
 """The operation whose parts are refused each on its own."""
 NO_RIGHTS: Final = "{} has no rights that could be granted."
@@ -168,7 +179,7 @@ class Gate(Dispatcher):
     def _record_and_handle(self, request: HttpRequest, reply: Reply) -> None:
         if self._recorder is not None:
             recorded = self._recorder.recorded(
-                request, self._caller, reply, self._asked_of_rest(request), self._resources
+                request, self._caller, reply, self._asked_of_rest(request), self._subjects
             )
             if recorded is None:
                 return
@@ -223,6 +234,7 @@ class Gate(Dispatcher):
         self.callers = callers
         self._rights = rights
         self._forwarded_rights = forwarded_rights
+        self._subjects = Subjects(service, self._operations, rights, forwarded_rights)
         self._routes = {name: Routes(name, forwarded_rights[name]) for name in (LAMBDA, SCHEDULER)}
         self._verifier = Verifier()
         self._unread = {
@@ -277,20 +289,19 @@ class Gate(Dispatcher):
         known = self._verifier.known(authorization[:place])
         if request.target != b"/" or (known is None and not authorization.startswith(ALGORITHM)):
             check_credentials(request)
-        is_new = known is None or (
-            self.limits.failures_total > 0 and address_of(request) not in known.addresses
-        )
-        if is_new:
-            self.limits.check_unknown(address_of(request))
         if known is not None:
             scope, signature = known, authorization[place + len(SIGNATURE) :]
         else:
             check_credentials(request)
             scope, signature = parse(authorization)
-        if service is not None:
-            check_service(scope, service)
         now = time()
         token = headers.get(b"x-amz-security-token")
+        peer = request.peer
+        is_new = known is None or (peer is not None and peer.address not in known.addresses)
+        if is_new:
+            self._check_address(address_of(request), scope.access_key_id, token, now)
+        if service is not None:
+            check_service(scope, service)
         secret, caller = self.callers.find(scope.access_key_id, token, now)
         packed = request.packed_body
         self._verifier.verify(
@@ -305,17 +316,33 @@ class Gate(Dispatcher):
         )
         if is_new:
             self._verifier.remember(authorization, scope, address_of(request))
+            self.limits.note_right(address_of(request), scope.access_key_id)
         return caller
+
+    def _check_address(
+        self, address: str, access_key_id: str, token: bytes | None, now: float
+    ) -> None:
+        """Raises when an address is closed to strangers, and this is one. Whoever has a session of
+        ours is none, and nor is a part of this server."""
+        if not self.limits.is_closed(address, access_key_id):
+            return
+        try:
+            _, caller = self.callers.find(access_key_id, token, now)
+            if caller.session is not None or caller.kind == "AWSService":
+                return
+        except DynamoDBError:
+            pass
+        self.limits.refuse_unread()
 
     def authenticate_query(self, request: HttpRequest, service: str) -> Caller:
         """Who signed a URL."""
         address = address_of(request)
-        self.limits.check_unknown(address)
         try:
             check_credentials(request)
             signed = parse_query(request.target)
-            check_service(signed.scope, service)
             now = time()
+            self._check_address(address, signed.scope.access_key_id, signed.token, now)
+            check_service(signed.scope, service)
             secret, caller = self.callers.find(signed.scope.access_key_id, signed.token, now)
             query = canonical_query(request.target, without="X-Amz-Signature")
             self._verifier.verify(
@@ -332,6 +359,7 @@ class Gate(Dispatcher):
         except (InvalidSignatureException, UnrecognizedClientException):
             self.limits.note_failure(address)
             raise
+        self.limits.note_right(address, signed.scope.access_key_id)
         return caller
 
     def _act_for_role(self, request: HttpRequest, service: Caller, reply: Reply) -> None:
@@ -424,18 +452,6 @@ class Gate(Dispatcher):
         except REFUSALS as error:
             raise Forbidden(error) from None
 
-    def _resources(self, request: HttpRequest) -> Sequence[str]:
-        """What a request is about that does not say so by name; nothing if it is wrong."""
-        operation = self._operations.get(request.headers.get(b"x-amz-target", b""))
-        if operation is None or not request.body:
-            return ()
-        try:
-            body = codec.decode(request.body)
-            operation.validate(body)
-            return [need.resource for need in self._rights[operation.name](self.service, body)]
-        except DynamoDBError:
-            return ()
-
     def _asked_of_rest(self, request: HttpRequest) -> tuple[str, Asked | None] | None:
         """The service whose protocol is REST, and what is asked of it; None for all others."""
         service = service_at(request.target) if request.target != b"/" else None
@@ -493,35 +509,53 @@ class Gate(Dispatcher):
     def without_operation(self, request: HttpRequest, reply: Reply) -> None:
         path = request.target.partition(b"?")[0]
         if path not in PUBLIC_PATHS and request.method in (b"GET", b"HEAD"):
+            need = pages.need_of(self.service, path)
+            caller: Caller | None = None
             try:
                 caller = self._page_caller(request)
-                self.check(caller, request, pages.need_of(self.service, path))
+                self.check(caller, request, need)
             except DynamoDBError as error:
+                if self._recorder is not None:
+                    reply = self._recorder.page(request, caller, need, reply)
                 reply(pages.refusal(error))
                 return
+            if self._recorder is not None:
+                reply = self._recorder.shown_page(request, caller, need, reply)
         super().without_operation(request, reply)
 
     def _page_caller(self, request: HttpRequest) -> Caller:
         if not pages.has_password(request):
             return self._admitted()
         address = address_of(request)
-        self.limits.check_unknown(address)
         try:
-            return pages.caller_of(self.callers, request)
+            access_key_id, password = pages.password_of(request)
+            self._check_address(address, access_key_id, None, time())
+            caller = pages.caller_of(self.callers, access_key_id, password)
         except UnrecognizedClientException:
             self.limits.note_failure(address)
             raise
+        self.limits.note_right(address, access_key_id)
+        return caller
 
     def _send_code(self, functions: Companion, request: HttpRequest, reply: Reply) -> None:
         """The code of a function, for who has the URL that GetFunction told: we signed it."""
+        caller: Caller | None = None
+        error: DynamoDBError | None = None
         try:
             if request.method != b"GET" or request.body:
                 raise UnknownRoute
-            if self.authenticate_query(request, LAMBDA).kind != "AWSService":
+            caller = self.authenticate_query(request, LAMBDA)
+            if caller.kind != "AWSService":
                 raise unknown_key()
-        except REFUSALS as error:
-            reply(rest_error(Forbidden(error)))
-        except DynamoDBError as error:
+        except REFUSALS as refused:
+            error = Forbidden(refused)
+        except DynamoDBError as refused:
+            error = refused
+        if self._recorder is not None:
+            name = function_at(request.target)
+            named, arns = {"FunctionName": name}, (function_arn(self.service, name),)
+            reply = self._recorder.replying(LAMBDA, CODE, caller, request, named, arns, reply)
+        if error is not None:
             reply(rest_error(error))
         else:
             functions.forward(rest_operation(request), b"", reply)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
-from time import monotonic
 from typing import Any, Final
 
-import orjson
-
+from partita.clock import Stopwatch, system_stopwatch
 from partita.errors import DynamoDBError, InternalServerError
+from partita.server.dispatch import LARGE_BODY_BYTES
 from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.protocol.envelope import error_body
 from partita.server.responses import JSON_1_0
 from partita.server.rest import Asked
+from partita.server.security import pages
+from partita.server.security.audit.budget import MINUTE, Dropped, StrangersBudget
 from partita.server.security.audit.events import (
     NAMELESS,
     Sampled,
@@ -21,10 +23,15 @@ from partita.server.security.audit.events import (
     is_asked_for,
     is_data,
     named_in,
+    names_of,
 )
 from partita.server.security.audit.log import AuditLog
+from partita.server.security.audit.subjects import Subjects, json_body
 from partita.server.security.identities.callers import Caller
+from partita.server.security.identities.directory import ACCOUNT_ID
 from partita.server.security.limits import Window
+from partita.server.security.policies.decision import Policies, Principal
+from partita.server.security.rights.needs import Need
 
 SOURCES: Final = {
     b"DynamoDB_20120810": "dynamodb",
@@ -34,21 +41,44 @@ SOURCES: Final = {
     b"PartitaAccess": "iam",
     b"PartitaBackup": "partita",
 }
-UNKNOWN_SECONDS: Final = 60.0
-UNKNOWN_MAX, UNKNOWN_TOTAL_MAX = 60, 600
-"""In that time, of one address and of all."""
+POLLED_SECONDS: Final = 3600.0
+"""What one caller polls from one address has one line in that time."""
+DROP_EVENTS: Final = "DropEvents"
 NOT_WRITABLE: Final = (
     "The audit log cannot be written, so nothing may be changed: there must be space on its disk."
 )
+CallLater = Callable[[float, Callable[[], None]], object]
+
+_SERVER: Final = Caller(
+    Principal(f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/partita", ACCOUNT_ID),
+    "AWSService",
+    "partita",
+    "",
+    Policies(identity=()),
+)
+"""This server itself, which noticed something."""
 
 
 class Recorder:
-    def __init__(self, log: AuditLog, sampled: Sequence[Sampled] = ()) -> None:
+    """Whoever is refused without being known shares a budget; all others have every line."""
+
+    def __init__(
+        self,
+        log: AuditLog,
+        sampled: Sequence[Sampled] = (),
+        stopwatch: Stopwatch = system_stopwatch,
+        call_later: CallLater | None = None,
+    ) -> None:
+        """Without `call_later`, dropped lines are told of when the log is closed."""
         self._log = log
         self._sampled = sampled
+        self._stopwatch = stopwatch
+        self._call_later = call_later
         self._unrecorded: set[bytes] = set()
         """Targets of requests for data, when none are asked for."""
-        self._unknown = Window(UNKNOWN_SECONDS)
+        self._polled = Window(POLLED_SECONDS)
+        self._budget = StrangersBudget()
+        self._dropped = Dropped()
 
     def recorded(
         self,
@@ -56,65 +86,90 @@ class Recorder:
         caller: Caller | None,
         reply: Reply,
         rest: tuple[str, Asked | None] | None,
-        resources: Callable[[HttpRequest], Sequence[str]],
+        subjects: Subjects,
     ) -> Reply | None:
         """What to reply with; None when the request has been refused already. `rest` is what is
-        asked of a service whose protocol is REST; `resources` finds the ARNs of what a request is
-        about that gives no names."""
+        asked of a service whose protocol is REST."""
         target = request.headers.get(b"x-amz-target", b"")
         if rest is None and target in self._unrecorded:
             return reply
-        members: Any = None
+        asked: tuple[str, Asked] | None = None
         if rest is not None:
-            source, asked = rest
-            if asked is None:
+            source, found = rest
+            if found is None:
                 return reply
-            operation, members = asked
+            asked = source, found
+            operation = found.name
         else:
             service, _, name = target.partition(b".")
-            found = SOURCES.get(service)
-            if found is None or request.method != b"POST":
+            if service not in SOURCES or request.method != b"POST":
                 return reply
-            source, operation = found, name.decode("latin-1")
+            source, operation = SOURCES[service], name.decode("latin-1")
         if caller is not None and caller.kind == "AWSService":
             # A part of this server, for somebody whose request is written down.
             return reply
+        if is_data(operation) and not self._sampled:
+            if rest is None:
+                self._unrecorded.add(target)
+            return reply
+        if caller is None:
+            # Nothing of a stranger's body is decoded, not even to see which table it is for.
+            named = names_of(asked[1].members) if asked else {}
+            return self.replying(source, operation, None, request, named, (), reply)
+        named = names_of(asked[1].members) if asked else named_in(json_body(request))
+        arns: Sequence[str] = ()
+        if not is_data(operation) or operation in NAMELESS:
+            arns = subjects.find(request, asked)
         if is_data(operation):
-            body = (members or named_in(request.body)) if self._sampled else None
-            arns = resources(request) if body is not None and operation in NAMELESS else ()
-            if not is_asked_for(self._sampled, body, arns):
-                if rest is None and not self._sampled:
-                    self._unrecorded.add(target)
+            if not is_asked_for(self._sampled, named, arns):
                 return reply
-            if caller is None and not self._takes_unknown(request):
-                return reply
-        elif caller is None:
-            if not self._takes_unknown(request):
-                return reply
-            body = members or named_in(request.body)
-        else:
-            body = members or _decoded(request.body)
-            if changes_something(operation) and not self._log.is_writable:
-                error: DynamoDBError = InternalServerError(NOT_WRITABLE)
-                reply(HttpResponse(error.status, error_body(error), JSON_1_0))
-                return None
-        peer, headers = request.peer, request.headers
+            if not arns and len(request.body) <= LARGE_BODY_BYTES:
+                # A large one has its names, and is not to be decoded here.
+                arns = subjects.find(request, asked)
+        elif changes_something(operation) and not self._log.is_writable:
+            error: DynamoDBError = InternalServerError(NOT_WRITABLE)
+            reply(HttpResponse(error.status, error_body(error), JSON_1_0))
+            return None
+        return self.replying(source, operation, caller, request, named, arns, reply)
+
+    def replying(
+        self,
+        source: str,
+        operation: str,
+        caller: Caller | None,
+        request: HttpRequest,
+        named: Mapping[str, Any],
+        arns: Sequence[str],
+        reply: Reply,
+    ) -> Reply:
+        """Replies when the line is written."""
+        # Without the body, which may be large.
+        kept = HttpRequest(request.method, request.target, request.headers)
+        kept.peer = request.peer
 
         def write_down(response: HttpResponse) -> None:
-            asked = HttpRequest(request.method, request.target, headers)
-            asked.peer = peer
-            self.record(source, operation, caller, asked, body, response)
+            self.record(source, operation, caller, kept, named, response, arns)
             reply(response)
 
         return write_down
 
-    def _takes_unknown(self, request: HttpRequest) -> bool:
-        """Whether a request that nobody known has signed is written down: whoever sends many of
-        them must not drive out what others have done."""
-        now, address = monotonic(), request.peer.address if request.peer else ""
-        if self._unknown.add(address, now) > UNKNOWN_MAX:
-            return False
-        return self._unknown.add("", now) <= UNKNOWN_TOTAL_MAX
+    def page(self, request: HttpRequest, caller: Caller | None, need: Need, reply: Reply) -> Reply:
+        """Replies when the line of an operator's page is written."""
+        named = pages.named_in(request.target)
+        operation = need.action.partition(":")[2]
+        return self.replying(
+            pages.SIGNING_NAME, operation, caller, request, named, (need.resource,), reply
+        )
+
+    def shown_page(self, request: HttpRequest, caller: Caller, need: Need, reply: Reply) -> Reply:
+        """For a page that is polled, only if it is the caller's first from there in a while."""
+        if request.target.partition(b"?")[0] in pages.POLLED:
+            address = request.peer.address if request.peer else ""
+            named = pages.named_in(request.target).values()
+            name = " ".join((caller.access_key_id, address, *named))
+            if self._polled.add(name, self._stopwatch()) > 1:
+                return reply
+        return self.page(request, caller, need, reply)
 
     def record(
         self,
@@ -122,22 +177,38 @@ class Recorder:
         operation: str,
         caller: Caller | None,
         request: HttpRequest,
-        body: Mapping[str, Any] | None,
+        named: Mapping[str, Any],
         response: HttpResponse,
+        arns: Sequence[str] = (),
+        details: Mapping[str, Any] | None = None,
     ) -> None:
-        self._log.append(event(source, operation, caller, request, body, response))
+        """The one way into the log: here strangers have their budget, and fields their maxima."""
+        now, address = self._stopwatch(), request.peer.address if request.peer else ""
+        if caller is None and self._budget.is_used_up(address, now):
+            if self._dropped.add(address) and self._call_later is not None:
+                self._call_later(MINUTE, self._tell_of_dropped)
+            return
+        line = event(source, operation, caller, request, named, response, arns)
+        if details is not None:
+            line |= {"eventType": "AwsServiceEvent", "serviceEventDetails": details}
+        if caller is None:
+            self._budget.take(address, now, len(json.dumps(line)))
+        self._log.append(line)
 
     def record_change_of_users(self) -> None:
         """Users and policies were changed by somebody who can write to the data folder."""
-        asked = HttpRequest(b"", b"", {})
-        self._log.append(event("iam", "UpdateUsers", None, asked, {}, HttpResponse(200)))
+        self._record_own("iam", "UpdateUsers")
+
+    def _tell_of_dropped(self) -> None:
+        details = self._dropped.take()
+        if details is not None:
+            self._record_own("partita", DROP_EVENTS, details)
+
+    def _record_own(
+        self, source: str, operation: str, details: Mapping[str, Any] | None = None
+    ) -> None:
+        self.record(source, operation, _SERVER, HttpRequest(), {}, HttpResponse(200), (), details)
 
     def close(self) -> None:
+        self._tell_of_dropped()
         self._log.close()
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return orjson.loads(body) if body else None
-    except ValueError:
-        return None
