@@ -157,7 +157,8 @@ def test_a_wrong_password_at_the_console_has_a_line(
     audited: Audited, key_id: str, secret: str
 ) -> None:
     given = {"AccessKeyId": key_id if key_id != "known" else audited.key.id}
-    body = json.dumps({**given, "SecretAccessKey": secret, "SessionToken": "é"}).encode()
+    token = {} if secret == "wrong" else {"SessionToken": "é"}
+    body = json.dumps({**given, "SecretAccessKey": secret, **token}).encode()
     connection = HTTPConnection(urlsplit(audited.url).netloc)
     connection.request("POST", "/console/api/sign-in", body, {"Content-Type": CONSOLE})
     assert connection.getresponse().status == 401
@@ -189,7 +190,7 @@ def test_functions_their_code_and_statuses_other_than_200(audited: Audited) -> N
     assert got(f"{location[:-1]}{0 if location[-1] != '0' else 1}") == 403
     event = audited.new_event()
     assert (event["eventName"], event["userIdentity"]) == ("GetFunctionCode", {"type": "Unknown"})
-    assert event["errorCode"] == "AccessDeniedException"
+    assert event["errorCode"] == "InvalidSignatureException"
     # 201 and 204 are successes, too.
     create(functions, "another", HANDLER, Role=f"{ROLE}runs")
     functions.delete_function(FunctionName="another")
