@@ -16,6 +16,7 @@ from urllib.request import Request, urlopen
 import cbor2
 import pytest
 
+from partita.limits import MB
 from partita.server.security.identities.directory import AccessKey
 
 from .. import processes
@@ -304,3 +305,31 @@ def test_a_transaction_names_its_tables(audited: Audited) -> None:
     event = audited.new_event()
     assert set(arns(event)) == {table_arn("watched"), table_arn("kept")}
     assert "s3cr3t" not in json.dumps(event)
+
+
+@pytest.mark.parametrize(
+    ("operation", "body"),
+    [
+        ("GetItem", '{"TableName":"watched","Key":{"pk":{"S":"a"}},"BackupArn":{}}'),
+        ("GetItem", '{"\\u0054ableName":"watched","Key":{"pk":{"S":"a"}}}'),
+        ("GetItem", '{"TableName":"kept","TableName":"watched","Key":{"pk":{"S":"a"}}}'),
+        (
+            "TransactGetItems",
+            '{"TransactItems":[{"Get":{"TableName":"watched","Key":{"pk":{"S":"a"}}},"X":7}]}',
+        ),
+        ("ExecuteStatement", f'{" " * 2 * MB}{{"Statement":"SELECT * FROM watched"}}'),
+    ],
+)
+def test_nothing_hides_a_request_for_a_watched_table(
+    audited: Audited, operation: str, body: str
+) -> None:
+    headers = {
+        "Content-Type": "application/x-amz-json-1.0",
+        "X-Amz-Target": f"DynamoDB_20120810.{operation}",
+    }
+    status, answer = signed(audited.people, audited.key, "dynamodb", headers, body.encode())
+    assert status == 200, answer
+    event = audited.new_event()
+    assert event["eventName"] == operation
+    if len(body) < MB:
+        assert arns(event) == [table_arn("watched")]

@@ -515,13 +515,28 @@ class Gate(Dispatcher):
                 caller = self._page_caller(request)
                 self.check(caller, request, need)
             except DynamoDBError as error:
-                if self._recorder is not None:
-                    reply = self._recorder.page(request, caller, need, reply)
-                reply(pages.refusal(error))
+                self._recording_page(request, caller, need, reply)(pages.refusal(error))
                 return
-            if self._recorder is not None:
-                reply = self._recorder.shown_page(request, caller, need, reply)
+            is_polled = path in pages.POLLED
+            reply = self._recording_page(request, caller, need, reply, is_polled=is_polled)
         super().without_operation(request, reply)
+
+    def _recording_page(
+        self,
+        request: HttpRequest,
+        caller: Caller | None,
+        need: Need,
+        reply: Reply,
+        *,
+        is_polled: bool = False,
+    ) -> Reply:
+        if self._recorder is None:
+            return reply
+        named, operation = pages.named_in(request.target), need.action.partition(":")[2]
+        return self._recorder.replying(
+            *(pages.SIGNING_NAME, operation, caller, request, named, (need.resource,), reply),
+            is_polled=is_polled,
+        )
 
     def _page_caller(self, request: HttpRequest) -> Caller:
         if not pages.has_password(request):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from itertools import islice
 from random import random
 from typing import Any, Final, NamedTuple
@@ -21,17 +22,29 @@ import msgspec
 from partita.errors import PartitaError
 from partita.limits import KB
 from partita.server.http.messages import HttpRequest, HttpResponse
+from partita.server.protocol.model import DYNAMODB, KINESIS, STEP_FUNCTIONS, STREAMS, load
 from partita.server.responses import CBOR_1_1
 from partita.server.security.identities.callers import Caller
 from partita.server.security.identities.directory import ACCOUNT_ID
 
 VERSION: Final = "1.11"
 UNKNOWN: Final = "Unknown"
-NAMING: Final = re.compile(
-    r"(?:[Nn]ame|[Aa]rn|ARN|AccessKeyId|S3Bucket)$|^(?:Holder|Qualifier|Role|UUID|type|page)$"
-    r"|^DurationSeconds$"
+NAMING_ENDS: Final = ("Name", "name", "Arn", "arn", "ARN", "S3Bucket")
+NAMING: Final = frozenset(
+    (
+        *("AccessKeyId", "DurationSeconds", "Holder", "PolicyName", "Qualifier", "Role", "UUID"),
+        *("page", "type"),
+    )
 )
-"""How members are called that name something, and hold no data."""
+"""How members are called, or how that ends, which name something and hold no data."""
+DESCRIBED: Final = {
+    "dynamodb": (DYNAMODB, STREAMS),
+    "kinesis": (KINESIS,),
+    "states": (STEP_FUNCTIONS,),
+}
+"""Services whose descriptions say which members requests have."""
+OWN_NAMES: Final = ("AccessKeyId", "Holder", "PolicyName", "UserName")
+"""Those of our own operations, which nobody has described."""
 REQUEST_ITEMS, TRANSACT_ITEMS = LISTS = ("RequestItems", "TransactItems")
 """Members of whose contents only the tables are named."""
 DATA_PLANE: Final = frozenset(
@@ -105,31 +118,67 @@ def changes_something(operation: str) -> bool:
     return not operation.startswith(READS)
 
 
-class _Named(msgspec.Struct):
+class _Part(msgspec.Struct):
+    """Of a transaction."""
+
     TableName: str = ""
 
 
-_decode_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_decode_transaction: Final = msgspec.json.Decoder(list[dict[str, _Named]]).decode
+_decode_name: Final = msgspec.json.Decoder(str | int).decode
+_decode_keys: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_transaction: Final = msgspec.json.Decoder(list[dict[str, msgspec.Raw]]).decode
+_decode_part: Final = msgspec.json.Decoder(_Part).decode
 
 
-def named_in(body: bytes) -> dict[str, Any]:
-    """What a request names, without a look at its data: it may be megabytes."""
+@cache
+def _names_decoder(source: str) -> Callable[[bytes], msgspec.Struct]:
+    """Finds the names in the requests of a service, and skips all else, be it a million members.
+    What they hold is not looked at: a member that is wrong must not hide the others."""
+    models = [load(service) for service in DESCRIBED.get(source, ())]
+    names = {
+        name
+        for model in models
+        for shape in filter(None, model.inputs.values())
+        for name, target in model.shapes[shape].members.items()
+        if name in LISTS or (is_name(name) and model.shapes[target].kind in ("string", "integer"))
+    }
+    fields = [(name, msgspec.Raw, msgspec.Raw()) for name in sorted(names or OWN_NAMES)]
+    return msgspec.json.Decoder(msgspec.defstruct("Names", fields)).decode
+
+
+def is_name(member: str) -> bool:
+    return member.endswith(NAMING_ENDS) or member in NAMING
+
+
+def named_in(source: str, body: bytes) -> dict[str, Any] | None:
+    """What a request names, without a look at its data: it may be megabytes. None for a body that
+    cannot be read."""
     try:
-        members = _decode_members(body)
-        named: dict[str, Any] = {
-            name: msgspec.json.decode(members[name]) for name in members if NAMING.search(name)
-        }
-        if REQUEST_ITEMS in members:
-            named[REQUEST_ITEMS] = list(_decode_members(members[REQUEST_ITEMS]))
-        if TRANSACT_ITEMS in members:
-            parts = _decode_transaction(members[TRANSACT_ITEMS])
-            named[TRANSACT_ITEMS] = list(
-                dict.fromkeys(part.TableName for one in parts for part in one.values())
-            )
+        found = msgspec.structs.asdict(_names_decoder(source)(body))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return {}
-    return named
+        return None
+    given = {name: _value(name, raw) for name, raw in found.items() if bytes(raw)}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _value(member: str, raw: msgspec.Raw) -> Any:
+    """A name, or the names of the tables in a list; None for what is wrong."""
+    try:
+        if member == REQUEST_ITEMS:
+            return list(_decode_keys(raw))
+        if member == TRANSACT_ITEMS:
+            parts = [part for one in _decode_transaction(raw) for part in one.values()]
+            return list(dict.fromkeys(filter(None, map(_table_in, parts))))
+        return _decode_name(raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _table_in(part: msgspec.Raw) -> Any:
+    try:
+        return _decode_part(part).TableName
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def names_of(members: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,7 +186,7 @@ def names_of(members: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value
         for name, value in members.items()
-        if name in LISTS or (isinstance(value, (str, int)) and NAMING.search(name))
+        if name in LISTS or (isinstance(value, (str, int)) and is_name(name))
     }
 
 

@@ -8,12 +8,10 @@ from typing import Any, Final
 
 from partita.clock import Stopwatch, system_stopwatch
 from partita.errors import DynamoDBError, InternalServerError
-from partita.server.dispatch import LARGE_BODY_BYTES
 from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.protocol.envelope import error_body
 from partita.server.responses import JSON_1_0
 from partita.server.rest import Asked
-from partita.server.security import pages
 from partita.server.security.audit.budget import MINUTE, Dropped, StrangersBudget
 from partita.server.security.audit.events import (
     NAMELESS,
@@ -31,7 +29,6 @@ from partita.server.security.identities.callers import Caller
 from partita.server.security.identities.directory import ACCOUNT_ID
 from partita.server.security.limits import Window
 from partita.server.security.policies.decision import Policies, Principal
-from partita.server.security.rights.needs import Need
 
 SOURCES: Final = {
     b"DynamoDB_20120810": "dynamodb",
@@ -43,6 +40,7 @@ SOURCES: Final = {
 }
 POLLED_SECONDS: Final = 3600.0
 """What one caller polls from one address has one line in that time."""
+SUBJECT_CHARS_MAX: Final = 512
 DROP_EVENTS: Final = "DropEvents"
 NOT_WRITABLE: Final = (
     "The audit log cannot be written, so nothing may be changed: there must be space on its disk."
@@ -116,17 +114,17 @@ class Recorder:
             # Nothing of a stranger's body is decoded, not even to see which table it is for.
             named = names_of(asked[1].members) if asked else {}
             return self.replying(source, operation, None, request, named, (), reply)
-        named = names_of(asked[1].members) if asked else named_in(json_body(request))
-        arns: Sequence[str] = ()
-        if not is_data(operation) or operation in NAMELESS:
-            arns = subjects.find(request, asked)
-        if is_data(operation):
-            if not is_asked_for(self._sampled, named, arns):
+        names = names_of(asked[1].members) if asked else named_in(source, json_body(request))
+        named = names or {}
+        if is_data(operation) and operation not in NAMELESS:
+            # One that cannot be read may be about any table.
+            if names is not None and not is_asked_for(self._sampled, named):
                 return reply
-            if not arns and len(request.body) <= LARGE_BODY_BYTES:
-                # A large one has its names, and is not to be decoded here.
-                arns = subjects.find(request, asked)
-        elif changes_something(operation) and not self._log.is_writable:
+        arns = subjects.find(request, asked)
+        if operation in NAMELESS:
+            if arns and not is_asked_for(self._sampled, named, arns):
+                return reply
+        elif not is_data(operation) and changes_something(operation) and not self._log.is_writable:
             error: DynamoDBError = InternalServerError(NOT_WRITABLE)
             reply(HttpResponse(error.status, error_body(error), JSON_1_0))
             return None
@@ -141,8 +139,16 @@ class Recorder:
         named: Mapping[str, Any],
         arns: Sequence[str],
         reply: Reply,
+        *,
+        is_polled: bool = False,
     ) -> Reply:
-        """Replies when the line is written."""
+        """Replies when the line is written. What is polled has no line of its own unless it is the
+        caller's first of its kind from that address in a while."""
+        if is_polled and caller is not None:
+            address = request.peer.address if request.peer else ""
+            subject = " ".join((caller.access_key_id, address, operation, *named.values()))
+            if self._polled.add(subject[:SUBJECT_CHARS_MAX], self._stopwatch()) > 1:
+                return reply
         # Without the body, which may be large.
         kept = HttpRequest(request.method, request.target, request.headers)
         kept.peer = request.peer
@@ -152,24 +158,6 @@ class Recorder:
             reply(response)
 
         return write_down
-
-    def page(self, request: HttpRequest, caller: Caller | None, need: Need, reply: Reply) -> Reply:
-        """Replies when the line of an operator's page is written."""
-        named = pages.named_in(request.target)
-        operation = need.action.partition(":")[2]
-        return self.replying(
-            pages.SIGNING_NAME, operation, caller, request, named, (need.resource,), reply
-        )
-
-    def shown_page(self, request: HttpRequest, caller: Caller, need: Need, reply: Reply) -> Reply:
-        """For a page that is polled, only if it is the caller's first from there in a while."""
-        if request.target.partition(b"?")[0] in pages.POLLED:
-            address = request.peer.address if request.peer else ""
-            named = pages.named_in(request.target).values()
-            name = " ".join((caller.access_key_id, address, *named))
-            if self._polled.add(name, self._stopwatch()) > 1:
-                return reply
-        return self.page(request, caller, need, reply)
 
     def record(
         self,

@@ -7,15 +7,20 @@ resources in the audit log, too, whatever its members are called.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from partita.database.operations.context import Service
 from partita.errors import DynamoDBError
+from partita.limits import MB
 from partita.server.dispatch import Operation
 from partita.server.http.messages import HttpRequest
 from partita.server.protocol import codec
 from partita.server.responses import CBOR_1_1
 from partita.server.rest import Asked
 from partita.server.security.rights.needs import Need, Rights
+
+DECODED_BYTES_MAX: Final = MB
+"""Larger requests are not decoded for the log: only the names on their surface are in it."""
 
 
 class Subjects:
@@ -32,8 +37,10 @@ class Subjects:
         self._forwarded_rights = forwarded_rights
 
     def find(self, request: HttpRequest, rest: tuple[str, Asked] | None) -> Sequence[str]:
-        """The ARNs of what a request is about; none for one that is wrong. `rest` is what is asked
-        of a service whose protocol is REST."""
+        """The ARNs of what a request is about; none for one that is wrong or very large. `rest` is
+        what is asked of a service whose protocol is REST."""
+        if rest is None and len(request.body) > DECODED_BYTES_MAX:
+            return ()
         try:
             needs = self._needs(request, rest)
         except DynamoDBError:
