@@ -165,11 +165,23 @@ def test_a_wrong_password_at_the_console_has_a_line(
     assert connection.getresponse().status == 401
     connection.close()
     event = audited.new_event()
-    assert event["eventName"] == "GetCallerIdentity"
-    assert event["userAgent"].startswith("Partita-Console/")
+    assert event["eventName"] == "ConsoleLogin"
+    assert event["eventSource"] == "signin.amazonaws.com"
     assert event["sourceIPAddress"] == "127.0.0.1"
     codes = ("SignatureDoesNotMatch", "InvalidClientTokenId", "IncompleteSignature")
     assert event["errorCode"] in codes
+
+
+def test_a_right_password_has_one_too(audited: Audited) -> None:
+    body = {"AccessKeyId": audited.key.id, "SecretAccessKey": audited.key.secret}
+    connection = HTTPConnection(urlsplit(audited.url).netloc)
+    sent = {"Content-Type": CONSOLE}
+    connection.request("POST", "/console/api/sign-in", json.dumps(body).encode(), sent)
+    assert connection.getresponse().status == 200
+    connection.close()
+    event = audited.new_event()
+    assert event["eventName"] == "ConsoleLogin" and "errorCode" not in event
+    assert event["userIdentity"]["accessKeyId"] == audited.key.id
 
 
 # Functions

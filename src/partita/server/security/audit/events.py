@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
@@ -58,13 +58,6 @@ DATA_PLANE: Final = frozenset(
     )
 )
 """Operations on data; all others are on what holds it."""
-NAMELESS: Final = frozenset(
-    (
-        *("BatchExecuteStatement", "ExecuteStatement", "ExecuteTransaction"),
-        *("GetRecords", "GetShardIterator"),
-    )
-)
-"""Those whose table or stream is in a statement, an iterator or an ARN."""
 READS: Final = (
     *("Describe", "Explain", "List", "Get", "Query", "Scan", "BatchGet", "TransactGet", "Validate"),
 )
@@ -190,32 +183,31 @@ def names_of(members: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def is_asked_for(
-    sampled: Sequence[Sampled], named: Mapping[str, Any], arns: Sequence[str] = ()
-) -> bool:
-    """Whether a request for data is to be written down, which names tables or is about these."""
-    tables = _tables(named).union(map(_name_in, arns))
+def is_sampled(sampled: Sequence[Sampled], tables: Collection[str]) -> bool:
+    """Whether a request for the data of some tables is to be written down."""
     return any(
         (one.table == "*" or one.table in tables) and (one.share >= 1 or random() < one.share)
         for one in sampled
     )
 
 
-def _tables(named: Mapping[str, Any]) -> set[str]:
+def tables_in(named: Mapping[str, Any]) -> set[str]:
+    """The tables and streams among the names in a request."""
     given = [named.get(name) for name in ("TableName", "StreamName", "StreamARN")]
     for name in LISTS:
         given += named.get(name) or ()
-    return {
-        _name_in(name) if name.startswith("arn:") else name
-        for name in given
-        if isinstance(name, str)
-    }
+    texts = [name for name in given if isinstance(name, str)]
+    return {name for name in texts if not name.startswith("arn:")} | tables_of(texts)
 
 
-def _name_in(arn: str) -> str:
-    """The table or stream that an ARN is of: a table's stream and indexes are the table's."""
-    kind = ":table/" if ":table/" in arn else ":stream/"
-    return arn.partition(kind)[2].partition("/")[0]
+def tables_of(arns: Iterable[str]) -> set[str]:
+    """The tables and streams that ARNs are of: a table's stream and indexes are the table's."""
+    kinds = ((":table/" if ":table/" in arn else ":stream/", arn) for arn in arns)
+    return {arn.partition(kind)[2].partition("/")[0] for kind, arn in kinds}
+
+
+def is_success(response: HttpResponse) -> bool:
+    return 200 <= response.status < 300
 
 
 def event(
@@ -242,7 +234,7 @@ def event(
         "responseElements": None,
         "eventID": str(uuid4()),
         "readOnly": not changes_something(operation),
-        "resources": [{"ARN": arn} for arn in resources if arn != EVERYTHING],
+        "resources": [{"ARN": arn} for arn in dict.fromkeys(resources) if arn != EVERYTHING],
         "eventType": "AwsApiCall",
         "managementEvent": not is_data(operation),
         "recipientAccountId": ACCOUNT_ID,
@@ -250,7 +242,7 @@ def event(
     }
     if request.peer and request.peer.certificate:
         found["tlsDetails"] = {"clientCertificateSubject": request.peer.certificate}
-    if not 200 <= response.status < 300:
+    if not is_success(response):
         found |= _error(response)
     return {name: _bounded(value, name) for name, value in found.items()}
 

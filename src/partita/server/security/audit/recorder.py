@@ -14,17 +14,18 @@ from partita.server.responses import JSON_1_0
 from partita.server.rest import Asked
 from partita.server.security.audit.budget import MINUTE, Dropped, StrangersBudget
 from partita.server.security.audit.events import (
-    NAMELESS,
     Sampled,
     changes_something,
     event,
-    is_asked_for,
     is_data,
+    is_sampled,
+    is_success,
     named_in,
     names_of,
+    tables_in,
+    tables_of,
 )
 from partita.server.security.audit.log import AuditLog
-from partita.server.security.audit.subjects import Subjects, json_body
 from partita.server.security.identities.callers import Caller
 from partita.server.security.identities.directory import ACCOUNT_ID
 from partita.server.security.limits import Window
@@ -84,51 +85,63 @@ class Recorder:
         caller: Caller | None,
         reply: Reply,
         rest: tuple[str, Asked | None] | None,
-        subjects: Subjects,
+        resources: Sequence[str],
     ) -> Reply | None:
         """What to reply with; None when the request has been refused already. `rest` is what is
-        asked of a service whose protocol is REST."""
+        asked of a service whose protocol is REST. `resources` are known when there is a reply."""
         target = request.headers.get(b"x-amz-target", b"")
         if rest is None and target in self._unrecorded:
             return reply
-        asked: tuple[str, Asked] | None = None
-        if rest is not None:
-            source, found = rest
-            if found is None:
-                return reply
-            asked = source, found
-            operation = found.name
-        else:
-            service, _, name = target.partition(b".")
-            if service not in SOURCES or request.method != b"POST":
-                return reply
-            source, operation = SOURCES[service], name.decode("latin-1")
-        if caller is not None and caller.kind == "AWSService":
-            # A part of this server, for somebody whose request is written down.
-            return reply
+        source, operation, members = _asked(request, target, rest)
         if is_data(operation) and not self._sampled:
             if rest is None:
                 self._unrecorded.add(target)
             return reply
         if caller is None:
             # Nothing of a stranger's body is decoded, not even to see which table it is for.
-            named = names_of(asked[1].members) if asked else {}
+            named = names_of(members or {})
             return self.replying(source, operation, None, request, named, (), reply)
-        names = names_of(asked[1].members) if asked else named_in(source, json_body(request))
-        named = names or {}
-        if is_data(operation) and operation not in NAMELESS:
-            # One that cannot be read may be about any table.
-            if names is not None and not is_asked_for(self._sampled, named):
-                return reply
-        arns = subjects.find(request, asked)
-        if operation in NAMELESS:
-            if arns and not is_asked_for(self._sampled, named, arns):
-                return reply
-        elif not is_data(operation) and changes_something(operation) and not self._log.is_writable:
+        if not operation or caller.kind == "AWSService":
+            # That is a part of this server, for somebody whose request is written down.
+            return reply
+        if is_data(operation):
+            return self._sampling(source, operation, caller, request, members, resources, reply)
+        if changes_something(operation) and not self._log.is_writable:
             error: DynamoDBError = InternalServerError(NOT_WRITABLE)
             reply(HttpResponse(error.status, error_body(error), JSON_1_0))
             return None
-        return self.replying(source, operation, caller, request, named, arns, reply)
+        found = named_in(source, request.body) if members is None else names_of(members)
+        return self.replying(source, operation, caller, request, found or {}, resources, reply)
+
+    def _sampling(
+        self,
+        source: str,
+        operation: str,
+        caller: Caller,
+        request: HttpRequest,
+        members: Mapping[str, Any] | None,
+        resources: Sequence[str],
+        reply: Reply,
+    ) -> Reply:
+        """Writes a request for data down if it is for a table whose requests are asked for."""
+
+        def named() -> dict[str, Any] | None:
+            return named_in(source, request.body) if members is None else names_of(members)
+
+        def is_asked_for() -> bool:
+            if resources:
+                return is_sampled(self._sampled, tables_of(resources))
+            # It was refused before anybody knew what it is about: one that cannot even be read is
+            # written down.
+            found = named()
+            return found is None or is_sampled(self._sampled, tables_in(found))
+
+        def write_down(response: HttpResponse) -> None:
+            if is_asked_for():
+                self.record(source, operation, caller, request, named() or {}, response, resources)
+            reply(response)
+
+        return write_down
 
     def replying(
         self,
@@ -137,27 +150,32 @@ class Recorder:
         caller: Caller | None,
         request: HttpRequest,
         named: Mapping[str, Any],
-        arns: Sequence[str],
+        resources: Sequence[str],
         reply: Reply,
         *,
         is_polled: bool = False,
     ) -> Reply:
-        """Replies when the line is written. What is polled has no line of its own unless it is the
-        caller's first of its kind from that address in a while."""
-        if is_polled and caller is not None:
-            address = request.peer.address if request.peer else ""
-            subject = " ".join((caller.access_key_id, address, operation, *named.values()))
-            if self._polled.add(subject[:SUBJECT_CHARS_MAX], self._stopwatch()) > 1:
-                return reply
+        """Replies when the line is written. What is polled has no line of its own unless it is
+        refused, or the caller's first of its kind from that address in a while."""
         # Without the body, which may be large.
         kept = HttpRequest(request.method, request.target, request.headers)
         kept.peer = request.peer
 
         def write_down(response: HttpResponse) -> None:
-            self.record(source, operation, caller, kept, named, response, arns)
+            is_usual = is_polled and is_success(response)
+            if not is_usual or self._is_first(caller, kept, operation, named):
+                self.record(source, operation, caller, kept, named, response, resources)
             reply(response)
 
         return write_down
+
+    def _is_first(
+        self, caller: Caller | None, request: HttpRequest, operation: str, named: Mapping[str, str]
+    ) -> bool:
+        address = request.peer.address if request.peer else ""
+        key = caller.access_key_id if caller is not None else ""
+        subject = " ".join((key, address, operation, *named.values()))
+        return self._polled.add(subject[:SUBJECT_CHARS_MAX], self._stopwatch()) == 1
 
     def record(
         self,
@@ -167,7 +185,7 @@ class Recorder:
         request: HttpRequest,
         named: Mapping[str, Any],
         response: HttpResponse,
-        arns: Sequence[str] = (),
+        resources: Sequence[str] = (),
         details: Mapping[str, Any] | None = None,
     ) -> None:
         """The one way into the log: here strangers have their budget, and fields their maxima."""
@@ -176,7 +194,7 @@ class Recorder:
             if self._dropped.add(address) and self._call_later is not None:
                 self._call_later(MINUTE, self._tell_of_dropped)
             return
-        line = event(source, operation, caller, request, named, response, arns)
+        line = event(source, operation, caller, request, named, response, resources)
         if details is not None:
             line |= {"eventType": "AwsServiceEvent", "serviceEventDetails": details}
         if caller is None:
@@ -200,3 +218,17 @@ class Recorder:
     def close(self) -> None:
         self._tell_of_dropped()
         self._log.close()
+
+
+def _asked(
+    request: HttpRequest, target: bytes, rest: tuple[str, Asked | None] | None
+) -> tuple[str, str, Mapping[str, Any] | None]:
+    """The service, the operation and the members that are known already; without an operation if
+    there is no such service or path."""
+    if rest is not None:
+        source, asked = rest
+        return (source, "", {}) if asked is None else (source, asked.name, asked.members)
+    service, _, name = target.partition(b".")
+    if service not in SOURCES or request.method != b"POST":
+        return "partita", "", {}
+    return SOURCES[service], name.decode("latin-1"), None
