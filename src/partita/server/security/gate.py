@@ -261,7 +261,7 @@ class Gate(Dispatcher):
         recorder = self._recorder
         if recorder is None:
             return reply
-        rest = self._asked_of_rest(request, caller)
+        rest = None if request.target == b"/" else self._asked_of_rest(request, caller)
         if rest is None and request.method in PAGE_METHODS:
             path = request.target.partition(b"?")[0]
             need = pages.need_of(self.service, path)
@@ -524,7 +524,7 @@ class Gate(Dispatcher):
         self, request: HttpRequest, caller: Caller | None
     ) -> tuple[str, Asked | None] | None:
         """The service whose protocol is REST, and what is asked of it; None for all others."""
-        service = service_at(request.target) if request.target != b"/" else None
+        service = service_at(request.target)
         if service is None:
             return None
         body = b"" if caller is None else request.body
