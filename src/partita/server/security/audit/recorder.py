@@ -192,7 +192,7 @@ class Recorder:
         now, address = self._stopwatch(), request.peer.address if request.peer else ""
         if caller is None and self._budget.is_used_up(address, now):
             if self._dropped.add(address) and self._call_later is not None:
-                self._call_later(MINUTE, self._tell_of_dropped)
+                self._call_later(MINUTE, self.tell_of_dropped)
             return
         line = event(source, operation, caller, request, named, response, resources)
         if details is not None:
@@ -203,20 +203,22 @@ class Recorder:
 
     def record_change_of_users(self) -> None:
         """Users and policies were changed by somebody who can write to the data folder."""
-        self._record_own("iam", "UpdateUsers")
+        self.record_own("iam", "UpdateUsers")
 
-    def _tell_of_dropped(self) -> None:
+    def tell_of_dropped(self) -> None:
+        """Say in one line how many were dropped since the last such line, if any were."""
         details = self._dropped.take()
         if details is not None:
-            self._record_own("partita", DROP_EVENTS, details)
+            self.record_own("partita", DROP_EVENTS, details)
 
-    def _record_own(
+    def record_own(
         self, source: str, operation: str, details: Mapping[str, Any] | None = None
     ) -> None:
+        """Something that the server itself has noticed."""
         self.record(source, operation, _SERVER, HttpRequest(), {}, HttpResponse(200), (), details)
 
     def close(self) -> None:
-        self._tell_of_dropped()
+        self.tell_of_dropped()
         self._log.close()
 
 
