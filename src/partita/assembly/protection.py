@@ -23,6 +23,7 @@ from partita.server.security.denials import Denials
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from partita.assembly.notes import AuditNotes
     from partita.database.database import Database
     from partita.database.recovery.buckets import Bucket
     from partita.database.shared.database import SharedDatabase
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
     from partita.server.security.administration import Administration
-    from partita.server.security.audit.recorder import Recorder
+    from partita.server.security.audit.log import AuditLog
     from partita.server.security.gate import Gate
     from partita.server.security.identities.access import Access
     from partita.server.security.identities.callers import Caller
@@ -43,6 +44,8 @@ KEYRING = "keyring"
 """The file of an encrypted folder's keys."""
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
+REFUSED_USERS = "RefuseUsers"
+"""The event that a file of users was not taken."""
 PASSWORD_VARIABLES = ("PGPASSWORD", "PGPASSFILE")
 """What the library of PostgreSQL reads."""
 STATES = "states"
@@ -75,10 +78,21 @@ class Protection:
         if options.data is not None and self.keyring is not None and self.keyring.is_new:
             _begin(options.data, self.keyring)
         self.access: Access | None = None
+        self._log: AuditLog | None = None
+        self._audit_notes: AuditNotes | None = None
         self.companion_keys: dict[str, tuple[str, str]] = {}
         if options.auth:
             self.access, self.companion_keys = _access(options, self.keyring)
         self._tls = _tls(options)
+
+    def begin_keyring(self) -> None:
+        """When nobody else has the folder: a new key counts, and users are sealed from now on."""
+        keyring, data = self.keyring, self._options.data
+        if keyring is not None and data is not None:
+            from partita.server.security.identities.access_file import begin_sealing
+
+            keyring.begin()
+            begin_sealing(data, keyring)
 
     @property
     def scheme(self) -> str:
@@ -122,27 +136,56 @@ class Protection:
         if self.access is None:
             dispatcher.denials = Denials(database.service, rights)
             return dispatcher.handle
+        from partita.server.security.audit.log import notice
+        from partita.server.security.audit.recorder import Recorder
         from partita.server.security.limits import Limits
+
+        log, access = self._begin(database, self.access)
+        recorder = None if log is None else Recorder(log, self._options.audit_data)
+
+        def tell(refusal: str) -> None:
+            if log is not None:
+                log.append(notice(REFUSED_USERS, refusal))
+
+        def seal_again() -> None:
+            if log is not None:
+                log.save_head()
+            access.seal_again()
 
         gate = cast("Gate", dispatcher)
         gate.protect(
             database.service,
-            self.access.callers,
+            access.callers,
             rights(),
             forwarded_rights(),
-            self._recorder(),
+            recorder,
             Limits(self._options.limits),
         )
-        self.access.watch(gate.admit_callers)
+        access.watch(gate.admit_callers, tell, seal_again)
         return gate.guard
 
-    def _recorder(self) -> Recorder | None:
-        if self._audit_folder is None:
-            return None
+    def _begin(
+        self, database: Database | SharedDatabase, access: Access
+    ) -> tuple[AuditLog | None, Access]:
+        """Open the audit log and settle the users, both by what the database remembers of them."""
+        from partita.assembly.notes import AuditNotes, Notes
+        from partita.database.database import Database
         from partita.server.security.audit.log import AuditLog
-        from partita.server.security.audit.recorder import Recorder
 
-        return Recorder(AuditLog(self._audit_folder), self._options.audit_data)
+        folder, data = self._audit_folder, self._options.data
+        notes = Notes(database) if isinstance(database, Database) and data is not None else None
+        name = "" if self._options.audit is None else str(self._options.audit.absolute())
+        if folder is not None:
+            noted = None if notes is None else notes.audited(name)
+            # Before old secrets go: its head may be sealed under one of them.
+            self._log = AuditLog(folder, keyring=self.keyring, noted=noted)
+        if notes is None:
+            access.begin()
+        else:
+            access.begin(notes.accepted(), notes.note_accepted)
+            if self._log is not None:
+                self._audit_notes = AuditNotes(self._log, notes, name)
+        return self._log, access
 
     @property
     def _audit_folder(self) -> Path | None:
@@ -158,6 +201,10 @@ class Protection:
     def stop(self) -> None:
         if self.access is not None:
             self.access.stop()
+        if self._log is not None:
+            self._log.finish()
+        if self._audit_notes is not None:
+            self._audit_notes.stop()
         if self._tls is not None:
             self._tls.stop()
 
