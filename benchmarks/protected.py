@@ -166,6 +166,7 @@ class Serving(NamedTuple):
 @contextmanager
 def _serving(kind: str, folder: Path, key: AccessKey) -> Iterator[Serving]:
     port = free_port()
+    (folder / "key").touch(0o600)
     (folder / "key").write_text(b64encode(bytes(range(32))).decode())
     data = ("--data", str(folder / kind), "--durability", "relaxed")
     options = {
