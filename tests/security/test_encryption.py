@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
 import signal
 import stat
@@ -481,6 +482,27 @@ def test_what_is_described_is_true(
     arn = plain.create_backup(TableName="Asked", BackupName="one")["BackupDetails"]["BackupArn"]
     backup = plain.describe_backup(BackupArn=arn)["BackupDescription"]
     assert backup["SourceTableFeatureDetails"]["SSEDescription"] == {"Status": "DISABLED"}
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660])
+def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    vault = Vault(tmp_path)
+    vault.key.chmod(mode)
+    done = run("serve", "--port", "0", *vault.options)
+    assert done.returncode == 1
+    assert f"can be read by others: run chmod 600 {vault.key}." in done.stderr
+    assert not vault.data.exists()
+    vault.key.chmod(0o400)
+    assert run("keys", "show", *vault.options).returncode == 0
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file to another user")
+def test_a_key_that_another_user_mounts_is_taken(tmp_path: Path) -> None:
+    """As Docker and Kubernetes mount secrets: of root, of mode 0444, for a process of another."""
+    vault = Vault(tmp_path)
+    vault.key.chmod(0o444)
+    os.chown(vault.key, 12345, 12345)
+    assert run("keys", "show", *vault.options).returncode == 0
 
 
 def test_secrets_of_users_are_sealed(tmp_path: Path, start: Callable[..., Server]) -> None:
