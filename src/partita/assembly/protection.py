@@ -140,7 +140,8 @@ class Protection:
         from partita.server.security.audit.recorder import Recorder
         from partita.server.security.limits import Limits
 
-        log, access = self._begin(database, self.access)
+        access = self.access
+        log = self._settle(access, database)
         recorder = None if log is None else Recorder(log, self._options.audit_data)
 
         def tell(refusal: str) -> None:
@@ -164,9 +165,7 @@ class Protection:
         access.watch(gate.admit_callers, tell, seal_again)
         return gate.guard
 
-    def _begin(
-        self, database: Database | SharedDatabase, access: Access
-    ) -> tuple[AuditLog | None, Access]:
+    def _settle(self, access: Access, database: Database | SharedDatabase) -> AuditLog | None:
         """Open the audit log and settle the users, both by what the database remembers of them."""
         from partita.assembly.notes import AuditNotes, Notes
         from partita.database.database import Database
@@ -175,17 +174,16 @@ class Protection:
         folder, data = self._audit_folder, self._options.data
         notes = Notes(database) if isinstance(database, Database) and data is not None else None
         name = "" if self._options.audit is None else str(self._options.audit.absolute())
+        if notes is not None:
+            access.check(notes.accepted())
         if folder is not None:
             noted = None if notes is None else notes.audited(name)
             # Before old secrets go: its head may be sealed under one of them.
             self._log = AuditLog(folder, keyring=self.keyring, noted=noted)
-        if notes is None:
-            access.begin()
-        else:
-            access.begin(notes.accepted(), notes.note_accepted)
-            if self._log is not None:
-                self._audit_notes = AuditNotes(self._log, notes, name)
-        return self._log, access
+        access.begin(None if notes is None else notes.note_accepted)
+        if notes is not None and self._log is not None:
+            self._audit_notes = AuditNotes(self._log, notes, name)
+        return self._log
 
     @property
     def _audit_folder(self) -> Path | None:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 WATCH_SECONDS: Final = 0.1
 
-State = tuple[int, int, int] | None
+State = tuple[int, int, int, int]
 
 
 class Access:
@@ -55,51 +55,58 @@ class Access:
         self._environment = environment
         self._others = others or {}
         self._keyring = None if users is not None else keyring
-        self._generation = 0
-        """Of the secret that the file is sealed under."""
         self._remember: Callable[[Accepted], None] = lambda accepted: None
         self._session_key = new_secret()
         self._watching: asyncio.TimerHandle | None = None
         self._state = self._state_now()
-        if users is not None and self._state is None:
+        if users is not None and not users.exists():
             raise PartitaError(f"There is no file of users at {users}.")
-        self.callers = self._callers(self._find())
+        self._found = self._find()
+        self.callers = self._callers(self._found)
 
-    def begin(
-        self, noted: Accepted | None = None, remember: Callable[[Accepted], None] | None = None
-    ) -> None:
+    def check(self, noted: Accepted | None) -> None:
+        """Raises when the file is older than the one that the database has seen last."""
+        if self.file is not None and self._keyring is not None:
+            self.file.check(self.file.find(), noted)
+
+    def begin(self, remember: Callable[[Accepted], None] | None = None) -> None:
         """Give the file what it lacks, when nobody else has the folder: a key for sessions, a seal.
 
-        `noted` is the file that the database has seen last, and `remember` has it note another.
+        `remember` has the database note which file was accepted.
         """
-        file, keyring = self.file, self._keyring
+        file = self.file
         if file is None or not file.is_own:
             return
-        if keyring is not None:
-            file.check(file.find(), noted)
+        if self._keyring is not None:
             self._remember = remember or self._remember
             self.seal_again()
-        elif self._state is not None and not file.load().session_key:
+        elif file.path.exists() and not file.load().session_key:
             with file.changing():
                 pass
         self._state = self._state_now()
-        found = self._find()
-        self._accept(found)
-        self.callers = self._callers(found)
+        self._take()
 
     def seal_again(self) -> None:
-        """Seal the file under the newest secret of the keyring."""
+        """Seal the file under the newest secret of the keyring, if it is not."""
         if self.file is not None and self._keyring is not None:
             self.file.seal_again(self._keyring)
-            self._generation = self._keyring.file_generation
-            self._state = self._state_now()
-            self._accept(self._find())
+
+    def _take(self) -> bool:
+        """Take what the file says now; whether it is anything else than before."""
+        found = self._find()
+        callers = self._callers(found)
+        self._accept(found)
+        before, self._found = self._found, found
+        if _directory(before) == _directory(found):
+            return False
+        self.callers = callers
+        return True
 
     def _find(self) -> Found | None:
         return None if self.file is None else self.file.find()
 
     def _callers(self, found: Found | None) -> Callers:
-        directory = Directory() if found is None else found.directory
+        directory = _directory(found)
         if not directory.session_key:
             # Sessions then end with the process.
             directory = replace(directory, session_key=self._session_key)
@@ -140,25 +147,22 @@ class Access:
         refused: Callable[[str], None],
         rotated: Callable[[], None],
     ) -> None:
-        """`refused` is told why a file was not taken; `rotated` has files sealed anew."""
+        """`refused` is told why a file was not taken; `rotated` seals files anew, if need be."""
         loop = asyncio.get_running_loop()
 
         def look() -> None:
-            try:
-                if self._keyring is not None:
-                    if self._generation != self._keyring.file_generation:
+            state = self._state_now()
+            if state != self._state:
+                is_rotated, self._state = state[0] != self._state[0], state
+                try:
+                    if is_rotated:
                         rotated()
-                state = self._state_now()
-                if state != self._state:
-                    self._state = state
-                    found = self._find()
-                    callers = self._callers(found)
-                    self._accept(found)
-                    self.callers = callers
-                    changed(callers)
-            except PartitaError as error:
-                logger.error("%s Users stay as they were.", error)
-                refused(str(error))
+                        self._state = self._state_now()
+                    if self._take():
+                        changed(self.callers)
+                except PartitaError as error:
+                    logger.error("%s Users stay as they were.", error)
+                    refused(str(error))
             self._watching = loop.call_later(WATCH_SECONDS, look)
 
         if self.file is not None:
@@ -169,14 +173,20 @@ class Access:
             self._watching.cancel()
 
     def _state_now(self) -> State:
-        """Tells one content of the file from another: it is always replaced as a whole."""
-        if self.file is None:
-            return None
+        """Tells one content of the file from another, as it is always replaced as a whole, and the
+        secret under which it is to be sealed."""
+        generation = 0 if self._keyring is None else self._keyring.file_generation
         try:
-            found = self.file.path.stat()
+            found = None if self.file is None else self.file.path.stat()
         except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+            found = None
+        if found is None:
+            return generation, 0, 0, 0
+        return generation, found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _directory(found: Found | None) -> Directory:
+    return Directory() if found is None else found.directory
 
 
 def policy_problem(document: str, arn: str) -> str:

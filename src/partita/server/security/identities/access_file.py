@@ -204,8 +204,9 @@ class AccessFile:
             sealed = keyring.seal_file(PURPOSE, msgspec.json.encode(directory), change)
             content = msgspec.json.encode(Envelope(change, sealed)) + b"\n"
         new = self.path.with_suffix(".new")
+        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW
         try:
-            with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
+            with open(os.open(new, flags, 0o600), "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
