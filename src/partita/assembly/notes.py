@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from partita.database.database import Database
-from partita.database.operations.context import Request, WriteContext
+from partita.database.operations.context import OWN_REQUEST, Request, WriteContext
 from partita.database.storage.sealing.keyring import Accepted
 from partita.database.tables.layout import ACCESS_KEY, AUDIT_KEY
 from partita.errors import DynamoDBError
@@ -49,7 +49,7 @@ class Notes:
         self._put(AUDIT_KEY, msgspec.msgpack.encode((name, position)))
 
     def _put(self, key: bytes, value: bytes) -> None:
-        self._database.write(partial(_put, key, value), {}, _tell)
+        self._database.write(partial(_put, key, value), OWN_REQUEST, _tell)
 
 
 def _put(key: bytes, value: bytes, context: WriteContext, request: Request) -> bytes:

@@ -203,7 +203,7 @@ class AccessFile:
         else:
             sealed = keyring.seal_file(PURPOSE, msgspec.json.encode(directory), change)
             content = msgspec.json.encode(Envelope(change, sealed)) + b"\n"
-        new = self.path.with_suffix(".new")
+        new = self.path.with_name(f"{self.path.name}.new")
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW
         try:
             with open(os.open(new, flags, 0o600), "wb") as file:
