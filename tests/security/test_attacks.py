@@ -337,6 +337,7 @@ def test_no_password_stands_in_the_endpoint_that_a_console_shows() -> None:
 
 
 def test_encryption_of_what_postgresql_keeps_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "key").touch(0o600)
     (tmp_path / "key").write_text(processes.run("keys", "new").stdout)
     done = processes.run(
         *("serve", "--storage", "postgresql://127.0.0.1/none", "--port", "0"),
