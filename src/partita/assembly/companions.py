@@ -73,6 +73,7 @@ class Companions:
             scheduler_credentials=keys.get(SCHEDULER, ()),
             certificate=certificate,
             client_certificate=client_certificate,
+            is_encrypted=bool(self._database.service.encryption_key),
             fence=self._fence(),
         )
         return msgspec.json.encode(begin)

@@ -96,7 +96,7 @@ async def create_function(service: Service, request: Request) -> Answer:
                 "Runtime and Handler are mandatory parameters for functions created with deployment"
                 " packages."
             )
-    content = _code(service, request["Code"])
+    content = await _code(service, request["Code"])
     await _check_role(service, request)
     function = FunctionRecord(
         name=name,
@@ -201,7 +201,7 @@ async def _check_role(service: Service, request: Request) -> None:
             raise InvalidParameterValueException(error.message) from None
 
 
-def _code(service: Service, code: Request) -> bytes:
+async def _code(service: Service, code: Request) -> bytes:
     """The archive that a request brings."""
     if "ZipFile" not in code:
         raise InvalidParameterValueException(
@@ -211,7 +211,7 @@ def _code(service: Service, code: Request) -> bytes:
     if not service.may_upload:
         raise UploadsNotAllowed(UPLOADS)
     content = base64.b64decode(code["ZipFile"])
-    packages.check(content)
+    await service.packages.check(content)
     return content
 
 
@@ -245,7 +245,7 @@ async def changeable(service: Service, request: Request) -> FunctionRecord:
 
 
 async def update_function_code(service: Service, request: Request) -> Answer:
-    content = _code(service, request)
+    content = await _code(service, request)
     async with service.changes:
         function = await changeable(service, request)
         before = function.package

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any
 
 from partita.errors import TooManyRequestsException
@@ -36,6 +37,11 @@ class Pool:
         self._turns = asyncio.Semaphore(PROCESSES_MAX if concurrency is None else concurrency)
         self._processes: list[FunctionProcess] = []
         self._idle: asyncio.LifoQueue[FunctionProcess] = asyncio.LifoQueue()
+
+    @property
+    def folder(self) -> Path:
+        """Where its function's code is."""
+        return self._function.folder
 
     @property
     def is_idle(self) -> bool:
