@@ -299,6 +299,30 @@ def test_others_go_on_whatever_a_function_does(unread: Any, name: str, nuisance:
     assert calls(unread, "neighbour") == "calm"
 
 
+def test_a_function_has_no_descriptors_of_the_server(serve: Any, tmp_path: Path) -> None:
+    source = """
+import os
+def handler(event, context):
+    found = {}
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found[number] = os.readlink("/proc/self/fd/" + number)
+        except OSError:
+            pass
+    return found
+"""
+    server = serve("serve", "--port", "0", "--data", tmp_path / "data")
+    client = server.client("lambda")
+    create(client, "lists", source)
+    found = calls(client, "lists")
+    files = [target for target in found.values() if target.startswith("/")]
+    assert files == ["/dev/null"]
+    assert len(found) <= 6, "stdin, stdout, stderr, calls and answers"
+    passed_on = Path(f"/proc/{companion(server)}/fd").iterdir()
+    files = [str(file.readlink()) for file in passed_on if file.is_symlink()]
+    assert not [file for file in files if str(tmp_path) in file]
+
+
 def test_variables_do_not_run_code_before_its_turn(unread: Any, name: str) -> None:
     """An interpreter starts while others wait for theirs."""
     package = zipped(app="import other\ndef handler(event, context): return other.__file__",

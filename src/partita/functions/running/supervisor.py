@@ -49,6 +49,9 @@ MB = 1024 * 1024
 
 
 def main() -> NoReturn:
+    # uvloop lets children inherit descriptors of the companion: its socket to the server, even the
+    # database's file.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     start = json.loads(_first_line())
     is_over = Signalled()
     _prctl(SET_CHILD_SUBREAPER, 1)
