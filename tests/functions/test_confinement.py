@@ -1,4 +1,4 @@
-"""What a function cannot do: outlive its end, exceed its limits, or stop the functions of others."""
+"""A function neither outlives its end, nor exceeds its limits, nor stops those of others."""
 
 from __future__ import annotations
 
@@ -157,7 +157,8 @@ def handler(event, context):
         "import subprocess, sys\ndef handler(event, context):\n"
         "    code = 'import time; x = b\"x\" * (300 << 20); time.sleep(60)'\n"
         "    subprocess.run([sys.executable, '-c', code])",
-        "kept = []\ndef handler(event, context):\n    while True: kept.append(bytearray(b'x' * 4096))",
+        "kept = []\ndef handler(event, context):\n"
+        "    while True: kept.append(bytearray(b'x' * 4096))",
         "kept = b'x' * (300 << 20)\ndef handler(event, context): pass",
     ],
     ids=["at once", "in a child", "piece by piece", "while it is imported"],
