@@ -18,6 +18,7 @@ from urllib.request import Request, urlopen
 import pytest
 from botocore.exceptions import ClientError
 
+from ..processes import Server
 from .packages import create
 
 CODE = "def handler(event, context): return 'calm'"
@@ -187,3 +188,20 @@ def test_others_go_on_while_archives_are_read(functions: Any, name: str) -> None
         assert functions.invoke(FunctionName=name)["StatusCode"] == 200
         slowest = max(slowest, time.monotonic() - began)
     assert slowest < 0.5, "each archive takes more than half a second to read"
+
+
+def test_no_more_code_is_taken_than_an_account_may_have(
+    serve: Callable[..., Server], name: str
+) -> None:
+    server = serve("serve", "--port", "0", "--in-memory")
+    functions, tables = server.client("lambda"), server.client()
+    create(functions, name, CODE)
+    key = {"pk": {"S": "functions"}, "sk": {"S": name}}
+    item = tables.get_item(TableName="partita-functions", Key=key)["Item"]
+    record = json.loads(item["record"]["S"])
+    record["configuration"]["CodeSize"] = 80_530_636_800
+    item["record"]["S"] = json.dumps(record)
+    tables.put_item(TableName="partita-functions", Item=item)
+    with pytest.raises(ClientError) as caught:
+        create(functions, f"{name}-2", CODE)
+    assert caught.value.response["Error"]["Code"] == "CodeStorageExceededException"
