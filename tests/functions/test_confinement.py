@@ -355,3 +355,13 @@ def test_what_a_supervisor_costs_is_little(server: Server, functions: Any, name:
     before = spent()
     time.sleep(3)
     assert spent() - before <= 6, "hundredths of a second in three seconds"
+
+
+def test_functions_that_are_called_once_do_not_pile_up(serve: Callable[..., Server]) -> None:
+    server = serve("serve", "--port", "0", "--in-memory")
+    client = server.client("lambda")
+    for number in range(72):
+        create(client, f"once-{number}", CALM)
+        assert calls(client, f"once-{number}") == "calm"
+    wait_for(lambda: len(children(companion(server))), lambda running: running <= 64)
+    assert calls(client, "once-0") == "calm"

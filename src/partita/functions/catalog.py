@@ -21,7 +21,7 @@ from partita.errors import FunctionNotFound
 from partita.functions import arns
 from partita.functions.arns import LATEST, Qualified
 from partita.functions.packages import Packages
-from partita.functions.running.pools import Pool
+from partita.functions.running.pools import IDLE_MAX, IDLE_SECONDS_MAX, Pool
 from partita.functions.running.process import Function, Limits, Outcome
 from partita.functions.sessions import Sessions
 from partita.functions.storage.records import (
@@ -43,7 +43,7 @@ NO_ROLE = arns.role_arn("-")
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PARTITA_PURE")
 """What uploaded code sees of the server's environment."""
-REAP_SECONDS = 60.0
+REAP_SECONDS = 5.0
 
 
 class Version(NamedTuple):
@@ -278,9 +278,11 @@ class Catalog:
         """End processes that nobody uses, until cancelled."""
         while True:
             await asyncio.sleep(REAP_SECONDS)
-            now = asyncio.get_running_loop().time()
-            for _, pool in list(self._pools.values()):
-                await pool.close_unused(now)
+            pools = [pool for _, pool in self._pools.values()]
+            latest = sorted((used for pool in pools for used in pool.idle_since()), reverse=True)
+            since = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
+            for pool in pools:
+                await pool.close_unused(max([since, *latest[IDLE_MAX - 1 : IDLE_MAX]]))
 
     async def close(self) -> None:
         tasks = [*self._calls, *self._closing]

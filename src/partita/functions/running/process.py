@@ -111,16 +111,24 @@ class FunctionProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._log: Log | None = None
         self.is_starting = False
+        self.is_called = False
         self.used_at = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     async def call(self, event: bytes, request_id: str = "", **context: Any) -> Outcome:
         """`context` is what the function is told besides of the call."""
         request_id = request_id or str(uuid.uuid4())
+        self.is_called = True
         try:
             payload = await self._call(event, request_id, context)
             error = None
         except FunctionError as failure:
             payload, error = json.dumps(failure.content).encode(), failure
+        finally:
+            self.is_called = False
         self.used_at = asyncio.get_running_loop().time()
         log = b"" if self._log is None else await self._log.end_of(request_id)
         if error is not None and self._process is None:
