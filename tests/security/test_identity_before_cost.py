@@ -1,0 +1,217 @@
+"""Identity before cost: who has not shown who they are costs next to nothing, whatever they send.
+
+Each request of the corpus goes to a real server, and what that spends on it is measured from
+outside. The ordinary suite sends a seeded sample of every kind; `make soak` sends everything.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from partita.client.services import SERVICES, Service
+from partita.client.signing import Credentials, presigned_query, signed_headers
+
+from .. import processes
+from . import corpus
+from .corpus import Case
+from .people import ADMINISTRATOR, REGION, People
+from .strangers import NEW_HEAP, Meter, Spent, Stranger
+
+SECONDS_MAX = 0.020
+BYTES_MAX = 5 * corpus.MB
+TRIES = 3
+"""The least of them counts: a server has other things to do, and loads some parts late."""
+DATA_BYTES_MAX = 2 * corpus.MB * 1024
+"""What would take all of the machine's memory ends the server, and fails."""
+FAILURES_MAX = 25
+SEED = 28
+SAMPLE = 2500
+SAMPLE_SIGNED = 1200
+
+
+class Siege:
+    """A server that is started again whenever it has been brought down."""
+
+    def __init__(self, folder: Path) -> None:
+        self.people = People(folder)
+        self.people.add(policies=[ADMINISTRATOR])
+        self.owner = self.people.add(policies=[ADMINISTRATOR])
+        self.nobody = self.people.add()
+        """A user who may do nothing."""
+        self._folder = folder
+        self.server: processes.Server | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self.server = processes.Server(
+            *("serve", "--auth", "--port", "0", "--data", self._folder),
+            *("--limit-failures", "100000000"),
+            stderr=None,
+            env={**processes.ENVIRONMENT, **NEW_HEAP},
+            preexec_fn=_limit_memory,
+        )
+        self.people.server = self.server
+        self.meter = Meter(self.server.process.pid)
+        self.stranger = Stranger(self.server.port)
+
+    def spent(self, case: Case) -> Spent:
+        """On one request, with what the server does about it afterwards."""
+        self.meter.settle()
+        self.meter.begin()
+        status = self.stranger.send(case.message()).status
+        self.meter.settle()
+        assert status < 500, f"answered with {status}"
+        return self.meter.spent()
+
+    def least(self, case: Case) -> Spent:
+        tries = [self.spent(case) for _ in range(TRIES)]
+        return Spent(min(one.seconds for one in tries), min(one.bytes for one in tries))
+
+    def check(self, cases: Iterable[Case], within: Callable[[Spent], bool]) -> None:
+        """Fails with the names of all that cost too much, and what they cost."""
+        found = self._failures(cases, within)
+        if found:
+            pytest.fail("\n".join(f"{name}: {cost}" for name, cost in found.items()), False)
+
+    def _failures(self, cases: Iterable[Case], within: Callable[[Spent], bool]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        before: Case | None = None
+        for case in cases:
+            try:
+                # What is done after an answer counts for the next request, so both are suspected.
+                self.meter.begin()
+                status = self.stranger.send(case.message()).status
+                assert status < 500, f"answered with {status}"
+                suspects = () if within(self.meter.spent()) else (before or case, case)
+                for one in suspects:
+                    spent = self.least(one)
+                    if not within(spent):
+                        found[one.name] = shown(spent)
+            except (AssertionError, OSError, ValueError, IndexError) as error:
+                found[case.name] = str(error) or repr(error)
+                self._revive()
+            before = case
+            if len(found) >= FAILURES_MAX:
+                found["..."] = "and perhaps more"
+                break
+        return found
+
+    def _revive(self) -> None:
+        assert self.server is not None
+        self.stranger.close()
+        try:
+            self.stranger.send(Case("", "GET", "/health", ()).message())
+        except OSError:
+            self.stranger.close()
+            self.server.process.kill()
+            self.server.ended()
+            self._start()
+
+    def end(self) -> None:
+        assert self.server is not None
+        self.stranger.close()
+        if self.server.process.poll() is None:
+            self.server.process.send_signal(signal.SIGTERM)
+        self.server.ended()
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_DATA, (DATA_BYTES_MAX, DATA_BYTES_MAX))
+
+
+def shown(spent: Spent) -> str:
+    return f"{spent.seconds * 1000:.1f} ms, {spent.bytes / corpus.MB:.1f} MB"
+
+
+def is_cheap(spent: Spent) -> bool:
+    return spent.seconds <= SECONDS_MAX and spent.bytes <= BYTES_MAX
+
+
+@pytest.fixture(scope="module")
+def siege(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Siege]:
+    one = Siege(tmp_path_factory.mktemp("besieged"))
+    one.stranger.send(Case("", "GET", "/console", ()).message())
+    yield one
+    one.end()
+
+
+# Who asks
+
+SIGNING_NAMES = {one.target: one.signing_name for one in SERVICES.values() if one.target}
+
+
+def signing_name(case: Case) -> str:
+    """What the credentials of a request are scoped to."""
+    headers = dict(case.headers)
+    if case.path.startswith(("/schedule", "/tags/")):
+        return "scheduler"
+    if case.path.startswith("/20"):
+        return "lambda"
+    if case.method != "POST":
+        return "partita"
+    if headers.get("Content-Type", "").startswith(corpus.FORM):
+        return "sts"
+    return SIGNING_NAMES.get(headers.get("X-Amz-Target", "").partition(".")[0], "dynamodb")
+
+
+def signed_by(key_id: str, secret: str, case: Case) -> Case:
+    """As the owner of the key signs it; with another secret, nothing but the signature is wrong."""
+    service = Service("", "", "", signing_name(case))
+    credentials, now = Credentials(key_id, secret), time.time()
+    path, _, query = case.path.partition("?")
+    if query:
+        action = {} if service.signing_name == "lambda" else {"Action": "GetCallerIdentity"}
+        service = service if action == {} else service._replace(signing_name="sts")
+        signed = presigned_query(service, REGION, credentials, "localhost", path, action, now, 600)
+        return case._replace(path=f"{path}?{signed}")
+    given = {"Host": "localhost"}
+    given |= {name: value for name, value in case.headers if name == "X-Amz-Target"}
+    more = signed_headers(
+        service, REGION, credentials, given, case.body, now, case.method, quote(path)
+    )
+    return case._replace(headers=(*case.headers, *more.items()))
+
+
+IDENTITIES: dict[str, Callable[[Siege, Case], Case]] = {
+    "unsigned": lambda siege, case: case,
+    "unknown key": lambda siege, case: signed_by("AKIAIOSFODNN7EXAMPLE", "secret", case),
+    "wrong signature": lambda siege, case: signed_by(siege.owner.id, "wrong", case),
+}
+
+
+def sample(seed: int, size: int, *kinds: Callable[[], Iterator[Case]]) -> list[Case]:
+    """Of each kind as many, the same for the same seed."""
+    choose = random.Random(seed)
+    found: list[Case] = []
+    for kind in kinds:
+        every = list(kind())
+        found += choose.sample(every, min(size, len(every)))
+    return found
+
+
+def each_body() -> Iterator[Case]:
+    """Once, where it belongs."""
+    for name, body in corpus.bodies().items():
+        target = corpus.TARGETS[3 if body.content_type == corpus.CBOR else 0]
+        yield corpus.case(name, "POST", "/", body, target)
+
+
+def test_one_whom_nobody_knows_costs_next_to_nothing(siege: Siege) -> None:
+    chosen = [*each_body(), *sample(SEED, SAMPLE, *corpus.KINDS_OF_CASES)]
+    siege.check(chosen, is_cheap)
+
+
+@pytest.mark.parametrize("identity", ["unknown key", "wrong signature"])
+def test_one_with_a_wrong_signature_costs_no_more(siege: Siege, identity: str) -> None:
+    kinds = (corpus.body_cases, corpus.shape_cases)
+    chosen = [*each_body(), *sample(SEED, SAMPLE_SIGNED, *kinds)]
+    signed = (IDENTITIES[identity](siege, case) for case in chosen)
+    siege.check(signed, is_cheap)
