@@ -21,7 +21,7 @@ from partita.client.signing import Credentials, presigned_query, signed_headers
 
 from .. import processes
 from . import corpus
-from .corpus import Case
+from .corpus import Body, Case
 from .people import ADMINISTRATOR, REGION, People
 from .strangers import NEW_HEAP, Meter, Spent, Stranger
 
@@ -66,10 +66,14 @@ class Siege:
         """On one request, with what the server does about it afterwards."""
         self.meter.settle()
         self.meter.begin()
-        status = self.stranger.send(case.message()).status
+        self.send(case)
         self.meter.settle()
-        assert status < 500, f"answered with {status}"
         return self.meter.spent()
+
+    def send(self, case: Case) -> None:
+        status = self.stranger.send(case.message()).status
+        if status >= 500:
+            raise AssertionError(f"was answered with {status}")
 
     def least(self, case: Case) -> Spent:
         tries = [self.spent(case) for _ in range(TRIES)]
@@ -88,8 +92,7 @@ class Siege:
             try:
                 # What is done after an answer counts for the next request, so both are suspected.
                 self.meter.begin()
-                status = self.stranger.send(case.message()).status
-                assert status < 500, f"answered with {status}"
+                self.send(case)
                 suspects = () if within(self.meter.spent()) else (before or case, case)
                 for one in suspects:
                     spent = self.least(one)
@@ -215,3 +218,47 @@ def test_one_with_a_wrong_signature_costs_no_more(siege: Siege, identity: str) -
     chosen = [*each_body(), *sample(SEED, SAMPLE_SIGNED, *kinds)]
     signed = (IDENTITIES[identity](siege, case) for case in chosen)
     siege.check(signed, is_cheap)
+
+
+LARGEST: dict[str, Callable[[], Body]] = {
+    "json arrays": lambda: largest(corpus.JSON_1_0, corpus.json_bodies, "wide arrays"),
+    "json depth": lambda: largest(corpus.JSON_1_0, corpus.json_bodies, "deep and closed"),
+    "json strings": lambda: largest(corpus.JSON_1_0, corpus.json_bodies, "wide strings"),
+    "cbor arrays": lambda: largest(corpus.CBOR, corpus.cbor_bodies, "wide arrays"),
+    "cbor text references": lambda: largest(corpus.CBOR, corpus.cbor_bodies, "text references"),
+    "form fields": lambda: largest(corpus.FORM, corpus.form_bodies, "fields"),
+    "form encoded": lambda: largest(corpus.FORM, corpus.form_bodies, "encoded"),
+    "form Action": lambda: largest(corpus.FORM, corpus.form_bodies, "a long Action"),
+    "multipart": lambda: largest(corpus.MULTIPART, corpus.multipart_bodies, "parts"),
+}
+"""Up to what a body may have."""
+
+
+def largest(
+    content_type: str, kind: Callable[[int], Iterator[tuple[str, bytes]]], name: str
+) -> Body:
+    bodies = kind(corpus.LARGEST - corpus.KB)
+    return Body(content_type, next(content for one, content in bodies if one == name))
+
+
+@pytest.mark.parametrize("identity", IDENTITIES)
+def test_the_largest_bodies_cost_no_more_than_to_be_read_and_hashed(
+    siege: Siege, identity: str
+) -> None:
+    sign = IDENTITIES[identity]
+
+    def asked(name: str, body: Body) -> Case:
+        target = corpus.TARGETS[3 if body.content_type == corpus.CBOR else 0]
+        return sign(siege, corpus.case(name, "POST", "/", body, target))
+
+    meaningless = Body(corpus.JSON_1_0, bytes(corpus.LARGEST - corpus.KB))
+    plain = siege.least(asked("zeros", meaningless))
+    siege.check(
+        (asked(name, make()) for name, make in LARGEST.items()),
+        lambda spent: (
+            spent.seconds <= 2 * plain.seconds + SECONDS_MAX
+            and spent.bytes <= plain.bytes + BYTES_MAX
+        ),
+    )
+    # Received in parts, and joined once.
+    assert plain.bytes < 2.5 * corpus.LARGEST, shown(plain)
