@@ -128,5 +128,7 @@ def seconds_of(pid: int) -> float:
 
 
 def peak_of(pid: int) -> int:
+    """Nothing for a process that has ended and is not yet forgotten."""
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+    size = status.partition("VmHWM:")[2].split()[:1]
+    return int(size[0]) * 1024 if size else 0
