@@ -116,9 +116,10 @@ def json_bodies(size: int) -> Iterator[tuple[str, bytes]]:
     yield "escapes", filled(b"\\u0041", size, b'{"TableName":"', b'"}')
     yield "surrogates", filled(b"\\ud800", size, b'{"TableName":"', b'"}')
     yield "a long name", b'{"TableName":"%b"}' % (b"x" * (size - 30))
-    yield "statement", json.dumps(
-        {"Statements": [{"Statement": "SELECT * FROM " + "(" * (size - 100)}]}
-    ).encode()
+    yield (
+        "statement",
+        json.dumps({"Statements": [{"Statement": "SELECT * FROM " + "(" * (size - 100)}]}).encode(),
+    )
     stars = {"Effect": "Allow", "Action": "*" * 1000, "Resource": "*a" * 500}
     count = max(1, size // 2200)
     document = json.dumps({"Version": "2012-10-17", "Statement": [stars] * count})
@@ -260,8 +261,9 @@ def coded_bodies() -> Iterator[tuple[str, Body]]:
     yield "members", Body(JSON_1_0, empty * (SMALL // len(empty)), "gzip")
     yield "many members", Body(JSON_1_0, empty * (LARGE // len(empty)), "gzip")
     yield "large members", Body(JSON_1_0, packed(spaces[: 4 * MB]) * 5, "gzip")
-    yield "a long file name", Body(
-        JSON_1_0, b"\x1f\x8b\x08\x08" + b"\0" * 6 + b"n" * SMALL + b"\0" + empty[10:], "gzip"
+    yield (
+        "a long file name",
+        Body(JSON_1_0, b"\x1f\x8b\x08\x08" + b"\0" * 6 + b"n" * SMALL + b"\0" + empty[10:], "gzip"),
     )
     yield "cut off", Body(JSON_1_0, packed(spaces)[:-9], "gzip")
     yield "zstd", Body(JSON_1_0, zstandard(LARGEST), "zstd")

@@ -6,6 +6,7 @@ kernel's clock of each; memory is the peak since it was last looked at (`clear_r
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from collections.abc import Iterator
@@ -41,11 +42,9 @@ class Stranger:
             self._connection = socket.create_connection(place, ANSWER_SECONDS_MAX)
             self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._received = b""
-        try:
+        # It may be answered, and the connection closed, before everything has been read.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._connection.sendall(message)
-        except (BrokenPipeError, ConnectionResetError):
-            # Answered and closed before it had read everything.
-            pass
         return self._answer(is_head=message.startswith(b"HEAD "))
 
     def close(self) -> None:
@@ -81,6 +80,8 @@ class Spent(NamedTuple):
 
     seconds: float
     bytes: int
+    own_seconds: float
+    """Of the server itself, without its children: so long all others have waited."""
 
 
 class Meter:
@@ -101,9 +102,11 @@ class Meter:
     def spent(self) -> Spent:
         """A process that was started meanwhile counts as a whole."""
         pids = list(family(self._pid))
+        seconds = {pid: seconds_of(pid) - self._seconds.get(pid, 0.0) for pid in pids}
         return Spent(
-            sum(seconds_of(pid) - self._seconds.get(pid, 0.0) for pid in pids),
+            sum(seconds.values()),
             sum(peak_of(pid) - self._bytes.get(pid, 0) for pid in pids),
+            seconds[self._pid],
         )
 
     def settle(self) -> None:

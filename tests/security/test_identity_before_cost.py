@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -28,15 +29,22 @@ from .strangers import NEW_HEAP, Meter, Spent, Stranger
 
 SECONDS_MAX = 0.020
 BYTES_MAX = 5 * corpus.MB
+OWN_SECONDS_MAX, KNOWN_SECONDS_MAX, KNOWN_BYTES_MAX = 0.150, 2.0, 640 * corpus.MB
+"""Of one who is known and may do nothing: in the process that answers all, and altogether."""
 TRIES = 3
 """The least of them counts: a server has other things to do, and loads some parts late."""
 DATA_BYTES_MAX = 2 * corpus.MB * 1024
 """What would take all of the machine's memory ends the server, and fails."""
 FAILURES_MAX = 25
 SEED = 28
+UNPACKABLE = b"The Content-Encoding"
+"""How the one answer of 500 begins that is the service's own (see tests/wire/test_encodings.py)."""
 SAMPLE = 2500
 SAMPLE_SIGNED = 1200
-SAMPLE_KNOWN = 300
+SAMPLE_KNOWN = 250
+
+Send = Callable[[Case], None]
+Within = Callable[[Spent], bool]
 
 
 class Siege:
@@ -64,11 +72,11 @@ class Siege:
         self.meter = Meter(self.server.process.pid)
         self.stranger = Stranger(self.server.port)
 
-    def spent(self, case: Case) -> Spent:
+    def spent(self, case: Case, send: Send) -> Spent:
         """On one request, with what the server does about it afterwards."""
         self.meter.settle()
         self.meter.begin()
-        self.send(case)
+        send(case)
         self.meter.settle()
         return self.meter.spent()
 
@@ -77,27 +85,34 @@ class Siege:
         if status >= 500:
             raise AssertionError(f"was answered with {status}")
 
-    def least(self, case: Case) -> Spent:
-        tries = [self.spent(case) for _ in range(TRIES)]
-        return Spent(min(one.seconds for one in tries), min(one.bytes for one in tries))
+    def send_signed(self, case: Case) -> None:
+        """By one who may do nothing; now, since a signature is soon too old."""
+        signed = signed_by(self.nobody.id, self.nobody.secret, case)
+        answer = self.stranger.send(signed.message())
+        if answer.status >= 500 and UNPACKABLE not in answer.body:
+            raise AssertionError(f"was answered with {answer.status}")
 
-    def check(self, cases: Iterable[Case], within: Callable[[Spent], bool]) -> None:
+    def least(self, case: Case, send: Send) -> Spent:
+        tries = [self.spent(case, send) for _ in range(TRIES)]
+        return Spent(*map(min, zip(*tries, strict=True)))
+
+    def check(self, cases: Iterable[Case], within: Within, send: Send | None = None) -> None:
         """Fails with the names of all that cost too much, and what they cost."""
-        found = self._failures(cases, within)
+        found = self._failures(cases, within, send or self.send)
         if found:
             pytest.fail("\n".join(f"{name}: {cost}" for name, cost in found.items()), False)
 
-    def _failures(self, cases: Iterable[Case], within: Callable[[Spent], bool]) -> dict[str, str]:
+    def _failures(self, cases: Iterable[Case], within: Within, send: Send) -> dict[str, str]:
         found: dict[str, str] = {}
         before: Case | None = None
         for case in cases:
             try:
                 # What is done after an answer counts for the next request, so both are suspected.
                 self.meter.begin()
-                self.send(case)
+                send(case)
                 suspects = () if within(self.meter.spent()) else (before or case, case)
                 for one in suspects:
-                    spent = self.least(one)
+                    spent = self.least(one, send)
                     if not within(spent):
                         found[one.name] = shown(spent)
             except (AssertionError, OSError, ValueError, IndexError) as error:
@@ -133,11 +148,21 @@ def _limit_memory() -> None:
 
 
 def shown(spent: Spent) -> str:
-    return f"{spent.seconds * 1000:.1f} ms, {spent.bytes / corpus.MB:.1f} MB"
+    milliseconds = f"{spent.seconds * 1000:.1f} ms ({spent.own_seconds * 1000:.1f} of its own)"
+    return f"{milliseconds}, {spent.bytes / corpus.MB:.1f} MB"
 
 
 def is_cheap(spent: Spent) -> bool:
     return spent.seconds <= SECONDS_MAX and spent.bytes <= BYTES_MAX
+
+
+def is_bounded(spent: Spent) -> bool:
+    """Of one who is known: read, hashed, unpacked, and decoded to be refused."""
+    return (
+        spent.own_seconds <= OWN_SECONDS_MAX
+        and spent.seconds <= KNOWN_SECONDS_MAX
+        and spent.bytes <= KNOWN_BYTES_MAX
+    )
 
 
 @pytest.fixture(scope="module")
@@ -254,7 +279,7 @@ def test_the_largest_bodies_cost_no_more_than_to_be_read_and_hashed(
         return sign(siege, corpus.case(name, "POST", "/", body, target))
 
     meaningless = Body(corpus.JSON_1_0, bytes(corpus.LARGEST - corpus.KB))
-    plain = siege.least(asked("zeros", meaningless))
+    plain = siege.least(asked("zeros", meaningless), siege.send)
     siege.check(
         (asked(name, make()) for name, make in LARGEST.items()),
         lambda spent: (
@@ -268,13 +293,13 @@ def test_the_largest_bodies_cost_no_more_than_to_be_read_and_hashed(
 
 # One who is known, and may do nothing
 
-UNPACKABLE = "The Content-Encoding"
-"""How the one answer of 500 begins that is the service's own (see tests/wire/test_encodings.py)."""
 P99_SECONDS_MAX = 0.100
+CALM_FACTOR = 5
+"""On a machine that is busy otherwise, others wait without anybody's doing."""
 KNOWN_KINDS = (corpus.body_cases, corpus.shape_cases)
 READ_EVERY_SECONDS = 0.01
 REPEATED = 12
-REPEATED_SECONDS = 5.0
+REPEATED_SECONDS = 4.0
 
 
 class Other:
@@ -332,24 +357,29 @@ def others(siege: Siege) -> None:
 
 def test_one_who_may_do_nothing_holds_up_nobody_else(siege: Siege, others: None) -> None:
     chosen = [*each_body(), *for_each_target(), *sample(SEED, SAMPLE_KNOWN, *KNOWN_KINDS)]
-    cost: dict[float, Case] = {}
-    for case in chosen:
-        siege.meter.begin()
-        send_signed(siege, case)
-        cost[siege.meter.spent().seconds] = case
-    worst = [cost[seconds] for seconds in sorted(cost)[-REPEATED:]]
+    siege.check(chosen, is_bounded, siege.send_signed)
+    costs = [(siege.spent(case, siege.send_signed).own_seconds, case) for case in for_each_target()]
+    costs.sort(key=itemgetter(0))
+    worst = [case for _, case in costs[-REPEATED:]]
+    with Other(siege) as other:
+        time.sleep(REPEATED_SECONDS / 2)
+    calm = other.p99()
     p99s: list[float] = []
     for _ in range(TRIES):
         with Other(siege) as other:
             ends = time.monotonic() + REPEATED_SECONDS
             while time.monotonic() < ends:
-                send_signed(siege, worst[0])
+                siege.send_signed(worst[0])
                 worst = [*worst[1:], worst[0]]
         p99s.append(other.p99())
-        if p99s[-1] < P99_SECONDS_MAX:
+        if p99s[-1] < P99_SECONDS_MAX + CALM_FACTOR * calm:
             return
     names = "\n".join(case.name for case in worst)
-    pytest.fail(f"The p99 of others is {min(p99s) * 1000:.0f} ms during these:\n{names}", False)
+    pytest.fail(
+        f"The p99 of others is {min(p99s) * 1000:.0f} ms, {calm * 1000:.0f} ms when it is calm, "
+        f"during these:\n{names}",
+        False,
+    )
 
 
 def for_each_target() -> Iterator[Case]:
@@ -361,10 +391,3 @@ def for_each_target() -> Iterator[Case]:
             yield corpus.case(f"gzip: {name} for {target}", "POST", "/", body, target)
     for name, make in LARGEST.items():
         yield corpus.case(f"16 MB of {name}", "POST", "/", make(), corpus.TARGETS[0])
-
-
-def send_signed(siege: Siege, case: Case) -> None:
-    """Now, since a signature is soon too old; refused in whatever way."""
-    signed = signed_by(siege.nobody.id, siege.nobody.secret, case)
-    answer = siege.stranger.send(signed.message())
-    assert answer.status < 500 or UNPACKABLE.encode() in answer.body, case.name
