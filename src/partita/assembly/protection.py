@@ -5,6 +5,7 @@ The rooms of security are imported where they are asked for, since most servers 
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,7 @@ class Protection:
         if options.auth:
             self.access, self.companion_keys = _access(options, self.keyring)
         self._tls = _tls(options)
+        self.recorder: Recorder | None = None
 
     @property
     def scheme(self) -> str:
@@ -146,7 +148,12 @@ class Protection:
         from partita.server.security.audit.log import AuditLog
         from partita.server.security.audit.recorder import Recorder
 
-        return Recorder(AuditLog(self._audit_folder), self._options.audit_data)
+        self.recorder = Recorder(
+            AuditLog(self._audit_folder),
+            self._options.audit_data,
+            call_later=asyncio.get_running_loop().call_later,
+        )
+        return self.recorder
 
     @property
     def _audit_folder(self) -> Path | None:
@@ -164,6 +171,11 @@ class Protection:
             self.access.stop()
         if self._tls is not None:
             self._tls.stop()
+
+    def close(self) -> None:
+        """When the last request has been answered."""
+        if self.recorder is not None:
+            self.recorder.close()
 
 
 def policy_problem(document: str, arn: str) -> str:
@@ -269,6 +281,18 @@ def sealed_buckets(source: KeySource | None) -> Callable[[Bucket], Bucket] | Non
     from partita.database.recovery.sealed_bucket import SealedBucket
 
     return lambda bucket: SealedBucket(bucket, source.read)
+
+
+def bucket_key(source: KeySource | None) -> str:
+    """The same for a companion: a file is read again when keys rotate, and what the environment
+    has is withheld from it."""
+    if source is None:
+        return ""
+    from partita.database.storage.sealing.master_keys import printed
+
+    if source.path is not None:
+        return f"file:{source.path.absolute()}"
+    return f"keys:{' '.join(map(printed, source.read()))}"
 
 
 def key_watch(source: KeySource, keyring: Keyring, database: Database) -> KeyWatch:
