@@ -110,8 +110,8 @@ def test_a_file_that_is_not_sealed_is_refused(
     safe.access.write_bytes(forged)
     eventually(lambda: any(one["eventName"] == "RefuseUsers" for one in safe.events()))
     assert is_known(server, ops) and not is_known(server, mallory)
-    (told,) = (one["errorMessage"] for one in safe.events() if one["eventName"] == "RefuseUsers")
-    assert f"{safe.access} is not encrypted" in told
+    (told,) = (one for one in safe.events() if one["eventName"] == "RefuseUsers")
+    assert f"{safe.access} is not encrypted" in told["serviceEventDetails"]["reason"]
     server.terminate()
     assert f"{safe.access} is not encrypted" in safe.refused()
     for arguments in (("list",), ("add", "other"), ("accept",)):
