@@ -17,6 +17,9 @@ import pytest
 from partita.client.services import FUNCTIONS_TABLE, SERVICES, WORKFLOWS_TABLE
 from partita.client.signing import Credentials, signed_headers
 from partita.clock import system_clock
+from partita.database.storage.sealing.folders import keyring_of
+from partita.database.storage.sealing.master_keys import KeySource
+from partita.server.security.identities.access_file import AccessFile
 
 from .. import processes
 from ..functions.packages import create, wait_for
@@ -222,6 +225,8 @@ def test_functions_of_the_settings_do_not_see_the_secrets_of_the_server(tmp_path
             id = SECRETS["PARTITA_ROOT_ACCESS_KEY_ID"]
             secret = SECRETS["PARTITA_ROOT_SECRET_ACCESS_KEY"]
 
+        keys = KeySource("env:MY_KEY", SECRETS)
+        people.file = AccessFile(people.path, lambda: keyring_of(tmp_path / "data", keys))
         people.add_role("reader", trusting("lambda"), statement("dynamodb:GetItem"))
         client = people.client(Root, "lambda")
         seen = {

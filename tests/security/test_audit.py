@@ -210,7 +210,11 @@ def cut(path: Path, count: int) -> None:
 
 def damages(folder: Path) -> list[str]:
     """What the server has written down about its log."""
-    return [one["errorMessage"] for one in events(folder) if one["eventName"] == "AuditLogDamaged"]
+    return [
+        one["serviceEventDetails"]["reason"]
+        for one in events(folder)
+        if one["eventName"] == "AuditLogDamaged"
+    ]
 
 
 class Audited:
@@ -312,7 +316,11 @@ def test_a_log_of_rubbish_does_not_keep_a_server_from_starting(
     audited_folder.serve(1)
     text = audited_folder.log.read_bytes().splitlines()
     found = [json.loads(line) for line in text if line.startswith(b'{"')]
-    told = [one["errorMessage"] for one in found if one["eventName"] == "AuditLogDamaged"]
+    told = [
+        one["serviceEventDetails"]["reason"]
+        for one in found
+        if one["eventName"] == "AuditLogDamaged"
+    ]
     assert "Events 1 to 2 are missing." in told
     assert audited_folder.verify()
 

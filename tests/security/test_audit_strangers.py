@@ -96,8 +96,9 @@ class Recording:
         self.now = 0.0
         self.folder = folder
         self.timers: list[tuple[float, Any]] = []
-        self.log = AuditLog(folder)
-        self.recorder = Recorder(self.log, stopwatch=lambda: self.now, call_later=self._call_later)
+        self.recorder = Recorder(
+            AuditLog(folder), stopwatch=lambda: self.now, call_later=self._call_later
+        )
 
     def _call_later(self, seconds: float, call: Any) -> None:
         self.timers.append((self.now + seconds, call))
@@ -126,7 +127,7 @@ class Recording:
 def recording(tmp_path: Path) -> Iterator[Recording]:
     found = Recording(tmp_path / "log")
     yield found
-    found.log.close()
+    found.recorder.close()
 
 
 def somebody() -> Caller:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -97,4 +98,5 @@ class AuditNotes:
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
-        self._put(self._log.position)
+        with suppress(OSError):
+            self._put(self._log.synced())

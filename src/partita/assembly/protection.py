@@ -80,13 +80,12 @@ class Protection:
         if options.data is not None and self.keyring is not None and self.keyring.is_new:
             _begin(options.data, self.keyring)
         self.access: Access | None = None
-        self._log: AuditLog | None = None
         self._audit_notes: AuditNotes | None = None
         self.companion_keys: dict[str, tuple[str, str]] = {}
         if options.auth:
             self.access, self.companion_keys = _access(options, self.keyring)
         self._tls = _tls(options)
-        self._recorder: Recorder | None = None
+        self.recorder: Recorder | None = None
 
     def begin_keyring(self) -> None:
         """When nobody else has the folder: a new key counts, and users are sealed from now on."""
@@ -139,18 +138,14 @@ class Protection:
         if self.access is None:
             dispatcher.policies = Denials(database.service, rights)
             return dispatcher.handle
-        from partita.server.security.audit.recorder import Recorder
         from partita.server.security.limits import Limits
 
-        access = self.access
-        log = self._settle(access, database)
-        if log is not None:
-            call_later = asyncio.get_running_loop().call_later
-            self._recorder = Recorder(log, self._options.audit_data, call_later=call_later)
+        access, log = self.access, self._settle(self.access, database)
+        recorder = self.recorder = None if log is None else self._recorder(log)
 
         def tell(refusal: str) -> None:
-            if self._recorder is not None:
-                self._recorder.record_own("partita", REFUSED_USERS, {"reason": refusal})
+            if recorder is not None:
+                recorder.record_own("iam", REFUSED_USERS, {"reason": refusal})
 
         def seal_again() -> None:
             if log is not None:
@@ -163,7 +158,7 @@ class Protection:
             access.callers,
             rights(),
             forwarded_rights(),
-            self._recorder,
+            recorder,
             Limits(self._options.limits),
         )
         access.watch(gate.admit_callers, tell, seal_again)
@@ -184,14 +179,25 @@ class Protection:
         name = "" if self._options.audit is None else str(self._options.audit.absolute())
         if notes is not None:
             access.check(notes.accepted())
+        log: AuditLog | None = None
         if folder is not None:
             noted = None if notes is None else notes.audited(name)
             # Before old secrets go: its head may be sealed under one of them.
-            self._log = AuditLog(folder, keyring=self.keyring, noted=noted)
+            log = AuditLog(folder, keyring=self.keyring, noted=noted)
         access.begin(None if notes is None else notes.note_accepted)
-        if notes is not None and self._log is not None:
-            self._audit_notes = AuditNotes(self._log, notes, name)
-        return self._log
+        if notes is not None and log is not None:
+            self._audit_notes = AuditNotes(log, notes, name)
+        return log
+
+    def _recorder(self, log: AuditLog) -> Recorder:
+        from partita.server.security.audit.log import DAMAGED
+        from partita.server.security.audit.recorder import Recorder
+
+        call_later = asyncio.get_running_loop().call_later
+        recorder = Recorder(log, self._options.audit_data, call_later=call_later)
+        for damage in log.damages:
+            recorder.record_own("partita", DAMAGED, {"reason": damage})
+        return recorder
 
     @property
     def _audit_folder(self) -> Path | None:
@@ -207,10 +213,6 @@ class Protection:
     def stop(self) -> None:
         if self.access is not None:
             self.access.stop()
-        if self._recorder is not None:
-            self._recorder.tell_of_dropped()
-        if self._log is not None:
-            self._log.finish()
         if self._audit_notes is not None:
             self._audit_notes.stop()
         if self._tls is not None:
@@ -218,8 +220,8 @@ class Protection:
 
     def close(self) -> None:
         """When the last request has been answered."""
-        if self._log is not None:
-            self._log.close()
+        if self.recorder is not None:
+            self.recorder.close()
 
 
 def policy_problem(document: str, arn: str) -> str:

@@ -19,17 +19,14 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple
-from uuid import uuid4
 
 from partita.database.storage.sealing.keyring import Keyring
 from partita.errors import PartitaError
 from partita.limits import KB, MB
-from partita.server.security.audit.events import VERSION
 from partita.server.security.audit.files import (
     CURRENT,
     HEAD,
@@ -88,9 +85,10 @@ class AuditLog:
         self.save_head()
         if keyring is not None and not keyring.seals_heads:
             keyring.refuse_plain_heads()
+        self.damages: Final = damages
+        """What was wrong with the log when it was opened, to be written down by its first lines."""
         for damage in damages:
             logger.error("%s: %s", folder, damage)
-            self.append(notice(DAMAGED, damage))
 
     @property
     def position(self) -> Position:
@@ -122,14 +120,12 @@ class AuditLog:
             self._rotate()
         self.save_head()
 
-    def finish(self) -> None:
-        """Nothing follows, as far as is known: what is behind this is not of this server."""
+    def close(self) -> None:
+        """Say in the head that nothing follows: what does is not of this server."""
         self._position = self._position._replace(is_closed=True)
         self.save_head()
         with suppress(OSError):
             self.synced()
-
-    def close(self) -> None:
         os.close(self._file)
         os.close(self._head)
 
@@ -204,22 +200,6 @@ def _opened(path: Path, flags: int) -> int:
     return os.open(path, os.O_CREAT | os.O_RDWR | flags, 0o600)
 
 
-def notice(name: str, message: str) -> dict[str, Any]:
-    """An event of the log itself, which it writes before anybody records something."""
-    now = datetime.now(UTC)
-    return {
-        "eventVersion": VERSION,
-        "userIdentity": {"type": "AWSService", "invokedBy": "partita"},
-        "eventTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "eventSource": "partita.amazonaws.com",
-        "eventName": name,
-        "eventType": "AwsServiceEvent",
-        "eventID": str(uuid4()),
-        "eventCategory": "Management",
-        "errorMessage": message,
-    }
-
-
 class Line(NamedTuple):
     """A line that is an event."""
 
@@ -235,7 +215,8 @@ def _parsed(line: bytes) -> Line | None:
     try:
         event = json.loads(line)
         sequence, previous = int(event["sequence"]), str(event["previousDigest"])
-        damage = str(event["errorMessage"]) if event.get("eventName") == DAMAGED else ""
+        is_damage = event.get("eventName") == DAMAGED
+        damage = str(event["serviceEventDetails"]["reason"]) if is_damage else ""
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
     return Line(sequence, previous, hashlib.sha256(line).hexdigest(), damage)

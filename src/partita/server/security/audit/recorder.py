@@ -217,6 +217,10 @@ class Recorder:
         """Something that the server itself has noticed."""
         self.record(source, operation, _SERVER, HttpRequest(), {}, HttpResponse(200), (), details)
 
+    def close(self) -> None:
+        self.tell_of_dropped()
+        self._log.close()
+
 
 def _asked(
     request: HttpRequest, target: bytes, rest: tuple[str, Asked | None] | None
