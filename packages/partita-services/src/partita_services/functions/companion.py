@@ -18,8 +18,11 @@ from partita_services.functions.api.registry import Api
 from partita_services.functions.api.service import Service
 from partita_services.functions.catalog import Catalog
 from partita_services.functions.destinations import Destinations
+from partita_services.functions.folders import OwnFolder
 from partita_services.functions.mappings.mappings import Mappings
+from partita_services.functions.packages import Packages
 from partita_services.functions.queue import Queue
+from partita_services.functions.running import outlet
 from partita_services.functions.schedules.scheduler import Scheduler
 from partita_services.functions.schedules.targets import Targets
 from partita_services.functions.sessions import Sessions
@@ -38,8 +41,9 @@ class Functions:
         )
         sessions = Sessions(client, start.certificate, system_clock)
         store = self._store = Store(client)
+        packages = Packages(store, OwnFolder(is_in_memory=start.is_encrypted))
         catalog = Catalog(
-            store, settings.functions, folder, start.endpoint, system_clock(), sessions
+            store, settings.functions, folder, start.endpoint, system_clock(), sessions, packages
         )
         destinations = Destinations(Sinks(settings.sinks, folder, client), folder)
         queue = Queue(store, catalog, destinations, system_clock, start.time_scale)
@@ -61,6 +65,7 @@ class Functions:
         self._service = Service(
             client,
             store,
+            packages,
             catalog,
             queue,
             mappings,
@@ -102,4 +107,5 @@ class Functions:
 
 
 def main(server_pid: str) -> None:
+    outlet.install()
     companion_process.main("functions", server_pid, Functions)

@@ -16,6 +16,7 @@ from partita.errors import InvalidParameterValueException
 from partita_services.functions.catalog import Catalog
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.mappings.mappings import Mappings
+from partita_services.functions.packages import Packages
 from partita_services.functions.queue import Queue
 from partita_services.functions.schedules.scheduler import Scheduler
 from partita_services.functions.sessions import Sessions
@@ -33,6 +34,7 @@ PAGE_MAX = 50
 class Service:
     client: Client
     store: Store
+    packages: Packages
     catalog: Catalog
     queue: Queue
     mappings: Mappings

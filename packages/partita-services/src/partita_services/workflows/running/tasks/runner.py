@@ -11,6 +11,7 @@ from partita.clock import system_clock
 from partita.errors import StepFunctionsError
 from partita.server.rest import request_for
 from partita_services.functions.sinks import Sinks
+from partita_services.workflows.evaluation.pool import Pool
 from partita_services.workflows.language import (
     Happening,
     StartTask,
@@ -92,6 +93,7 @@ class TaskRunner:
         jobs: Jobs,
         stand_ins: Mapping[str, str],
         delayed_messages: DelayedMessages,
+        pool: Pool,
     ) -> None:
         self._client = client
         self._store = store
@@ -102,7 +104,7 @@ class TaskRunner:
         self._jobs = jobs
         self._stand_ins = stand_ins
         self.delayed_messages = delayed_messages
-        self.map_runs = MapRuns(client, buckets, store)
+        self.map_runs = MapRuns(client, buckets, store, pool)
         self.executions: Executions | None = None
 
     async def run_task(
