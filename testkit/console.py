@@ -17,6 +17,7 @@ from testkit.person import Person
 from testkit.processes import Server, starting
 
 numbers = count(1)
+FIRST_VIEW_BYTES_MAX = 300 * 1024
 REFUSED = "Failed to load resource: the server responded with a status of 4"
 """What Chromium logs about requests that the database refuses; the page tells it in words."""
 DOCS = ROOT / "docs"

@@ -133,3 +133,15 @@ def refusal(call: Callable[..., Any], **request: Any) -> tuple[str, str]:
 
 def as_text(document: Document) -> str:
     return json.dumps(document)
+
+
+TABLE: dict[str, Any] = {
+    "BillingMode": "PAY_PER_REQUEST",
+    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+}
+
+
+def events(folder: Path, log: str = "audit") -> list[dict[str, Any]]:
+    text = (folder / log / "audit.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]

@@ -18,9 +18,9 @@ import pytest
 
 from testkit import processes
 from testkit.database_servers import MariaDB
-from testkit.metric_population import populate
 
 from .conftest import Answer, Api, Catalogue, PrivateMariaDB, Serve, scalar
+from .population import populate
 from .test_migration import assert_equal, run
 
 

@@ -11,10 +11,10 @@ import time
 import pytest
 
 from testkit import processes
-from testkit.metric_population import Contents, dynamodb_contents, legacy_contents, populate
 
 from .conftest import Api, Catalogue, Serve
 from .load import IN_MIGRATION, Load
+from .population import Contents, dynamodb_contents, legacy_contents, populate
 
 logger = logging.getLogger(__name__)
 

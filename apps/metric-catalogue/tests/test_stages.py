@@ -18,9 +18,9 @@ from metric_catalogue.migration import functions, stages, state_machine
 from metric_catalogue.migration.verification import Verification, verify_since
 from partita.client import Client
 from partita.errors import PartitaError
-from testkit.metric_population import dynamodb_contents, legacy_contents, populate
 
 from .conftest import Catalogue
+from .population import dynamodb_contents, legacy_contents, populate
 
 METRICS = 4
 

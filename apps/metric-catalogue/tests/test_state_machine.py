@@ -9,10 +9,10 @@ import time
 from contextlib import suppress
 
 from testkit import processes
-from testkit.metric_population import dynamodb_contents, legacy_contents, populate
 from testkit.packages import children, companion
 
 from .conftest import Catalogue, Serve
+from .population import dynamodb_contents, legacy_contents, populate
 
 METRICS = 30
 

@@ -16,9 +16,9 @@ from metric_catalogue.mariadb.connections import IDLE_SECONDS_MAX
 from metric_catalogue.migration import functions
 from testkit import ROOT, processes
 from testkit.database_servers import MariaDB
-from testkit.metric_population import dynamodb_contents, legacy_contents
 
 from .conftest import Answer, Api, Catalogue, Serve, hybrid, scalar
+from .population import dynamodb_contents, legacy_contents
 
 WRITERS = 6
 OLD_SCHEMA = ROOT / "examples" / "metrics" / "schema.sql"

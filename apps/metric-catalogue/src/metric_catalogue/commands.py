@@ -27,7 +27,7 @@ SERVED = [Mode.LEGACY, Mode.MIGRATING, Mode.DYNAMODB]
 
 class Metrics(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
-        with packages_required("metrics"):
+        with packages_required("partita-metric-catalogue"):
             return super().invoke(ctx)
 
 

@@ -30,9 +30,9 @@ from partita_migrate.understanding.sources.connection import connect
 from testkit import packages, processes
 from testkit.database_servers import PASSWORD, DatabaseServer
 from testkit.moves import KEEPING, designed, sqlite_database
+from testkit.shop import patterns_toml
 
 from . import public
-from .shop import patterns_toml
 from .test_prove import SINGLE, WIDE, verdicts, with_attributes
 
 KEPT = "aggregate kept by a stream's consumer"

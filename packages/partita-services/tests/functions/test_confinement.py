@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from testkit import processes
-from testkit.packages import create, wait_for, zipped
+from testkit.packages import children, companion, create, wait_for, zipped
 from testkit.processes import Server
-
-from .test_kills import children, companion
 
 CALM = "def handler(event, context): return 'calm'"
 BROOD = """

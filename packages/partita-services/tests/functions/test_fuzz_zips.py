@@ -18,10 +18,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.packages import create
+from testkit.packages import companion, create
 from testkit.processes import ENVIRONMENT, Server, starting
 
-from .test_kills import companion
 from .test_zips import CASES, CODE, archive
 
 pytestmark = pytest.mark.filterwarnings("ignore:Duplicate name")

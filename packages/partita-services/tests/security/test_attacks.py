@@ -22,9 +22,18 @@ from partita.database.storage.sealing.master_keys import KeySource
 from partita.server.security.identities.access_file import AccessFile
 from testkit import processes
 from testkit.packages import create, wait_for
-from testkit.people import ACCOUNT, ADMINISTRATOR, REGION, People, refusal, statement, table_arn
+from testkit.people import (
+    ACCOUNT,
+    ADMINISTRATOR,
+    REGION,
+    TABLE,
+    People,
+    events,
+    refusal,
+    statement,
+    table_arn,
+)
 
-from .test_audit import TABLE, events
 from .test_functions import trusting
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/"

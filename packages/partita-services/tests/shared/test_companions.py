@@ -14,9 +14,8 @@ import pytest
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item
 from testkit.shared_storage import storage_url
-
-from .tables import create, item
 
 SECONDS_MAX = 40
 ROLE = "arn:aws:iam::123456789012:role/any"

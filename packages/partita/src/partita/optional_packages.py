@@ -1,4 +1,5 @@
-"""Packages that only some commands need, the extras of pyproject.toml: how to install one here."""
+"""Packages that only some commands need, extras and packages of this house: how to install one
+here."""
 
 from __future__ import annotations
 
@@ -11,28 +12,30 @@ from shlex import quote
 
 from partita.errors import PartitaError
 
-CLONE = Path(__file__).resolve().parents[2]
+CLONE = Path(__file__).resolve().parents[4]
 """The folder of the Makefile, where Partita runs from a clone."""
+OWN = ("partita", "partita_services", "partita_migrate", "metric_catalogue", "page_hit_counter")
 
 
 @contextmanager
-def packages_required(extra: str) -> Iterator[None]:
-    """Turns the failed import of a package into an error that says how to install the extra."""
+def packages_required(requirement: str) -> Iterator[None]:
+    """Turns a failed import into an error that says how to install what was required, such as
+    `partita[postgresql]`."""
     try:
         yield
     except ImportError as error:
         package = (error.name or "").partition(".")[0]
-        if package == "partita":
+        if package in OWN:
             raise
         if isinstance(error, ModuleNotFoundError):
             problem = f"{package} is not installed"
         else:
             problem = f"{package or 'A package'} cannot be used ({str(error).splitlines()[0]})"
-        raise PartitaError(f"{problem}; to install it: {install_command(extra)}") from error
+        raise PartitaError(f"{problem}; to install it: {install_command(requirement)}") from error
 
 
-def install_command(extra: str) -> str:
-    """The command that installs the packages of an extra for the Python that runs this."""
+def install_command(requirement: str) -> str:
+    """The command that installs a requirement for the Python that runs this."""
     if (CLONE / "Makefile").is_file() and Path(sys.prefix).resolve() == CLONE / ".venv":
         folder = os.path.relpath(CLONE)
         return "make install" if folder == "." else f"make -C {quote(folder)} install"
@@ -40,4 +43,4 @@ def install_command(extra: str) -> str:
 
     python = quote(sys.executable)
     pip = f"{python} -m pip" if find_spec("pip") else f"pip --python {python}"
-    return f"{pip} install 'partita[{extra}]'"
+    return f"{pip} install {quote(requirement)}"

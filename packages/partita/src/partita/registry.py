@@ -6,11 +6,14 @@ What is not here is refused as unknown; what has no rights here is refused where
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 from partita.database.operations import registry as dynamodb
 from partita.database.operations.context import ReadHandler, WriteHandler
-from partita.server.protocol.model import LAMBDA, SCHEDULER
+from partita.packages import COMPANIONS, entry_points
+from partita.server.companion_services import CompanionService
 from partita.streams.kinesis import registry as kinesis
 
 if TYPE_CHECKING:
@@ -37,15 +40,20 @@ def rights() -> dict[str, Rights]:
     }
 
 
-def forwarded_rights() -> dict[str, dict[str, Rights]]:
+@cache
+def companion_services() -> tuple[CompanionService, ...]:
+    """What installed packages answer for beside a server."""
+    return tuple(point.load() for point in entry_points(COMPANIONS).values())
+
+
+def forwarded_rights() -> dict[str, Mapping[str, Rights]]:
     """Of operations that a companion answers, by how their targets begin, or by the service whose
     protocol is REST."""
-    from partita.server.security.rights import access, backups, functions, schedules, states
+    from partita.server.security.rights import access, backups
 
+    answered = [service for one in companion_services() for service in one.services]
     return {
-        "AWSStepFunctions": states.RIGHTS,
-        LAMBDA: functions.RIGHTS,
-        SCHEDULER: schedules.RIGHTS,
+        **{service.target: service.rights() for service in answered},
         "PartitaAccess": access.RIGHTS,
         "PartitaBackup": backups.RIGHTS,
     }

@@ -11,10 +11,10 @@ import pytest
 
 from testkit.accessibility import audit, serious_findings
 from testkit.browser import Browser
+from testkit.console import FIRST_VIEW_BYTES_MAX
 from testkit.person import CONTROL, Person, wait_for
 from testkit.processes import Server
 
-FIRST_VIEW_BYTES_MAX = 300 * 1024
 WIDE = """document.documentElement.scrollWidth <= innerWidth ? [] :
 [...document.querySelectorAll("body *")]
   .filter((one) => one.getBoundingClientRect().right > innerWidth && !one.closest(".scroll"))

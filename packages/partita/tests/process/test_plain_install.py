@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testkit import processes, wheels
+from testkit import ROOT, processes, wheels
 
 from .conftest import Serve
 
@@ -69,7 +69,7 @@ RUN = "from partita.cli import main; main()"
 
 def _plain() -> str:
     """The packages of requirements.txt, and Partita."""
-    pins = (wheels.ROOT / "requirements.txt").read_text()
+    pins = (ROOT / "requirements.txt").read_text()
     return " ".join(["partita", *re.findall(r"^([\w.-]+)==", pins, re.MULTILINE)])
 
 

@@ -10,26 +10,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.exceptions import BotoCoreError
 
 from partita.server.security.audit.log import RETRY_SECONDS, AuditLog, verify
 from testkit import processes
-from testkit.people import ADMINISTRATOR, People, client_for, refusal, statement
+from testkit.people import ADMINISTRATOR, TABLE, People, client_for, events, refusal, statement
 from testkit.processes import Server, run
-
-TABLE: dict[str, Any] = {
-    "BillingMode": "PAY_PER_REQUEST",
-    "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
-    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-}
-
-
-def events(folder: Path, log: str = "audit") -> list[dict[str, Any]]:
-    text = (folder / log / "audit.jsonl").read_text()
-    return [json.loads(line) for line in text.splitlines()]
 
 
 @pytest.fixture

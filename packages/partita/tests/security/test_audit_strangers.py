@@ -22,9 +22,7 @@ from partita.server.security.identities.directory import ACCOUNT_ID
 from partita.server.security.limits import KNOWN_MAX
 from partita.server.security.policies.decision import Policies, Principal
 from testkit import processes
-from testkit.people import ADMINISTRATOR, People
-
-from .test_audit import TABLE, events
+from testkit.people import ADMINISTRATOR, TABLE, People, events
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/x-amz-json-1.0"

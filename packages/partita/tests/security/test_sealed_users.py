@@ -28,10 +28,9 @@ from partita.database.storage.sealing.master_keys import KeySource, fingerprint
 from partita.server.security.identities.access_file import AccessFile
 from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
 from testkit import processes
-from testkit.people import ADMINISTRATOR, client_for
+from testkit.people import ADMINISTRATOR, TABLE, client_for
 from testkit.processes import ENVIRONMENT, Server, run
 
-from .test_audit import TABLE
 from .test_encryption import Vault, new_key
 
 SECONDS_MAX = 30

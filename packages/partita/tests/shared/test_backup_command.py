@@ -12,9 +12,9 @@ import pytest
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import active, backed_up, create, item
 from testkit.shared_storage import storage_url
 
-from .tables import active, backed_up, create, item
 from .test_recovery import numbers, recovering, transfers
 
 KEY = {"PARTITA_TEST_KEY": "ab" * 32}

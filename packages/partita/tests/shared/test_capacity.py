@@ -10,9 +10,8 @@ import pytest
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import item
 from testkit.shared_storage import storage_url
-
-from .tables import item
 
 UNITS = 100
 SECONDS = 20

@@ -9,9 +9,8 @@ from typing import Any
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import active, backed_up, item
 from testkit.shared_storage import storage_url
-
-from .tables import active, backed_up, item
 
 ROWS = 60
 INDEX = {

@@ -15,9 +15,8 @@ from partita.database.shared.rounds.requests import RequestLedger, SharedRequest
 from partita.limits import GB
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item, number, until, wait_for_commits
 from testkit.shared_storage import storage_url
-
-from .tables import create, item, number, until, wait_for_commits
 
 LSI = {
     "KeySchema": [

@@ -14,9 +14,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item, number, until
 
 from .replication import Pair, pause, resume
-from .tables import create, item, number, until
 from .test_faults import Writers
 
 CANCEL = """

@@ -15,9 +15,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, is_backed_up, item, number, until
 from testkit.shared_storage import storage_url
-
-from .tables import create, is_backed_up, item, number, until
 
 MOVES_SECONDS_MAX = 30
 STREAMED = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}

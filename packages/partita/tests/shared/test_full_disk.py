@@ -16,9 +16,8 @@ from botocore.exceptions import ClientError
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item, number
 from testkit.shared_storage import storage_url
-
-from .tables import create, item, number
 
 USABLE_SECONDS_MAX = 30
 ROOM = "64m"

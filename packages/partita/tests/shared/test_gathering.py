@@ -11,10 +11,9 @@ import pytest
 from partita.database.storage.postgresql.fetch import _KEYS
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item
 from testkit.proxy import Proxy
 from testkit.shared_storage import storage_url
-
-from .tables import create, item
 
 REQUESTS = 30
 SHARED_MAX = REQUESTS // 2

@@ -14,10 +14,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item
 from testkit.shared_storage import storage_url
 
 from .history import Anomaly, Operation, check
-from .tables import create, item
 
 KEYS = ("a", "b", "c", "d")
 REFUSED = {

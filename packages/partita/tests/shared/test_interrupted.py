@@ -16,10 +16,10 @@ import pytest
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import active, backed_up, create, item, until
 from testkit.proxy import Proxy
 from testkit.shared_storage import storage_url
 
-from .tables import active, backed_up, create, item, until
 from .test_faults import Writers
 from .test_recovery import numbers, recovering, transfers
 

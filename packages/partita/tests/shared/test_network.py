@@ -15,10 +15,10 @@ from botocore.exceptions import ClientError
 from partita.database.storage.postgresql.commit import _TOKEN
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item, number, until
 from testkit.proxy import Proxy
 from testkit.shared_storage import storage_url
 
-from .tables import create, item, number, until
 from .test_faults import Writers
 
 

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from testkit import processes
-
-from .tables import create, item
+from testkit.item_tables import create, item
 
 INDEX = {
     "IndexName": "by-group",

@@ -7,9 +7,9 @@ import time
 import pytest
 
 from testkit import processes
+from testkit.item_tables import create, item, number
 
 from .patroni import STATE_SECONDS_MAX, Cluster
-from .tables import create, item, number
 from .test_failover import ACCOUNTS, Transfers
 from .test_faults import Writers
 

@@ -13,9 +13,8 @@ import pytest
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL, find, free_port
+from testkit.item_tables import create, item, number
 from testkit.shared_storage import storage_url
-
-from .tables import create, item, number
 
 START_SECONDS_MAX = 20
 POOL_SIZE = 3

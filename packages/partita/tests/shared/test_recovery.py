@@ -15,9 +15,8 @@ import pytest
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import active, backed_up, create, item, number, until
 from testkit.shared_storage import BUCKET, storage_url
-
-from .tables import active, backed_up, create, item, number, until
 
 ON = {"PointInTimeRecoveryEnabled": True}
 

@@ -11,10 +11,10 @@ import pytest
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item, number
 from testkit.shared_storage import storage_url
 
 from .replication import Pair
-from .tables import create, item, number
 
 REPLICA_SECONDS_MAX = 20
 

@@ -13,8 +13,7 @@ from botocore.exceptions import ClientError
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
-
-from .tables import create, item, number, wait_for_commits
+from testkit.item_tables import create, item, number, wait_for_commits
 
 ABSENT = "attribute_not_exists(pk)"
 

@@ -6,9 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from testkit import processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item
 from testkit.shared_storage import storage_url
-
-from .tables import create, item
 
 
 def test_a_database_is_made_ready_once(postgresql: PostgreSQL) -> None:

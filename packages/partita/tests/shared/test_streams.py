@@ -9,8 +9,7 @@ from itertools import cycle
 from typing import Any
 
 from testkit import processes
-
-from .tables import create, item
+from testkit.item_tables import create, item
 
 SPEC = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
 

@@ -15,9 +15,8 @@ from botocore.exceptions import ClientError
 
 from testkit import ROOT, processes
 from testkit.database_servers import PostgreSQL
+from testkit.item_tables import create, item, number
 from testkit.shared_storage import storage_url
-
-from .tables import create, item, number
 
 LAST_WITH_SCHEMA_1 = "e428226"
 """The commit before there were tables for recovery."""

@@ -179,7 +179,8 @@ def test_without_boto3_a_client_is_refused_in_words() -> None:
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert found.returncode == 1
-    assert f"boto3 is not installed; to install it: {install_command('testing')}" in found.stderr
+    install = install_command("partita[testing]")
+    assert f"boto3 is not installed; to install it: {install}" in found.stderr
 
 
 def test_pytest_finds_the_plugin_when_partita_is_installed() -> None:

@@ -98,7 +98,7 @@ class RelationalCounter:
 
     @classmethod
     def connect(cls, url: str) -> RelationalCounter:
-        with packages_required("pagehits"):
+        with packages_required("partita-page-hit-counter"):
             import psycopg
         try:
             return cls(psycopg.connect(url, autocommit=True))

@@ -69,7 +69,7 @@ def asked_once() -> Callable[[str], str]:
 @contextmanager
 def stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
     """The migration folder, and bars that show how far a stage is."""
-    with packages_required("migrate"):
+    with packages_required("partita-migrate"):
         from partita_migrate.folder import Folder
 
         with progress_bars() as progress:

@@ -14,15 +14,12 @@ from functools import partial
 from typing import Any, Final
 
 from partita.database.operations.context import Service
+from partita.server.security.rights.function_arns import ANY, FUNCTION, function_arn, lambda_arn
 from partita.server.security.rights.needs import Keys, Need, Request, Rights, request_tags
 from partita.server.security.rights.passing import pass_role
 
 PREFIX: Final = "lambda:"
 PASSED_TO: Final = "lambda.amazonaws.com"
-ANY: Final = "*"
-_FUNCTION: Final = re.compile(
-    r"(?:arn:aws[\w-]*:lambda:[\w-]*:)?(?:\d{12}:)?(?:function:)?([\w-]+)(?::([$\w-]+))?"
-)
 _MAPPING: Final = re.compile(r"arn:aws[\w-]*:lambda:[\w-]*:\d*:event-source-mapping:([\w-]+)")
 
 
@@ -31,23 +28,9 @@ def text_of(request: Request, member: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _arn(service: Service, rest: str) -> str:
-    return f"arn:aws:lambda:{service.region}:{service.account_id}:{rest}"
-
-
-def function_arn(service: Service, given: str | None, qualifier: str | None = None) -> str:
-    """Of a function that is given by its name, by an ARN or by a part of one; of its version or
-    alias where one is named."""
-    found = _FUNCTION.fullmatch(given or "")
-    if found is None:
-        return ANY
-    arn, qualifier = _arn(service, f"function:{found[1]}"), found[2] or qualifier
-    return f"{arn}:{qualifier}" if qualifier else arn
-
-
 def _unqualified(service: Service, given: str | None) -> str:
-    found = _FUNCTION.fullmatch(given or "")
-    return ANY if found is None else _arn(service, f"function:{found[1]}")
+    found = FUNCTION.fullmatch(given or "")
+    return ANY if found is None else lambda_arn(service, f"function:{found[1]}")
 
 
 def _tags(request: Request) -> dict[str, str]:
@@ -91,7 +74,7 @@ def _on_version(action: str) -> Rights:
 def _on_mapping(operation: str) -> Rights:
     def rights(service: Service, request: Request) -> Sequence[Need]:
         uuid = text_of(request, "UUID")
-        resource = ANY if uuid is None else _arn(service, f"event-source-mapping:{uuid}")
+        resource = ANY if uuid is None else lambda_arn(service, f"event-source-mapping:{uuid}")
         return (Need(PREFIX + operation, resource, partial(_function_key, service, request)),)
 
     return rights
@@ -109,7 +92,7 @@ def _on_tagged(operation: str) -> Rights:
         if mapping is None:
             resource = _unqualified(service, given)
         else:
-            resource = _arn(service, f"event-source-mapping:{mapping[1]}")
+            resource = lambda_arn(service, f"event-source-mapping:{mapping[1]}")
         return (Need(PREFIX + operation, resource, partial(_tag_keys, request)),)
 
     return rights

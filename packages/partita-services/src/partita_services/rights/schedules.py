@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from partita.database.operations.context import Service
+from partita.server.security.rights.function_arns import ANY
 from partita.server.security.rights.needs import Need, Request, Rights
 from partita.server.security.rights.passing import pass_role
-from partita_services.rights.functions import ANY, text_of
+from partita_services.rights.functions import text_of
 
 PREFIX: Final = "scheduler:"
 PASSED_TO: Final = "scheduler.amazonaws.com"

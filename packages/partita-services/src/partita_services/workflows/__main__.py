@@ -8,8 +8,8 @@ from partita.errors import PartitaError
 from partita.optional_packages import packages_required
 
 try:
-    with packages_required("workflows"):
-        from partita.workflows.companion import main
+    with packages_required("partita-services"):
+        from partita_services.workflows.companion import main
 
         main(*sys.argv[1:])
 except PartitaError as error:

@@ -34,7 +34,7 @@ def _endpoint(default: str | None) -> Callable[[Command], Command]:
 
 class Workflow(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
-        with packages_required("workflows"):
+        with packages_required("partita-services"):
             return super().invoke(ctx)
 
 

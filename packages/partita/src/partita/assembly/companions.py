@@ -1,4 +1,5 @@
-"""The processes beside a server that answer for Step Functions, Lambda and the scheduler."""
+"""The processes beside a server that answer for further services: Step Functions, Lambda and the
+scheduler, where the package of these is installed."""
 
 from __future__ import annotations
 
@@ -11,26 +12,26 @@ import msgspec
 
 from partita.assembly.engines import Served
 from partita.assembly.options import ServeOptions
-from partita.assembly.protection import STATES, Protection, bucket_key
-from partita.client.services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
-from partita.clock import system_clock
+from partita.assembly.protection import Protection, bucket_key
 from partita.database.changes.streams import last_sequence, streams_of
 from partita.database.database import Database
 from partita.database.operations.context import OWN_REQUEST, ReadContext
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
-from partita.registry import READS, WRITES
+from partita.errors import PartitaError
+from partita.optional_packages import install_command
+from partita.packages import SERVICES
+from partita.registry import READS, WRITES, companion_services
+from partita.server.companion_services import CompanionService
 from partita.server.companions import Companion
 from partita.server.frames import Start
 from partita.server.http.hosts import Hosts
-from partita.server.peers import Peers
-from partita.server.protocol.model import LAMBDA, SCHEDULER
+from partita.server.peers import LedCompanion, Peers
+from partita.server.protocol.model import SCHEDULER
 from partita.settings import Settings, Trigger
 
 if TYPE_CHECKING:
     from partita.database.shared.database import SharedDatabase
-
-MODULES = {STATES: "partita_services.workflows", LAMBDA: "partita_services.functions"}
 
 
 class Companions:
@@ -48,14 +49,27 @@ class Companions:
         self._last_sequences: dict[str, str] = {}
         self._stopping: list[asyncio.Future[None]] = []
         starting = {
-            service: partial(
-                Companion, module, partial(self._start, service), protection.secret_variables
+            service.name: partial(
+                Companion,
+                service.module,
+                partial(self._start, service),
+                protection.secret_variables,
             )
-            for service, module in MODULES.items()
+            for service in companion_services()
         }
         self.peers = Peers(starting, served.leader, *protection.certificates)
+        self.by_target: dict[bytes, LedCompanion] = {}
+        """By how the targets begin that they answer."""
+        self.rest: LedCompanion | None = None
+        """Who answers the services whose protocol is REST."""
+        for service in companion_services():
+            led = LedCompanion(self.peers, service.name)
+            if service.is_rest:
+                self.rest = led
+            else:
+                self.by_target.update((one.target.encode(), led) for one in service.services)
 
-    def _start(self, service: str) -> bytes:
+    def _start(self, service: CompanionService) -> bytes:
         """What a companion is told first."""
         options, keys = self._options, self._protection.companion_keys
         may_upload = options.may_upload
@@ -69,11 +83,11 @@ class Companions:
             since=self._since,
             last_sequences=self._last_sequences,
             may_upload=self._hosts.is_local if may_upload is None else may_upload,
-            credentials=keys.get(service, ()),
+            credentials=keys.get(service.name, ()),
             scheduler_credentials=keys.get(SCHEDULER, ()),
             certificate=certificate,
             client_certificate=client_certificate,
-            bucket_key=bucket_key(options.encryption_key) if service == STATES else "",
+            bucket_key=bucket_key(options.encryption_key) if service.seals_objects else "",
             is_encrypted=bool(self._database.service.encryption_key),
             fence=self._fence(),
         )
@@ -92,11 +106,9 @@ class Companions:
 
     def _resume(self) -> None:
         catalog, settings = self._database.service.catalog, self._options.settings
-        if catalog.find(WORKFLOWS_TABLE) is not None:
-            self.peers.start(STATES)
-        is_calling = settings.triggers or settings.schedules
-        if is_calling or catalog.find(FUNCTIONS_TABLE) is not None:
-            self.peers.start(LAMBDA)
+        for service in companion_services():
+            if service.is_called(settings) or catalog.find(service.table) is not None:
+                self.peers.start(service.name)
 
     def _led(self, database: SharedDatabase) -> Callable[[], None]:
         """What happens when this server begins to lead, or ends."""
@@ -129,15 +141,19 @@ def _last_sequences(context: ReadContext, triggers: Sequence[Trigger]) -> Iterat
             yield stream_arn(context.service, stream), last
 
 
+NEEDS_SERVICES = ("triggers", "functions", "schedules", "sinks", "jobs", "stand_ins", "workflows")
+"""What only the package of services does something with."""
+
+
 def check_settings(settings: Settings) -> None:
     """What a companion could not start with is told of before anything is served."""
-    if settings.triggers:
-        from partita_services.functions.mappings.filters import compile_filters
-
-        for trigger in settings.triggers:
-            compile_filters(trigger.filter_patterns)
-    if settings.schedules:
-        from partita_services.functions.schedules.expressions import parse
-
-        for schedule in settings.schedules:
-            parse(schedule.expression, schedule.timezone, system_clock())
+    services = companion_services()
+    for service in services:
+        service.check_settings(settings)
+    if not services:
+        for name in NEEDS_SERVICES:
+            if getattr(settings, name) != getattr(Settings(), name):
+                raise PartitaError(
+                    f"{SERVICES}, which the settings need for {name}, is not installed; to "
+                    f"install it: {install_command(SERVICES)}"
+                )

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from partita.registry import READS, WRITES, forwarded_rights
+from partita.registry import READS, WRITES, companion_services, forwarded_rights
 from partita.server.large_requests.process import MODULE as WORKER
 from partita.server.peers import PATH as PEERS
 from partita.server.security.audit.events import is_data
@@ -52,10 +52,9 @@ def _operations() -> Iterator[Entry]:
         {name.partition(".")[2] for name in kinesis},
         f"{SIGNED}; bounded depth and values of CBOR",
     )
+    answered = [service for one in companion_services() for service in one.services]
     services = (
-        ("Step Functions", "states", "AWSStepFunctions"),
-        ("Lambda", "lambda", "lambda"),
-        ("EventBridge Scheduler", "scheduler", "scheduler"),
+        *((service.title, service.name, service.target) for service in answered),
         ("users and the audit log", "partita", "PartitaAccess"),
         ("backups of the whole", "partita", "PartitaBackup"),
     )
@@ -187,7 +186,7 @@ PROCESSES: Final = (
         "256 MB of bodies that wait",
     ),
     Entry(
-        *(PROCESS, "socket pair", ("partita_services.functions", "partita_services.workflows")),
+        *(PROCESS, "socket pair", tuple(sorted(one.module for one in companion_services()))),
         "the server that started them, with requests that it has admitted",
         "by the server",
         "16 MB a request",
@@ -244,7 +243,7 @@ ENTRIES: Final[tuple[Entry, ...]] = (
     *_operations(),
     *PAGES,
     *CONSOLE_ENTRIES,
-    *PROCESSES,
+    *(entry for entry in PROCESSES if entry.names),
     *FILES,
 )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from partita.optional_packages import packages_required
 
 
 def require_postgresql() -> None:
-    with packages_required("postgresql"):
-        import_module("psycopg_pool")
+    with packages_required("partita[postgresql]"):
+        import psycopg_pool  # noqa: F401
 
 
 def key_source(text: str | None) -> Any:

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from partita.assembly.options import ServeOptions
-from partita.client.services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
 from partita.clock import system_clock
 from partita.errors import PartitaError
-from partita.registry import forwarded_rights, rights
+from partita.registry import companion_services, forwarded_rights, rights
+from partita.server.companion_services import AnsweredService
 from partita.server.dispatch import Dispatcher
 from partita.server.http.messages import CheckHead, Handle
-from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.security.denials import Denials
 
 if TYPE_CHECKING:
@@ -50,20 +49,6 @@ REFUSED_USERS = "RefuseUsers"
 """The event that a file of users was not taken."""
 PASSWORD_VARIABLES = ("PGPASSWORD", "PGPASSFILE")
 """What the library of PostgreSQL reads."""
-STATES = "states"
-READ_STREAMS = (
-    *("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
-    *("dynamodb:ListStreams", "kinesis:DescribeStream", "kinesis:DescribeStreamSummary"),
-    *("kinesis:GetRecords", "kinesis:GetShardIterator", "kinesis:ListShards"),
-)
-SEND = ("kinesis:PutRecord", "lambda:InvokeFunction")
-SERVICE_RIGHTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    STATES: ((WORKFLOWS_TABLE,), SEND),
-    LAMBDA: ((FUNCTIONS_TABLE,), (*READ_STREAMS, *SEND)),
-    SCHEDULER: ((), ("states:StartExecution", *SEND)),
-}
-"""The tables of the companions' services, and what else they may do for the settings: read what
-triggers read, and call what sinks and schedules name."""
 
 
 class Protection:
@@ -240,33 +225,35 @@ def _access(
     from partita.server.security.identities.access import Access
     from partita.server.security.identities.directory import new_key
 
-    keys = {service: new_key(system_clock()) for service in SERVICE_RIGHTS}
+    answered = {service.name: service for one in companion_services() for service in one.services}
+    keys = {name: new_key(system_clock()) for name in answered}
     # Whatever is written from now on is for the owner of the process alone.
     os.umask(0o077)
-    others = {key.id: (key.secret, _service_caller(name, key.id)) for name, key in keys.items()}
+    others = {
+        key.id: (key.secret, _service_caller(answered[name], key.id)) for name, key in keys.items()
+    }
     access = Access(options.data, options.users, others=others, keyring=keyring)
     if access.is_empty:
         raise PartitaError(f"Nobody could sign a request: {access.how_to_begin()}.")
     return access, {name: (key.id, key.secret) for name, key in keys.items()}
 
 
-def _service_caller(service: str, access_key_id: str) -> Caller:
+def _service_caller(service: AnsweredService, access_key_id: str) -> Caller:
     """A companion keeps its state in a table, and calls what the settings name; for all that users
     have created, it has the rights of the role that they gave."""
     from partita.server.security.identities.callers import service_caller
 
-    tables, actions = SERVICE_RIGHTS[service]
-    arns = [f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}" for table in tables]
+    arns = [f"arn:aws:dynamodb:us-east-1:123456789012:table/{table}" for table in service.tables]
     own = {"Effect": "Allow", "Action": "dynamodb:*"}
     own_tables = [{**own, "Resource": [*arns, *(f"{arn}/index/*" for arn in arns)]}] if arns else []
     document = {
         "Version": "2012-10-17",
         "Statement": [
             *own_tables,
-            {"Effect": "Allow", "Action": list(actions), "Resource": "*"},
+            {"Effect": "Allow", "Action": list(service.actions), "Resource": "*"},
         ],
     }
-    return service_caller(f"{service}.amazonaws.com", access_key_id, document)
+    return service_caller(f"{service.name}.amazonaws.com", access_key_id, document)
 
 
 def _tls(options: ServeOptions) -> Tls | None:

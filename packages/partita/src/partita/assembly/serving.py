@@ -8,7 +8,7 @@ from functools import partial
 from partita.assembly.companions import Companions, check_settings
 from partita.assembly.engines import open_database
 from partita.assembly.options import ServeOptions
-from partita.assembly.protection import STATES, Protection, policy_problem
+from partita.assembly.protection import Protection, policy_problem
 from partita.console.modes import OFF as NO_CONSOLE
 from partita.console.modes import PATH as CONSOLE_PATH
 from partita.console.site import Site
@@ -18,13 +18,9 @@ from partita.server.http.hosts import Hosts, is_local
 from partita.server.http.listener import Listener
 from partita.server.http.origins import Origins
 from partita.server.monitoring.pages import PAGES
-from partita.server.peers import LedCompanion
-from partita.server.protocol.model import LAMBDA
 from partita.server.responses import EXPOSED_HEADERS, AwsResponses
 
 ANY_HOST = ("", "0.0.0.0", "::")
-STEP_FUNCTIONS = b"AWSStepFunctions"
-"""How the targets of Step Functions' API begin."""
 UNPROTECTED = (
     "\n"
     "  *********************************************************************************\n"
@@ -68,12 +64,12 @@ async def _run(
         **served.operations,
         pages=PAGES,
         companions={
-            STEP_FUNCTIONS: LedCompanion(peers, STATES),
+            **companions.by_target,
             **protection.administration(),
             **served.companions,
         },
         hosts=hosts,
-        rest=LedCompanion(peers, LAMBDA),
+        rest=companions.rest,
         sites=sites,
     )
     if options.storage is None and database.service.ledger.is_on:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
-from partita import __version__, compiled
+from partita import __version__, compiled, packages
 from partita.assembly.extras import key_source
+from partita.cli.late import LATE
 from partita.cli.local import local
 from partita.cli.serve import HOST, PORT, serve
 from partita.errors import PartitaError
@@ -35,75 +34,31 @@ def main() -> None:
         sys.exit(1)
 
 
-class Late(NamedTuple):
-    """A command whose module is only loaded when it is run."""
-
-    place: str
-    """Its module and its name there."""
-    help: str
-    """What the list of commands says of it."""
-
-
-LATE = {
-    "audit": Late(
-        "partita.server.security.commands.audit:audit", "Verify the log of who did what."
-    ),
-    "backup": Late(
-        "partita.backups.commands:backup", "Back up a running server, or a shared storage."
-    ),
-    "console": Late("partita.console.commands:console", "Show any DynamoDB in a browser."),
-    "diff": Late(
-        "partita.exchange.commands:diff", "Show what changed in a table between two moments."
-    ),
-    "export": Late(
-        "partita.exchange.commands:export_command", "Write a table into CSV, JSON lines or Parquet."
-    ),
-    "import": Late(
-        "partita.exchange.commands:import_command", "Put the items of a file in a table."
-    ),
-    "keys": Late(
-        "partita.server.security.commands.keys:keys", "Make keys, and encrypt a data folder."
-    ),
-    "metrics": Late(
-        "metric_catalogue.commands:metrics", "Run the metric catalogue, or migrate it."
-    ),
-    "migrate": Late("partita_migrate.commands:migrate", "Take a relational database to DynamoDB."),
-    "pagehits": Late(
-        "page_hit_counter.commands:pagehits", "Count page visits, and list the most popular."
-    ),
-    "policies": Late(
-        "partita.server.security.commands.policies:policies", "Manage policies of IAM's language."
-    ),
-    "query": Late("partita.exchange.commands:query", "Print the items of a partition as JSON."),
-    "restore": Late("partita.backups.commands:restore_command", "Restore a backup, and verify it."),
-    "scan": Late("partita.exchange.commands:scan", "Print the items of a table as JSON."),
-    "storage": Late("partita.cli.storage:storage", "Manage a storage that servers share."),
-    "users": Late(
-        "partita.server.security.commands.users:users", "Manage users, groups and roles."
-    ),
-    "workflow": Late(
-        "partita.workflows.commands:workflow", "Validate, run and draw state machines."
-    ),
-}
-
-
 class Commands(click.Group):
+    """Its own commands, those of late.py, and those of other packages."""
+
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), *LATE])
+        packaged = {**packages.PACKAGED, **packages.entry_points(packages.COMMANDS)}
+        return sorted({*super().list_commands(ctx), *LATE, *packaged})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """What a list shows: nothing is imported for it."""
-        if cmd_name not in LATE:
-            return super().get_command(ctx, cmd_name)
-        return click.Command(cmd_name, help=LATE[cmd_name].help)
+        if cmd_name in LATE:
+            return click.Command(cmd_name, help=LATE[cmd_name].help)
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        help_text = packages.packaged_help(cmd_name)
+        return None if help_text is None else click.Command(cmd_name, short_help=help_text)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
         if name in LATE:
-            module, _, function = LATE[name].place.partition(":")
-            command = getattr(import_module(module), function)
+            command = LATE[name].load()
+        elif name is not None and name not in self.commands:
+            command = packages.load_command(name)
         return name, command, rest
 
 

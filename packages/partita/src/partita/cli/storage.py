@@ -17,7 +17,7 @@ _url = click.argument("url", envvar="PARTITA_SERVE_STORAGE")
 
 class Storage(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
-        with packages_required("postgresql"):
+        with packages_required("partita[postgresql]"):
             return super().invoke(ctx)
 
 

@@ -169,7 +169,7 @@ def _finish_parquet(out: IO[bytes], columns: Columns, items: Iterator[Item]) -> 
 
 
 def _pyarrow() -> None:
-    with packages_required("parquet"):
+    with packages_required("partita[parquet]"):
         import pyarrow.parquet  # noqa: F401
 
 

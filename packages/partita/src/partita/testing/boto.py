@@ -142,7 +142,7 @@ def _loader() -> Any:
 
 
 def _boto3() -> Any:
-    with packages_required("testing"):
+    with packages_required("partita[testing]"):
         import boto3
     return boto3
 

@@ -76,7 +76,7 @@ def check_installed() -> None:
     except ModuleNotFoundError as error:
         raise PartitaError(
             "krcf, which the spam filter needs, is not installed: "
-            f'{install_command("pagehits")}, or set mode = "off" under [spam].'
+            f'{install_command("partita-page-hit-counter")}, or set mode = "off" under [spam].'
         ) from error
 
 

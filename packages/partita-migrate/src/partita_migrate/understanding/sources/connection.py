@@ -199,7 +199,7 @@ def _open(address: Address, settings: SourceSettings) -> Connection:
     except (ImportError, NoSuchModuleError) as error:
         raise SourceError(
             f"The driver for {backend} is not installed; to install it: "
-            f"{install_command('migrate')}"
+            f"{install_command('partita-migrate')}"
         ) from error
     except SQLAlchemyError as error:
         raise SourceError(_sentence(address, error)) from error

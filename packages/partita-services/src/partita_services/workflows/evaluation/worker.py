@@ -1,8 +1,9 @@
 """The process that computes for workflows: it has no keys, and the system ends it when a job takes
 too much time or memory.
 
-`python -m partita_services.workflows.evaluation.worker PAGE NICENESS` is started by `pool.py`, with a socket
-as its standard input and the file of the memory that both see, and ends when the socket does.
+`python -m partita_services.workflows.evaluation.worker PAGE NICENESS` is started by `pool.py`,
+with a socket as its standard input and the file of the memory that both see, and ends when the
+socket does.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def show(endpoint: str, seconds: float, *, once: bool) -> None:
     """Draw until interrupted, or once."""
     if not 0 < seconds <= SECONDS_MAX:
         raise PartitaError(f"--seconds is from above 0 to {SECONDS_MAX}, not {seconds:g}.")
-    with packages_required("monitor"):
+    with packages_required("partita[monitor]"):
         from rich.console import Console
         from rich.live import Live
         from rich.text import Text

@@ -89,6 +89,7 @@ from partita.server.security.identities.callers import Caller, Callers, unknown_
 from partita.server.security.limits import Limits
 from partita.server.security.policies.decision import Request, decide, denial
 from partita.server.security.rights import items, service_tables
+from partita.server.security.rights.function_arns import function_arn
 from partita.server.security.rights.needs import (
     Keys,
     Need,
@@ -97,7 +98,6 @@ from partita.server.security.rights.needs import (
     parts_of,
     permitted,
 )
-from partita_services.rights.functions import function_arn
 
 logger = logging.getLogger(__name__)
 
@@ -350,7 +350,11 @@ class Gate(Dispatcher):
         self.callers = callers
         self.rights = rights
         self.forwarded_rights = forwarded_rights
-        self._routes = {name: Routes(name, forwarded_rights[name]) for name in (LAMBDA, SCHEDULER)}
+        self._routes = {
+            name: Routes(name, forwarded_rights[name])
+            for name in (LAMBDA, SCHEDULER)
+            if name in forwarded_rights
+        }
         self._verifier = Verifier()
         self._signing_names = {
             target: SIGNING_NAMES[target.partition(b".")[0]] for target in self._operations
@@ -534,9 +538,11 @@ class Gate(Dispatcher):
             return service, None
 
     def asked(self, request: HttpRequest, service: str, body: bytes) -> Asked | None:
-        """Which operation of a REST service a request asks for."""
+        """Which operation of a REST service a request asks for; None for a service that is not
+        answered here."""
         method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
-        return self._routes[service].asked(method, target, body)
+        routes = self._routes.get(service)
+        return None if routes is None else routes.asked(method, target, body)
 
     def parts_of(
         self, operation: str, rights: Mapping[str, Rights], body: dict[str, Any]

@@ -24,15 +24,16 @@ from testkit.people import (
     ACCOUNT,
     ADMINISTRATOR,
     REGION,
+    TABLE,
     Document,
     People,
+    events,
     refusal,
     statement,
     table_arn,
 )
 
 from .test_attacks import CBOR, signed
-from .test_audit import TABLE, events
 from .test_functions import ROLE, trusting
 
 CONSOLE = "application/vnd.partita.console+json"

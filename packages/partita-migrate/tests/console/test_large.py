@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from testkit.browser import Browser
+from testkit.console import FIRST_VIEW_BYTES_MAX
 from testkit.person import Person, wait_for
 from testkit.processes import Server
 
 from .test_move import BOOKS, NAME, Shop, ended, titles
-from .test_shell import FIRST_VIEW_BYTES_MAX
 
 pytestmark = pytest.mark.soak
 ITEMS = int(os.environ.get("PARTITA_CONSOLE_ITEMS", "5000000"))

@@ -1,0 +1,104 @@
+"""What a server learns of these services by the entry points `partita.companions`: which processes
+answer for them, which rights their operations need, and what they may do themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from partita.client.services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
+from partita.clock import system_clock
+from partita.server.companion_services import AnsweredService, CompanionService
+from partita.server.protocol.model import LAMBDA, SCHEDULER
+from partita.settings import Settings
+from partita_services import functions, workflows
+
+if TYPE_CHECKING:
+    from partita.server.security.rights.needs import Rights
+
+READ_STREAMS = (
+    *("dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"),
+    *("dynamodb:ListStreams", "kinesis:DescribeStream", "kinesis:DescribeStreamSummary"),
+    *("kinesis:GetRecords", "kinesis:GetShardIterator", "kinesis:ListShards"),
+)
+"""What triggers read."""
+SEND = ("kinesis:PutRecord", "lambda:InvokeFunction")
+"""What sinks and schedules call."""
+
+
+# Rights are imported when they are asked for: most servers start without.
+
+
+def _rights_of_states() -> Mapping[str, Rights]:
+    from partita_services.rights.states import RIGHTS
+
+    return RIGHTS
+
+
+def _rights_of_functions() -> Mapping[str, Rights]:
+    from partita_services.rights.functions import RIGHTS
+
+    return RIGHTS
+
+
+def _rights_of_schedules() -> Mapping[str, Rights]:
+    from partita_services.rights.schedules import RIGHTS
+
+    return RIGHTS
+
+
+def _check_functions(settings: Settings) -> None:
+    if settings.triggers:
+        from partita_services.functions.mappings.filters import compile_filters
+
+        for trigger in settings.triggers:
+            compile_filters(trigger.filter_patterns)
+    if settings.schedules:
+        from partita_services.functions.schedules.expressions import parse
+
+        for schedule in settings.schedules:
+            parse(schedule.expression, schedule.timezone, system_clock())
+
+
+STATES = CompanionService(
+    name="states",
+    module=workflows.__name__,
+    services=[
+        AnsweredService(
+            name="states",
+            title="Step Functions",
+            target="AWSStepFunctions",
+            rights=_rights_of_states,
+            tables=(WORKFLOWS_TABLE,),
+            actions=SEND,
+        )
+    ],
+    table=WORKFLOWS_TABLE,
+    seals_objects=True,
+)
+FUNCTIONS = CompanionService(
+    name=LAMBDA,
+    module=functions.__name__,
+    services=[
+        AnsweredService(
+            name=LAMBDA,
+            title="Lambda",
+            target=LAMBDA,
+            rights=_rights_of_functions,
+            tables=(FUNCTIONS_TABLE,),
+            actions=(*READ_STREAMS, *SEND),
+        ),
+        AnsweredService(
+            name=SCHEDULER,
+            title="EventBridge Scheduler",
+            target=SCHEDULER,
+            rights=_rights_of_schedules,
+            tables=(),
+            actions=("states:StartExecution", *SEND),
+        ),
+    ],
+    is_rest=True,
+    table=FUNCTIONS_TABLE,
+    is_called=lambda settings: bool(settings.triggers or settings.schedules),
+    check_settings=_check_functions,
+)
