@@ -10,7 +10,7 @@ from pymysql.err import IntegrityError, OperationalError
 from metric_catalogue.mariadb.catalogue import SCHEMA
 from testkit.database_servers import MariaDB
 
-from .population import fill
+from testkit.metric_population import fill
 
 OLD, NEW = "grouped", "redesigned"
 METRICS = 90

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -62,21 +61,73 @@ _kinesis = click.option(
 )
 
 
+class Stage(NamedTuple):
+    """What a command does, and what it shows of what came of it."""
+
+    run: Callable[..., Any]
+    summarize: Callable[..., Any]
+
+
+def _load() -> Stage:
+    from partita_migrate.moving.load import load as run
+    from partita_migrate.report.terminal.moving import summarize_load
+
+    return Stage(run, summarize_load)
+
+
+def _follow() -> Stage:
+    from partita_migrate.moving.follow import follow as run
+    from partita_migrate.report.terminal.moving import summarize_follow
+
+    return Stage(run, summarize_follow)
+
+
+def _verify() -> Stage:
+    from partita_migrate.moving.verify import verify as run
+    from partita_migrate.report.terminal.moving import summarize_verify
+
+    return Stage(run, summarize_verify)
+
+
+def _cutover() -> Stage:
+    from partita_migrate.moving.switching.cutover import cutover as run
+    from partita_migrate.report.terminal.switching import summarize_cutover
+
+    return Stage(run, summarize_cutover)
+
+
+def _rollback() -> Stage:
+    from partita_migrate.moving.switching.rollback import rollback as run
+    from partita_migrate.report.terminal.switching import summarize_rollback
+
+    return Stage(run, summarize_rollback)
+
+
+def _finish() -> Stage:
+    from partita_migrate.moving.switching.finish import finish as run
+    from partita_migrate.report.terminal.switching import summarize_finish
+
+    return Stage(run, summarize_finish)
+
+
+def _run() -> Stage:
+    from partita_migrate.moving.run import run
+    from partita_migrate.report.terminal.cockpit import summarize_run
+
+    return Stage(run, summarize_run)
+
+
 def _run_move(
-    stage: str,
-    summarize: str,
+    load: Callable[[], Stage],
     given: dict[str, Any],
     is_wrong: Callable[[Any], object] = lambda done: False,
 ) -> None:
     """A stage of the move with its options; exits with 1 when what came of it is wrong."""
     path, as_json = given.pop("path"), given.pop("as_json")
-    module, _, name = stage.rpartition(".")
     with stage_run(path) as (folder, progress):
-        run = getattr(import_module(f"partita_migrate.moving.{module}"), name)
-        done = run(folder, ask=password_prompt(), progress=progress, **given)
-    screen, _, summary = summarize.rpartition(".")
-    screens = "partita_migrate.report.terminal"
-    show(as_json, done, lambda: getattr(import_module(f"{screens}.{screen}"), summary)(done))
+        stage = load()
+        done = stage.run(folder, ask=password_prompt(), progress=progress, **given)
+    show(as_json, done, lambda: stage.summarize(done))
     if is_wrong(done):
         sys.exit(1)
 
@@ -118,7 +169,7 @@ def load(where: tuple[tuple[str, str], ...], through: str | None, files: str, **
     and how to replay them; exits with 1 when there are any. Writes load.json.
     """
     given |= {"where": dict(where), "files": files if through else ""}
-    _run_move("load.load", "moving.summarize_load", given, lambda done: done.failed)
+    _run_move(_load, given, lambda done: done.failed)
 
 
 @migrate.command()
@@ -134,7 +185,7 @@ def follow(**given: Any) -> None:
     Goes on where it was stopped. A change of the schema ends it with a sentence. With --verify it
     exits with 1 when something differed.
     """
-    _run_move("follow.follow", "moving.summarize_follow", given, lambda done: done.different)
+    _run_move(_follow, given, lambda done: done.different)
 
 
 @migrate.command()
@@ -147,7 +198,7 @@ def verify(**given: Any) -> None:
     Follows the log up to that position first, in place of a running `follow`. Exits with 1 when
     something differs. Writes verify.json.
     """
-    _run_move("verify.verify", "moving.summarize_verify", given, lambda done: not done.is_right)
+    _run_move(_verify, given, lambda done: not done.is_right)
 
 
 @migrate.command()
@@ -170,7 +221,7 @@ def cutover(**given: Any) -> None:
     What was written up to then is at the target, and compared. `follow` goes backwards afterwards,
     from the target's streams into the source, and `rollback` turns back. Writes cutover.json.
     """
-    _run_move("switching.cutover.cutover", "switching.summarize_cutover", given)
+    _run_move(_cutover, given)
 
 
 @migrate.command()
@@ -188,8 +239,7 @@ def rollback(**given: Any) -> None:
     rollback.json.
     """
     _run_move(
-        "switching.rollback.rollback",
-        "switching.summarize_rollback",
+        _rollback,
         given,
         lambda done: done.obstacles,
     )
@@ -210,8 +260,7 @@ def finish(**given: Any) -> None:
     and finish.md.
     """
     _run_move(
-        "switching.finish.finish",
-        "switching.summarize_finish",
+        _finish,
         given,
         lambda done: done.different or done.obstacles,
     )
@@ -236,7 +285,7 @@ def run(**given: Any) -> None:
     """
     is_watched = sys.stdin.isatty() and sys.stderr.isatty() and not given["as_json"]
     if not is_watched or given["is_dry_run"]:
-        _run_move("run.run", "cockpit.summarize_run", given, lambda done: done.is_wrong)
+        _run_move(_run, given, lambda done: done.is_wrong)
         return
     path, as_json = given.pop("path"), given.pop("as_json")
     with stage_run(path) as (folder, _):

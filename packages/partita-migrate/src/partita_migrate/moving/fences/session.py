@@ -5,7 +5,6 @@ Statements have `VALUE` where a value goes, whatever the driver calls it.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
@@ -18,7 +17,6 @@ VALUE = "\0"
 LOCK_SECONDS = 2
 """Nobody waits behind us for longer."""
 BUSY_SECONDS = 30
-DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "sqlite": "sqlite3"}
 QUOTES = {"postgresql": '"', "mysql": "`", "sqlite": '"'}
 AWAY = (1927, 1317, 2002, 2003, 2006, 2013, 2014, 1053)
 BUSY = (1205, 1213)
@@ -30,12 +28,27 @@ class SourceAway(PartitaError):
     """No session can be had, or it was lost."""
 
 
+def _driver_of(family: str) -> Any:
+    """Imported when it is needed."""
+    if family == "postgresql":
+        import psycopg
+
+        return psycopg
+    if family == "mysql":
+        import pymysql
+
+        return pymysql
+    import sqlite3
+
+    return sqlite3
+
+
 class Session:
     def __init__(self, origin: Origin, connection: Any) -> None:
         self.origin = origin
         self.family = origin.family
         self.connection = connection
-        self.driver: Any = importlib.import_module(DRIVERS[self.family])
+        self.driver: Any = _driver_of(self.family)
         self._savepoints = 0
 
     # Statements.
@@ -128,7 +141,7 @@ class Session:
 @contextmanager
 def open_session(origin: Origin, lock_seconds: float = LOCK_SECONDS) -> Iterator[Session]:
     """In autocommit, in UTC, with texts taken as they are."""
-    driver: Any = importlib.import_module(DRIVERS[origin.family])
+    driver: Any = _driver_of(origin.family)
     try:
         connection = _connect(origin, driver, lock_seconds)
     except driver.Error as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from partita.database.operations.context import (
@@ -34,37 +34,76 @@ from partita.database.operations.data_plane import (
 from partita.database.operations.streams import streams
 
 
-def _later(module: str, name: str) -> Callable[..., Any]:
+def _later(load: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
     """A handler that is imported with its first request: servers without one start faster."""
-
-    @cache
-    def load() -> Callable[..., Any]:
-        function: Callable[..., Any] = getattr(
-            import_module(f"partita.database.operations.{module}"), name
-        )
-        return function
-
-    return lambda *given: load()(*given)
+    loaded = cache(load)
+    return lambda *given: loaded()(*given)
 
 
-def _partiql(module: str, name: str) -> Callable[..., Any]:
-    return _later(f"partiql.{module}", name)
+def _partiql_batches() -> ModuleType:
+    from partita.database.operations.partiql import batches
+
+    return batches
 
 
-def _recovery(module: str, name: str) -> Callable[..., Any]:
-    return _later(f"recovery.{module}", name)
+def _partiql_statements() -> ModuleType:
+    from partita.database.operations.partiql import statements
+
+    return statements
+
+
+def _partiql_transactions() -> ModuleType:
+    from partita.database.operations.partiql import transactions
+
+    return transactions
+
+
+def _backups() -> ModuleType:
+    from partita.database.operations.recovery import backups
+
+    return backups
+
+
+def _bulk() -> ModuleType:
+    from partita.database.operations.recovery import bulk
+
+    return bulk
+
+
+def _continuous() -> ModuleType:
+    from partita.database.operations.recovery import continuous
+
+    return continuous
+
+
+def _exports() -> ModuleType:
+    from partita.database.operations.recovery import exports
+
+    return exports
+
+
+def _imports() -> ModuleType:
+    from partita.database.operations.recovery import imports
+
+    return imports
+
+
+def _restores() -> ModuleType:
+    from partita.database.operations.recovery import restores
+
+    return restores
 
 
 READS: dict[str, ReadHandler] = {
-    "BatchExecuteStatement": _partiql("batches", "execute_reads"),
+    "BatchExecuteStatement": _later(lambda: _partiql_batches().execute_reads),
     "BatchGetItem": batches.batch_get_item,
-    "DescribeBackup": _recovery("backups", "describe_backup"),
-    "DescribeBulkOperation": _recovery("bulk", "describe_bulk_operation"),
-    "DescribeContinuousBackups": _recovery("continuous", "describe_continuous_backups"),
+    "DescribeBackup": _later(lambda: _backups().describe_backup),
+    "DescribeBulkOperation": _later(lambda: _bulk().describe_bulk_operation),
+    "DescribeContinuousBackups": _later(lambda: _continuous().describe_continuous_backups),
     "DescribeContributorInsights": contributor_insights.describe_contributor_insights,
     "DescribeEndpoints": account.describe_endpoints,
-    "DescribeExport": _recovery("exports", "describe_export"),
-    "DescribeImport": _recovery("imports", "describe_import"),
+    "DescribeExport": _later(lambda: _exports().describe_export),
+    "DescribeImport": _later(lambda: _imports().describe_import),
     "DescribeKinesisStreamingDestination": (
         kinesis_destinations.describe_kinesis_streaming_destination
     ),
@@ -73,17 +112,17 @@ READS: dict[str, ReadHandler] = {
     "DescribeTable": tables.describe_table,
     "DescribeTableReplicaAutoScaling": autoscaling.describe_table_replica_auto_scaling,
     "DescribeTimeToLive": time_to_live.describe_time_to_live,
-    "ExecuteStatement": _partiql("statements", "execute_read"),
-    "ExecuteTransaction": _partiql("transactions", "execute_reads"),
+    "ExecuteStatement": _later(lambda: _partiql_statements().execute_read),
+    "ExecuteTransaction": _later(lambda: _partiql_transactions().execute_reads),
     "GetItem": items.get_item,
     "GetRecords": streams.get_records,
     "GetResourcePolicy": resource_policies.get_resource_policy,
     "GetShardIterator": streams.get_shard_iterator,
-    "ListBackups": _recovery("backups", "list_backups"),
-    "ListBulkOperations": _recovery("bulk", "list_bulk_operations"),
+    "ListBackups": _later(lambda: _backups().list_backups),
+    "ListBulkOperations": _later(lambda: _bulk().list_bulk_operations),
     "ListContributorInsights": contributor_insights.list_contributor_insights,
-    "ListExports": _recovery("exports", "list_exports"),
-    "ListImports": _recovery("imports", "list_imports"),
+    "ListExports": _later(lambda: _exports().list_exports),
+    "ListImports": _later(lambda: _imports().list_imports),
     "ListStreams": streams.list_streams,
     "ListTables": tables.list_tables,
     "ListTagsOfResource": tags.list_tags_of_resource,
@@ -99,12 +138,12 @@ PLAIN_READS: dict[str, PlainHandler] = {
 """Fast paths: answer the simplest form of a request straight from its bytes."""
 
 WRITES: dict[str, WriteHandler] = {
-    "BatchExecuteStatement": _partiql("batches", "execute_writes"),
+    "BatchExecuteStatement": _later(lambda: _partiql_batches().execute_writes),
     "BatchWriteItem": batches.batch_write_item,
-    "CancelBulkOperation": _recovery("bulk", "cancel_bulk_operation"),
-    "CreateBackup": _recovery("backups", "create_backup"),
+    "CancelBulkOperation": _later(lambda: _bulk().cancel_bulk_operation),
+    "CreateBackup": _later(lambda: _backups().create_backup),
     "CreateTable": tables.create_table,
-    "DeleteBackup": _recovery("backups", "delete_backup"),
+    "DeleteBackup": _later(lambda: _backups().delete_backup),
     "DeleteItem": items.delete_item,
     "DeleteResourcePolicy": resource_policies.delete_resource_policy,
     "DeleteTable": tables.delete_table,
@@ -112,19 +151,19 @@ WRITES: dict[str, WriteHandler] = {
         kinesis_destinations.disable_kinesis_streaming_destination
     ),
     "EnableKinesisStreamingDestination": kinesis_destinations.enable_kinesis_streaming_destination,
-    "ExecuteStatement": _partiql("statements", "execute_write"),
-    "ExecuteTransaction": _partiql("transactions", "execute_writes"),
-    "ExportTableToPointInTime": _recovery("exports", "export_table_to_point_in_time"),
-    "ImportTable": _recovery("imports", "import_table"),
+    "ExecuteStatement": _later(lambda: _partiql_statements().execute_write),
+    "ExecuteTransaction": _later(lambda: _partiql_transactions().execute_writes),
+    "ExportTableToPointInTime": _later(lambda: _exports().export_table_to_point_in_time),
+    "ImportTable": _later(lambda: _imports().import_table),
     "PutItem": items.put_item,
     "PutResourcePolicy": resource_policies.put_resource_policy,
-    "RestoreTableFromBackup": _recovery("restores", "restore_table_from_backup"),
-    "RestoreTableToPointInTime": _recovery("restores", "restore_table_to_point_in_time"),
-    "StartBulkPutItems": _recovery("bulk", "start_bulk_put_items"),
+    "RestoreTableFromBackup": _later(lambda: _restores().restore_table_from_backup),
+    "RestoreTableToPointInTime": _later(lambda: _restores().restore_table_to_point_in_time),
+    "StartBulkPutItems": _later(lambda: _bulk().start_bulk_put_items),
     "TagResource": tags.tag_resource,
     "TransactWriteItems": transactions.transact_write_items,
     "UntagResource": tags.untag_resource,
-    "UpdateContinuousBackups": _recovery("continuous", "update_continuous_backups"),
+    "UpdateContinuousBackups": _later(lambda: _continuous().update_continuous_backups),
     "UpdateContributorInsights": contributor_insights.update_contributor_insights,
     "UpdateItem": items.update_item,
     "UpdateKinesisStreamingDestination": kinesis_destinations.update_kinesis_streaming_destination,
@@ -134,9 +173,9 @@ WRITES: dict[str, WriteHandler] = {
 }
 
 ONLY_READS: dict[str, Callable[[Request], bool]] = {
-    "BatchExecuteStatement": _partiql("batches", "only_reads"),
-    "ExecuteStatement": _partiql("statements", "only_reads"),
-    "ExecuteTransaction": _partiql("transactions", "only_reads"),
+    "BatchExecuteStatement": _later(lambda: _partiql_batches().only_reads),
+    "ExecuteStatement": _later(lambda: _partiql_statements().only_reads),
+    "ExecuteTransaction": _later(lambda: _partiql_transactions().only_reads),
 }
 """For operations that are in both READS and WRITES: whether a request only reads."""
 
