@@ -11,10 +11,13 @@ COPY requirements.txt requirements-compile.txt ./
 RUN python -m venv /build && \
     /build/bin/pip install --no-cache-dir --require-hashes \
         -r requirements.txt -r requirements-compile.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY LICENSE ./
 COPY scripts scripts
-COPY src src
-RUN PARTITA_WHEEL=compiled /build/bin/python -m hatchling build --target wheel
+COPY packages packages
+RUN for package in partita partita-services; do \
+        (cd packages/$package && PARTITA_WHEEL=compiled \
+            /build/bin/python -m hatchling build --target wheel --directory /source/dist) || exit; \
+    done
 RUN python -m venv --without-pip /opt/partita && \
     /build/bin/pip --python /opt/partita/bin/python install --no-cache-dir --require-hashes \
         -r requirements.txt && \

@@ -6,6 +6,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Only files whose hashes scripts/lock has written down.
 LOCKED := $(PIP) --require-hashes
+# What `make run` installs, and what `make install` adds.
+SERVED := packages/partita packages/partita-services
+ADDED := packages/partita-migrate apps/metric-catalogue apps/page-hit-counter
+COMPILED := packages/partita packages/partita-migrate
 SERVING := $(VENV)/.serving
 INSTALLED := $(VENV)/.installed
 DOCUMENTED := $(VENV)/.documented
@@ -13,7 +17,9 @@ DOCUMENTED := $(VENV)/.documented
 COMPILE ?=
 # Set in many containers; each of hundreds of processes would translate its modules anew.
 unexport PYTHONDONTWRITEBYTECODE
-# Tests of one file share their servers, and stay together, in the order of tests/conftest.py. Many
+WHEEL := ../../$(BIN)/python -m hatchling build --target wheel --directory ../../dist
+PYTEST := $(BIN)/pytest -c pyproject.toml -q
+# Tests of one file share their servers, and stay together, in the order of testkit/session.py. Many
 # wait: three keep two cores busy.
 WORKERS ?= -n 3 --dist loadfile --no-loadscope-reorder
 
@@ -35,13 +41,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # Python compiles what it imports; compiling the rest ahead would only take time.
-$(SERVING): requirements.txt pyproject.toml | $(BIN)/python
+$(SERVING): requirements.txt $(SERVED:%=%/pyproject.toml) | $(BIN)/python
 	$(LOCKED) --no-compile -r requirements.txt
-	$(PIP) --no-build-isolation --no-deps -e .
+	$(PIP) --no-build-isolation --no-deps $(SERVED:%=-e %)
 	@touch $@
 
-$(INSTALLED): requirements-dev.txt $(SERVING)
+$(INSTALLED): $(ADDED:%=%/pyproject.toml) requirements-dev.txt $(SERVING)
 	$(LOCKED) --no-compile -r requirements-dev.txt
+	$(PIP) --no-build-isolation --no-deps $(ADDED:%=-e %)
 	@touch $@
 
 # Compiled again only when something that is compiled in has changed.
@@ -53,19 +60,20 @@ check: install
 	@$(MAKE) --no-print-directory --jobs 2 unit lint
 
 unit: install
-	$(BIN)/pytest tests/unit -q
+	$(PYTEST) packages/*/tests/unit
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
+	@set -e; for package in $(SERVED) $(ADDED); do (cd $$package && echo "$$package:" && \
+		../../$(BIN)/lint-imports --no-logo --cache-dir ../../.import_linter_cache && ../../$(BIN)/mypy); done
 	$(BIN)/mypy
 
 # Compiles, checks and installs what tests need side by side: each alone keeps one core busy.
 test:
 	@$(MAKE) --no-print-directory --jobs 3 provision checked
-	$(BIN)/pytest tests -q $(WORKERS) --ignore tests/apps/metrics
-	PARTITA_PURE=1 $(BIN)/pytest -q $(WORKERS) tests/unit/database tests/unit/server tests/storage
+	$(PYTEST) $(WORKERS) packages apps --ignore apps/metric-catalogue
+	PARTITA_PURE=1 $(PYTEST) $(WORKERS) $(addprefix packages/partita/tests/,unit/database unit/server storage)
 	@$(MAKE) --no-print-directory coverage
 
 checked: install
@@ -77,27 +85,28 @@ provision:
 # The tests of the metric catalogue, how much of it they reach, and whether that is enough.
 coverage: install provision
 	@$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest tests/apps/metrics -q $(WORKERS)
+	$(BIN)/coverage run -m pytest -c pyproject.toml -q $(WORKERS) apps/metric-catalogue
 	@$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --skip-covered
 
 compat: install compile provision
-	$(BIN)/pytest tests -q -m compat
+	$(PYTEST) -m compat packages/partita
 
 # What takes long, and the wire in plain Python.
 soak: install compile
 	@scripts/provision soak
-	$(BIN)/pytest tests -q -m soak
-	PARTITA_PURE=1 $(BIN)/pytest -q tests/wire tests/compat
+	$(PYTEST) -m soak packages apps
+	PARTITA_PURE=1 $(PYTEST) $(addprefix packages/partita/tests/,wire compat)
 
 # Options of the benchmark go into BENCH: make bench BENCH="--quick"
 bench: install compile provision
 	$(BIN)/python -m benchmarks $(BENCH)
 
-# Into dist/: one for any machine, in plain Python, and one for machines like this one, compiled.
+# Into dist/: one of each package for any machine, in plain Python, and those with compiled modules for
+# machines like this one too.
 wheel: $(SERVING)
-	$(BIN)/python -m hatchling build --target wheel
-	PARTITA_WHEEL=compiled $(BIN)/python -m hatchling build --target wheel
+	@set -e; for package in $(SERVED) $(ADDED); do (cd $$package && $(WHEEL)); done
+	@set -e; for package in $(COMPILED); do (cd $$package && PARTITA_WHEEL=compiled $(WHEEL)); done
 
 # Into site/.
 docs: $(DOCUMENTED)
@@ -108,5 +117,5 @@ $(DOCUMENTED): requirements-docs.txt | $(BIN)/python
 	@touch $@
 
 clean:
-	rm -rf $(VENV) dist site src/partita/.compiled* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) dist site packages/*/src/*/.compiled* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

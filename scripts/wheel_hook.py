@@ -13,16 +13,16 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-BUILD = "src/partita/.compiled"
+COMPILE = Path(__file__).with_name("compile")
 
 
 class WheelHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version != "standard" or os.environ.get("PARTITA_WHEEL") != "compiled":
             return
-        subprocess.run(
-            [sys.executable, Path(self.root, "scripts/compile"), "--require"], check=True
-        )
+        (package,) = self.build_config.packages
+        name = Path(package).name
+        subprocess.run([sys.executable, COMPILE, "--require", name], check=True)
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["force_include"][BUILD] = "partita/.compiled"
+        build_data["force_include"][f"{package}/.compiled"] = f"{name}/.compiled"

@@ -3,3 +3,8 @@
 A migration is a folder that a person can read and keep in git: `migration.toml`, and what each
 stage writes beside it. The source is only ever read.
 """
+
+from partita import compiled
+from partita_migrate.compiled_modules import COMPILED
+
+compiled.use(COMPILED)

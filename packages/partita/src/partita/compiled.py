@@ -1,6 +1,7 @@
 """The compiled form of the hot modules: used when it is whole, fits this Python and this source.
 
-`scripts/compile` translates `MODULES` to C with mypyc. The same source runs with and without it. A
+`scripts/compile` translates `MODULES` to C with mypyc, and those of other packages that have a
+`Compiled` of their own. The same source runs with and without it. A
 build has a manifest: its ABI, its compiler, and a checksum of each library and of each source file
 that went into it. That is more than `MODULES`: constants and class layouts of what these import are
 compiled in. An edited file is therefore never shadowed by an old build: then, or with
@@ -21,10 +22,8 @@ from types import ModuleType
 from zlib import crc32
 
 PACKAGE = Path(__file__).parent
-BUILD = PACKAGE / ".compiled"
 MANIFEST = "manifest"
 ABI = EXTENSION_SUFFIXES[0]
-SHARED_LIBRARY = "partita__mypyc"
 
 MODULES = (
     "limits.py",
@@ -116,13 +115,26 @@ MODULES = (
     "server/security/rights/needs.py",
     "server/security/rights/items.py",
     "server/security/gate.py",
-    "migrate/model/templates.py",
-    "migrate/model/key_texts.py",
-    "migrate/model/making.py",
-    "migrate/moving/positions.py",
-    "migrate/moving/items.py",
-    "migrate/moving/reach.py",
 )
+
+
+class Compiled:
+    """A package some of whose modules are compiled, into a folder of its own."""
+
+    def __init__(self, name: str, folder: Path, modules: Sequence[str]) -> None:
+        self.name = name
+        self.folder = folder
+        self.modules = modules
+        """Paths in the folder."""
+        self.build = folder / ".compiled"
+        self.shared_library = f"{name}__mypyc"
+        """The module that has the code of all of them."""
+        _SOURCES[name] = folder.parent
+
+
+_SOURCES: dict[str, Path] = {}
+"""Where the source of packages is, which builds of others may have been made from too."""
+PARTITA = Compiled("partita", PACKAGE, MODULES)
 
 
 class Manifest:
@@ -134,7 +146,7 @@ class Manifest:
         self.abi = abi
         self.compiler = compiler
         self.sources = sources
-        """Checksums by path, from the folder that holds the package."""
+        """Checksums by path, from the folder that holds the package that a path begins with."""
         self.libraries = libraries
         """Checksums by path, from the folder of the build."""
 
@@ -166,7 +178,7 @@ class Manifest:
         """A source file that is not what the build was made from."""
         for path, expected in self.sources.items():
             try:
-                if checksum(f"{PACKAGE.parent}/{path}") != expected:
+                if checksum(source_file(path)) != expected:
                     return path
             except FileNotFoundError:
                 return path
@@ -181,14 +193,20 @@ class Manifest:
                 raise ImportError(f"{path} is damaged")
 
 
+def source_file(path: str) -> str:
+    """Where a path of a manifest is here."""
+    return f"{_SOURCES.get(path.partition('/')[0], PACKAGE.parent)}/{path}"
+
+
 def checksum(path: str) -> str:
     """A guard against accidents: who can change a library can change the manifest too."""
     with open(path, "rb") as file:
         return f"{crc32(file.read()):08x}"
 
 
-def use(build: Path = BUILD) -> bool:
+def use(package: Compiled = PARTITA, build: Path | None = None) -> bool:
     """Import the compiled modules from now on, if they fit; says whether they do."""
+    build = build or package.build
     if os.environ.get("PARTITA_PURE") or not (build / MANIFEST).exists():
         return False
     try:
@@ -196,22 +214,23 @@ def use(build: Path = BUILD) -> bool:
         if manifest.first_edited():
             return False
         manifest.check_libraries(build)
-        _install(_Finder(build, manifest.libraries))
+        _install(_Finder(build, manifest.libraries), package.shared_library)
     except (ImportError, OSError, ValueError) as error:
         _warn(f"the compiled modules in {build} cannot be used: {error}")
         return False
     return True
 
 
-def is_used() -> bool:
-    return any(isinstance(finder, _Finder) for finder in sys.meta_path)
+def is_used(package: Compiled = PARTITA) -> bool:
+    finders = [finder for finder in sys.meta_path if isinstance(finder, _Finder)]
+    return any(finder.has(package.shared_library) for finder in finders)
 
 
-def _install(finder: _Finder) -> None:
+def _install(finder: _Finder, shared_library: str) -> None:
     sys.meta_path.insert(0, finder)
     try:
         # All code is in this one. Modules that are half compiled, half not, would not fit together.
-        import_module(SHARED_LIBRARY)
+        import_module(shared_library)
     except ImportError:
         sys.meta_path.remove(finder)
         raise
@@ -233,6 +252,9 @@ class _Finder:
         self._files = {
             path.removesuffix(ABI).replace("/", "."): f"{build}/{path}" for path in libraries
         }
+
+    def has(self, name: str) -> bool:
+        return name in self._files
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
