@@ -36,17 +36,18 @@ def copied(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -
     return folder
 
 
-def build(folder: Path, form: str = PLAIN) -> Path:
-    """The wheel, as `make wheel` builds it."""
+def build(folder: Path, form: str = PLAIN, package: str = "packages/partita") -> Path:
+    """The wheel of a package, as `make wheel` builds it."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel"]
+    built = set(folder.glob("*.whl"))
     subprocess.run(
         [*command, "--directory", str(folder)],
-        cwd=ROOT,
+        cwd=ROOT / package,
         env={**os.environ, "PARTITA_WHEEL": form},
         capture_output=True,
         check=True,
     )
-    (wheel,) = folder.glob("*.whl")
+    (wheel,) = set(folder.glob("*.whl")) - built
     return wheel
 
 
@@ -58,15 +59,15 @@ def unpacked(wheel: Path) -> Path:
     return folder
 
 
-def installed(wheel: Path, folder: Path) -> Path:
-    """The `partita` of a new virtual environment that holds this wheel and what it needs."""
+def installed(folder: Path, *wheels: Path | str) -> Path:
+    """The `partita` of a new virtual environment that holds these wheels and what they need."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    # Without their hashes, as pip has none for the wheel.
-    pins = re.findall(r"^\S+==\S+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    # Without their hashes, as pip has none for the wheels.
+    pins = re.findall(r"^\S+==\S+", (ROOT / "requirements-dev.txt").read_text(), re.MULTILINE)
     versions = folder / "versions.txt"
     versions.write_text("\n".join(pins))
     subprocess.run(
-        [folder / "bin/python", "-m", "pip", "install", "--constraint", versions, wheel],
+        [folder / "bin/python", "-m", "pip", "install", "--constraint", versions, *wheels],
         capture_output=True,
         check=True,
     )

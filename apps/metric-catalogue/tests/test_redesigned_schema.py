@@ -9,7 +9,6 @@ from pymysql.err import IntegrityError, OperationalError
 
 from metric_catalogue.mariadb.catalogue import SCHEMA
 from testkit.database_servers import MariaDB
-
 from testkit.metric_population import fill
 
 OLD, NEW = "grouped", "redesigned"

@@ -19,8 +19,11 @@ STAGES = ("plan", "analyze", "model", "model --check", "estimate", "report")
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The contents of the wheel, in a folder of their own."""
-    return wheels.unpacked(wheels.build(tmp_path_factory.mktemp("wheel")))
+    """The contents of the wheels, in a folder of their own."""
+    folder = tmp_path_factory.mktemp("wheel")
+    for package in ("packages/partita", "packages/partita-migrate"):
+        unpacked = wheels.unpacked(wheels.build(folder, package=package))
+    return unpacked
 
 
 @pytest.mark.soak

@@ -55,7 +55,8 @@ MODULES = {
     "apart.py": "",
 }
 COMPILED_IN = sorted({*MODULES, "__init__.py", "compiled.py"} - {"apart.py"})
-SHARED_LIBRARY = f"{compiled.SHARED_LIBRARY}{compiled.ABI}"
+SOURCE = "packages/partita/src/partita"
+SHARED_LIBRARY = f"{compiled.PARTITA.shared_library}{compiled.ABI}"
 LIBRARIES = (SHARED_LIBRARY, f"partita/hot{compiled.ABI}")
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
@@ -66,7 +67,7 @@ class Tree:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.package = root / "src/partita"
+        self.package = root / SOURCE
         self.build = self.package / ".compiled"
 
     def compile(
@@ -110,9 +111,9 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tree = Tree(tmp_path_factory.mktemp("compiled") / "tree")
     tree.package.mkdir(parents=True)
     (tree.root / "scripts").mkdir()
-    for name in (SCRIPT, "requirements-compile.txt", "src/partita/__init__.py"):
+    for name in (SCRIPT, "requirements-compile.txt", f"{SOURCE}/__init__.py"):
         shutil.copy(ROOT / name, tree.root / name)
-    ours = (ROOT / "src/partita/compiled.py").read_text()
+    ours = (ROOT / SOURCE / "compiled.py").read_text()
     one_module, count = re.subn(
         r"^MODULES = \(.*?^\)", 'MODULES = ("hot.py",)', ours, flags=re.DOTALL | re.MULTILINE
     )
@@ -224,7 +225,7 @@ class TestCompiling:
     def test_what_is_damaged_does_not(self, tree: Tree, tmp_path: Path) -> None:
         (tree.build / SHARED_LIBRARY).write_bytes(b"")
         done = tree.compile(compiler=_compiler(tmp_path, "exit 1"))
-        assert done.returncode == 1 and "Compiling the hot modules" in done.stderr
+        assert done.returncode == 1 and "Compiling the hot modules of partita" in done.stderr
 
     @pytest.mark.soak
     def test_a_damaged_build_is_made_again(self, tree: Tree) -> None:

@@ -70,7 +70,9 @@ RUN = "from partita.cli import main; main()"
 def _plain() -> str:
     """The packages of requirements.txt, and Partita."""
     pins = (ROOT / "requirements.txt").read_text()
-    return " ".join(["partita", *re.findall(r"^([\w.-]+)==", pins, re.MULTILINE)])
+    return " ".join(
+        ["partita", "partita-services", *re.findall(r"^([\w.-]+)==", pins, re.MULTILINE)]
+    )
 
 
 def _without_extras(program: str) -> list[str]:
@@ -103,7 +105,7 @@ class TestImports:
         assert "storage" in LISTED.findall(listed)
         ours = {name for name in loaded.split() if name.startswith("partita.")}
         assert {name.split(".")[1] for name in ours} <= {
-            *("assembly", "cli", "compiled", "errors", "optional_packages")
+            *("assembly", "cli", "compiled", "errors", "optional_packages", "packages")
         }
 
 
@@ -144,7 +146,9 @@ class TestClone:
         assert done.stdout + done.stderr == _partita(clone, "--help").stdout
 
     def test_every_command_has_its_help(self, clone: Path) -> None:
-        commands = LISTED.findall(_partita(clone, "--help").stdout.partition("Commands:")[2])
+        listed = _partita(clone, "--help").stdout.partition("Commands:")[2].splitlines()
+        there = [line for line in listed if not line.endswith("(not installed).")]
+        commands = LISTED.findall("\n".join(there))
         assert len(commands) > 20
         failed = {
             command: done.stderr
@@ -161,34 +165,44 @@ class TestClone:
             ("storage", "init", URL),
             ("storage", "status", URL),
             ("storage", "copy", "data", URL),
-            ("migrate", "plan"),
-            ("metrics", "serve", "--port", "0"),
-            ("pagehits", "serve-old", "--postgresql", URL),
         ],
         ids=lambda arguments: " ".join(arguments[:2]),
     )
     def test_a_missing_package_is_one_sentence_with_what_installs_it(
         self, clone: Path, arguments: tuple[str, ...]
     ) -> None:
-        (clone / "migration.toml").write_text(f'[source]\nurl = "{URL}"\n')
         done = _partita(clone, *arguments)
         assert done.returncode == 1
         assert re.fullmatch(
             r"partita: \w+ is not installed; to install it: make install\n", done.stderr
         )
 
+    @pytest.mark.parametrize("command", ["metrics", "migrate", "pagehits"])
+    def test_so_is_a_missing_package_of_this_house(self, clone: Path, command: str) -> None:
+        listed = _partita(clone, "--help").stdout
+        assert re.search(rf"^  {command} .* \(not installed\)\.$", listed, re.MULTILINE)
+        for arguments in ((command,), (command, "--help"), (command, "serve", "--port", "0")):
+            done = _partita(clone, *arguments)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert re.fullmatch(
+                rf"partita: partita-[\w-]+, which has the command {command}, is not installed; "
+                r"to install it: make install\n",
+                done.stderr,
+            )
+
     @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
     def test_it_compiles_and_makes_both_wheels(self, clone: Path) -> None:
         """The build that `make run` starts beside the server is the same one."""
         _make(clone, "wheel")
-        assert len(list((clone / "dist").glob("partita-*-py3-none-any.whl"))) == 1
+        assert len(list((clone / "dist").glob("partita*-py3-none-any.whl"))) == 5
         assert len(list((clone / "dist").glob("partita-*.whl"))) == 2
+        assert len(list((clone / "dist").glob("partita_migrate-*.whl"))) == 2
         assert _partita(clone, "--version").stdout.endswith("(compiled)\n")
 
 
 def test_the_command_that_installs_a_package_for_a_wheel_works(tmp_path: Path) -> None:
     wheel = wheels.build(tmp_path / "dist")
-    partita = [str(wheels.installed(wheel, tmp_path / "environment"))]
+    partita = [str(wheels.installed(tmp_path / "environment", wheel))]
     missing = processes.run("storage", "status", URL, command=partita, env=wheels.outside())
     assert missing.returncode == 1
     said, _, command = missing.stderr.strip().rpartition("; to install it: ")

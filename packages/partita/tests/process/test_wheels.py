@@ -47,7 +47,7 @@ def test_a_wheel_is_tagged_for_what_it_holds(wheel: Path, form: str) -> None:
 def test_the_wire_suite_passes_against_an_installed_wheel(
     wheel: Path, form: str, tmp_path: Path
 ) -> None:
-    partita = str(wheels.installed(wheel, tmp_path / "environment"))
+    partita = str(wheels.installed(tmp_path / "environment", wheel))
     said = processes.run("--version", command=[partita], env=wheels.outside()).stdout
     assert said.strip().endswith(SAYS[form])
     arguments = ("serve", "--port", "0", "--in-memory")

@@ -5,16 +5,23 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import defaultdict
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+import partita
 from testkit import ROOT
 
 FILES = sorted(path.name for path in ROOT.glob("requirements*.txt"))
 LOCKED = re.compile(r"[\w.-]+==[\w.]+(?: ; [^-]+?)? +(?: *--hash=sha256:[0-9a-f]{64})+ *")
 PIN = re.compile(r"^([\w.-]+)==([^\s;]+)", re.MULTILINE)
-# Served on the database's own port, or shown in the README's first example.
-SERVED = ("workflows", "monitor", "testing")
+PACKAGES = sorted(ROOT.glob("packages/*/pyproject.toml")) + sorted(
+    ROOT.glob("apps/*/pyproject.toml")
+)
+SERVED = ("partita", "partita-services")
+# What the README's first example and `partita top` need.
+EXTRAS = ("monitor", "testing")
 
 
 def _name(requirement: str) -> str:
@@ -30,28 +37,47 @@ def _pins(*files: str) -> dict[str, set[str]]:
     return pins
 
 
-def _project() -> tuple[list[str], dict[str, list[str]], list[str]]:
-    """What Partita needs, what its extras do, and what work on it does."""
-    tables = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    project = tables["project"]
-    groups = [one for group in tables["dependency-groups"].values() for one in group]
-    tools = [one for one in groups if isinstance(one, str)]
-    return project["dependencies"], project["optional-dependencies"], tools
+def _project(path: Path) -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads(path.read_text())["project"]
+    return project
+
+
+def _foreign(requirements: list[str]) -> set[str]:
+    """What comes from elsewhere."""
+    names = {_name(requirement) for requirement in requirements}
+    return {name for name in names if not re.match(r"partita\b", name)}
 
 
 def test_what_serving_needs_is_what_make_run_installs() -> None:
-    needed, extras, _ = _project()
-    for extra in SERVED:
-        needed = needed + extras[extra]
-    assert {_name(requirement) for requirement in needed} <= set(_pins("requirements.txt"))
+    needed: list[str] = []
+    for project in map(_project, PACKAGES):
+        if project["name"] in SERVED:
+            extras = project.get("optional-dependencies", {})
+            needed += [
+                *project["dependencies"],
+                *(one for name in EXTRAS for one in extras.get(name, [])),
+            ]
+    assert _foreign(needed) <= set(_pins("requirements.txt"))
 
 
 def test_what_the_rest_needs_is_what_make_install_installs() -> None:
-    _, extras, tools = _project()
-    needed = [requirement for extra in extras.values() for requirement in extra]
-    assert {_name(requirement) for requirement in needed + tools} <= set(
-        _pins("requirements-dev.txt")
-    )
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    needed = [one for group in groups.values() for one in group if isinstance(one, str)]
+    for project in map(_project, PACKAGES):
+        extras = project.get("optional-dependencies", {})
+        needed += [*project["dependencies"], *(one for extra in extras.values() for one in extra)]
+    assert _foreign(needed) <= set(_pins("requirements-dev.txt"))
+
+
+def test_all_packages_have_one_version_and_need_it_of_each_other() -> None:
+    own = [
+        one
+        for project in map(_project, PACKAGES)
+        for one in project["dependencies"]
+        if one.startswith("partita")
+    ]
+    assert len(PACKAGES) == 5 and len(own) == 8
+    assert {one.partition("==")[2] for one in own} == {partita.__version__}
 
 
 def test_one_package_has_one_version() -> None:
