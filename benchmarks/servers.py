@@ -17,6 +17,7 @@ from benchmarks.wire import HOST, Client, WireError
 from scripts.dynamodb_local import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
+SOURCES = sorted(map(str, [*ROOT.glob("packages/*/src"), *ROOT.glob("apps/*/src")]))
 READY_SECONDS_MAX = 60
 POLL_SECONDS = 0.01
 STOP_SECONDS_MAX = 15
@@ -207,5 +208,5 @@ class Running:
 
 def _environment() -> dict[str, str]:
     """Ours, with Partita's source in front, so that it is this tree that is measured."""
-    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [*SOURCES, os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path}

@@ -1,4 +1,4 @@
-"""Fetches DynamoDB Local, AWS's own emulator, and runs it: the oracle of `tests/compat`.
+"""Fetches DynamoDB Local, AWS's own emulator, and runs it: the oracle of the tests in `compat`.
 
     python scripts/dynamodb_local.py --port 0
 

@@ -21,7 +21,8 @@ from partita_services.workflows.language import InvalidDefinition, parse
 from partita_services.workflows.running.arns import activity_arn, function_arn, machine_arn
 from partita_services.workflows.running.tasks.integrations import Abilities, check_resources
 
-LIST = Path(__file__).parent.parent / "tests" / "workflows" / "public_machines.tsv"
+ROOT = Path(__file__).parent.parent
+LIST = ROOT / "packages/partita-services/tests/workflows/public_machines.tsv"
 OPEN_NUMBER = re.compile(r"(:\s*)\$\{\w+\}(?=\s*[,}\]])")
 MACHINE = "AWS::StepFunctions::StateMachine"
 REFERENCES = {"AWS::StepFunctions::Activity": activity_arn, MACHINE: machine_arn}

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENDOR = ROOT / "src/partita/console/static/vendor"
-TESTS = ROOT / "tests/console/vendor"
+VENDOR = ROOT / "packages/partita/src/partita/console/static/vendor"
+TESTS = ROOT / "testkit/vendor"
 DOWNLOAD_SECONDS_MAX = 120
 EXIT_UNAVAILABLE = 3
 

@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 from benchmarks import kept, machine, peers
 from benchmarks.peers import Unavailable
 from benchmarks.run import say
-from benchmarks.servers import ROOT
+from benchmarks.servers import ROOT, SOURCES
 from benchmarks.suite.backends import FIXTURES
 from benchmarks.suite.report import TITLES, section
 
@@ -115,7 +115,7 @@ def _run(name: str) -> Run:
 
 
 def _environment() -> dict[str, str]:
-    path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+    path = os.pathsep.join(filter(None, [*SOURCES, os.environ.get("PYTHONPATH")]))
     return {
         **os.environ,
         **CREDENTIALS,

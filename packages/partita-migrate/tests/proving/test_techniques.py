@@ -30,6 +30,7 @@ from partita_migrate.understanding.sources.connection import connect
 from testkit import packages, processes
 from testkit.database_servers import PASSWORD, DatabaseServer
 from testkit.moves import KEEPING, designed, sqlite_database
+from testkit.needed import needs_services
 from testkit.shop import patterns_toml
 
 from . import public
@@ -232,6 +233,7 @@ def items_of(folder: Folder, design: Design, path: Path) -> list[tuple[str, Item
     return found
 
 
+@needs_services
 def test_the_function_that_keeps_an_aggregate_counts_what_sql_counts(
     folders: dict[str, Folder], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from testkit import ROOT
+from testkit.needed import needs_page_hit_counter
 from testkit.packages import wait_for
 from testkit.processes import Server
 
@@ -60,6 +61,7 @@ def test_the_leaders_of_all_shards_are_published(serve: Any, tmp_path: Path) -> 
     wait_for(leaders, lambda found: found == ["99", "98", "97"])
 
 
+@needs_page_hit_counter
 def test_the_page_hit_consumer_runs_as_a_function(serve: Any, tmp_path: Path) -> None:
     server = begun(serve, tmp_path, "pagehits-functions")
     counts = [

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from testkit.accessibility import audit
+from testkit.needed import needs_services
 from testkit.packages import create
 from testkit.person import Person, wait_for
 from testkit.processes import Server
@@ -118,6 +119,7 @@ def handler(event, context):
 """
 
 
+@needs_services
 def test_functions_that_read_a_stream_say_how_far_behind_they_are_and_that_they_fail(
     person: Person, server: Server, client: Any, table: Callable[..., str], pictures: Path
 ) -> None:

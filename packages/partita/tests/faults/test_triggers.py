@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError
 
+from testkit.needed import needs_services
+
 from .killing import kill_under
+
+pytestmark = needs_services
 
 TABLE = "watched"
 WRITERS = 4

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from testkit import processes
+from testkit.needed import needs_services
 
 from .test_faults import (
     export_of,
@@ -254,6 +255,7 @@ def put_in_bulk(cli: Any) -> None:
         cli("cancel-bulk-operation", "--bulk-operation-arn", arn)
 
 
+@needs_services
 def test_a_state_machine_backs_a_table_up_before_it_changes_it(tmp_path: Path) -> None:
     with processes.starting() as start:
         server = start("serve", "--port", "0", "--in-memory")

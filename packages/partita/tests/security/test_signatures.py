@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.server.security.identities.directory import AccessKey, set_status
+from testkit.needed import needs_services
 from testkit.people import REGION, People, client_for, refusal
 
 TARGET = "DynamoDB_20120810.ListTables"
@@ -84,7 +85,10 @@ def test_a_request_that_is_signed_rightly_is_answered(raw: Raw) -> None:
     assert raw.send(raw.signed())[0] == 200
 
 
-@pytest.mark.parametrize("service", ["dynamodb", "dynamodbstreams", "kinesis", "stepfunctions"])
+@pytest.mark.parametrize(
+    "service",
+    ["dynamodb", "dynamodbstreams", "kinesis", pytest.param("stepfunctions", marks=needs_services)],
+)
 def test_every_service_asks_for_a_signature(people: People, service: str) -> None:
     assert people.server is not None
     stranger = client_for(people.server.url, "AKIAIOSFODNN7EXAMPLE", "secret", service)

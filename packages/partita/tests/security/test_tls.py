@@ -23,6 +23,7 @@ from botocore.exceptions import HTTPClientError, SSLError
 
 from partita.server.security.tls import WATCH_SECONDS, made
 from testkit import processes
+from testkit.needed import needs_services
 from testkit.people import People, statement
 from testkit.processes import SecureServer, Server
 
@@ -107,6 +108,7 @@ def test_a_certificate_is_read_again_when_it_changes(tmp_path: Path) -> None:
         server.terminate()
 
 
+@needs_services
 def test_clients_need_a_certificate_where_a_ca_is_given(tmp_path: Path) -> None:
     certificate, key = write(tmp_path, "server")
     ca, ca_key = write(tmp_path, "client", is_client=True)
@@ -127,6 +129,7 @@ def test_clients_need_a_certificate_where_a_ca_is_given(tmp_path: Path) -> None:
         server.terminate()
 
 
+@needs_services
 def test_the_ca_of_clients_is_read_again_when_it_changes(tmp_path: Path) -> None:
     certificate, key = write(tmp_path, "server")
     first = tuple(map(str, write(tmp_path, "first", is_client=True)))
@@ -202,6 +205,7 @@ def answered(
         return secure.session
 
 
+@needs_services
 def test_workflows_run_behind_tls(laptop: tuple[SecureServer, Path]) -> None:
     states = client(*laptop, None, "stepfunctions")
     assert states.list_state_machines()["stateMachines"] == []
