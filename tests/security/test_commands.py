@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from partita.cli.commands import commands
 from partita.errors import PartitaError
 from partita.server.security.identities.access import WATCH_SECONDS
-from partita.server.security.identities.directory import FILE_NAME, ROOT_KEY_ID, ROOT_SECRET, load
+from partita.server.security.identities.access_file import FILE_NAME, AccessFile
+from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
 
 from .. import processes
 from ..processes import ENVIRONMENT, run
@@ -106,7 +107,7 @@ def test_users_from_a_file_and_auth_from_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "made" / FILE_NAME
     settings = tmp_path / "partita.toml"
     settings.write_text(f'[serve]\nauth = true\nin_memory = true\nport = 0\nusers = "{file}"\n')
-    (user,) = load(file).users.values()
+    (user,) = AccessFile(file).load().users.values()
     with processes.starting() as start:
         server = start("serve", "--config", settings)
         assert client_for(server.url, user.keys[0].id, user.keys[0].secret).list_tables()

@@ -41,7 +41,7 @@ SPACES: Final = tuple(bytes([space]) for space in range(0x20))
 PIECE_PAIRS: Final = 2000
 PIECE_BYTES: Final = 8 * MB
 LEASE: Final = "copy"
-LEFT: Final = (STAMP_KEY, record_key("base", ""))
+LEFT: Final = (STAMP_KEY, record_key("base", ""), *layout.NOTES)
 """The past of tables with recovery on stays behind: their new place takes a base of its own."""
 
 _PUT: Final = """
