@@ -234,7 +234,7 @@ def sample(seed: int, size: int, *kinds: Callable[[], Iterator[Case]]) -> list[C
 def each_body() -> Iterator[Case]:
     """Once, where it belongs."""
     for name, body in corpus.bodies().items():
-        target = corpus.TARGETS[3 if body.content_type == corpus.CBOR else 0]
+        target = corpus.RECORDS if body.content_type == corpus.CBOR else corpus.BATCH
         yield corpus.case(name, "POST", "/", body, target)
 
 
@@ -287,7 +287,7 @@ def test_the_largest_bodies_cost_no_more_than_to_be_read_and_hashed(
     sign = IDENTITIES[identity]
 
     def asked(name: str, body: Body) -> Case:
-        target = corpus.TARGETS[3 if body.content_type == corpus.CBOR else 0]
+        target = corpus.RECORDS if body.content_type == corpus.CBOR else corpus.BATCH
         return sign(siege, corpus.case(name, "POST", "/", body, target))
 
     meaningless = Body(corpus.JSON_1_0, bytes(corpus.LARGEST - corpus.KB))
@@ -396,4 +396,4 @@ def for_each_target() -> Iterator[Case]:
             body = bodies[f"gzip: {name}"]
             yield corpus.case(f"gzip: {name} for {target}", "POST", "/", body, target)
     for name, make in LARGEST.items():
-        yield corpus.case(f"16 MB of {name}", "POST", "/", make(), corpus.TARGETS[0])
+        yield corpus.case(f"16 MB of {name}", "POST", "/", make(), corpus.BATCH)

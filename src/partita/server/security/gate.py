@@ -629,7 +629,7 @@ class KnownCaller(Admission):
             if not caller.applicable(action, named.resource, named.policy).is_plain_allow:
                 need = Need(action, named.resource, named.keys, named.policy)
                 gate.check(caller, self._head, need)
-        except (DynamoDBError, msgspec.MsgspecError, UnicodeDecodeError):
+        except (DynamoDBError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         return PermittedBytes(body)
 
