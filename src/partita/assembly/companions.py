@@ -74,6 +74,7 @@ class Companions:
             certificate=certificate,
             client_certificate=client_certificate,
             bucket_key=bucket_key(options.encryption_key) if service == STATES else "",
+            is_encrypted=bool(self._database.service.encryption_key),
             fence=self._fence(),
         )
         return msgspec.json.encode(begin)

@@ -60,6 +60,8 @@ def client_of(start: frames.Start, connections: int) -> Client:
 
 
 def main(name: str, server_pid: str, make: Callable[[frames.Start], Service]) -> None:
+    # uvloop lets children inherit what the server has open, such as the file of the database.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     logging.basicConfig(format=f"partita {name}: %(message)s")
     end_with(int(server_pid))
     # Ctrl-C is for the server, which closes the connection when it is done.

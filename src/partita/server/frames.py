@@ -49,6 +49,8 @@ class Start(msgspec.Struct):
     bucket_key: str = ""
     """Where encryption is on, what objects in folders are sealed with: `file:PATH`, or `keys:` and
     the keys. Only for the companion that writes such objects."""
+    is_encrypted: bool = False
+    """Whether the server encrypts its data at rest."""
     fence: str = ""
     """The fencing token of the server, where it leads others."""
 

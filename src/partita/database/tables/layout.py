@@ -1,6 +1,7 @@
 """Where tables lie in the ordered map: the only module that builds their storage keys.
 
     00 format, 00 numbers                            format of the folder, last table number
+    00 access, 00 audit                              what is known of files beside the database
     01 name                                          a table of the catalog
     02 table, index                                  number of items and bytes (index 0: the table)
     03 token                                         a client request token
@@ -45,6 +46,9 @@ from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 
 FORMAT_KEY: Final = b"\x00format"
 NUMBERS_KEY: Final = b"\x00numbers"
+ACCESS_KEY, AUDIT_KEY = b"\x00access", b"\x00audit"
+NOTES: Final = (ACCESS_KEY, AUDIT_KEY)
+"""What belongs to this folder alone, and to no copy of it."""
 CATALOG: Final = b"\x01"
 STATISTICS: Final = b"\x02"
 TOKENS: Final = b"\x03"
