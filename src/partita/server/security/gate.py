@@ -230,13 +230,11 @@ class Gate(Dispatcher):
             logger.exception("A signature could not be verified")
             self._refuse(request, reply, InternalServerError(INTERNAL_ERROR))
             return
-        unpacked = unpack(request, reply)
-        if unpacked is None:
-            return
-        if caller.kind == "AWSService":
-            self._act_for_role(request, caller, unpacked)
+        act = self._act_for_role if caller.kind == "AWSService" else self._record_and_handle
+        if request.unpack is None:
+            act(request, caller, reply)
         else:
-            self._record_and_handle(request, caller, unpacked)
+            request.unpack(request, reply, partial(act, request, caller))
 
     def _record_and_handle(self, request: HttpRequest, caller: Caller, reply: Reply) -> None:
         if request.headers.get(b"content-type") == CBOR_1_1:
@@ -677,11 +675,6 @@ class KnownCaller(Admission):
 
 def address_of(request: HttpRequest) -> str:
     return request.peer.address if request.peer else ""
-
-
-def unpack(request: HttpRequest, reply: Reply) -> Reply | None:
-    """Unpack the body of a request, if it is packed; None when it was refused for that."""
-    return reply if request.unpack is None else request.unpack(request, reply)
 
 
 def _is_form(request: HttpRequest) -> bool:
