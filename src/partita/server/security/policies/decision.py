@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from partita.errors import AccessDeniedException
 from partita.server.security.policies.conditions import Condition, holds
 from partita.server.security.policies.documents import Policy, Principals, Statement, policy_of
 from partita.server.security.policies.patterns import (
@@ -26,6 +27,13 @@ ALLOWED, EXPLICIT_DENY, IMPLICIT_DENY = "allowed", "explicitDeny", "implicitDeny
 IDENTITY_POLICY: Final = "identity-based policy"
 RESOURCE_POLICY: Final = "resource-based policy"
 BOUNDARY: Final = "permissions boundary"
+RESOURCE_CHARS_MAX: Final = 2048
+"""No ARN of AWS is longer, and whatever is must not be compared with patterns."""
+STEPS_MAX: Final = 100_000
+"""Comparisons with values of conditions that one decision takes at most, about 50 ms. An item of a
+thousand attributes may be compared with a hundred patterns."""
+LONG_RESOURCE: Final = f"No policy allows an ARN of over {RESOURCE_CHARS_MAX} characters."
+TOO_MANY_STEPS: Final = "The request names too much to be compared with the conditions of policies."
 SESSION_POLICY: Final = "session policy"
 
 
@@ -52,7 +60,7 @@ class Principal(NamedTuple):
 
 
 class Request:
-    __slots__ = ("action", "context", "lower_action", "principal", "resource")
+    __slots__ = ("action", "context", "lower_action", "principal", "resource", "steps")
 
     def __init__(self, principal: Principal, action: str, resource: str, context: Context) -> None:
         self.principal = principal
@@ -62,6 +70,10 @@ class Request:
         self.context = context
         self.lower_action = action.lower()
         """As statements have their actions, whose case does not count."""
+        self.steps = 0
+        """What its conditions have cost so far."""
+        if len(resource) > RESOURCE_CHARS_MAX:
+            raise AccessDeniedException(LONG_RESOURCE)
 
 
 class Policies(NamedTuple):
@@ -273,8 +285,14 @@ def principal_match(principals: Principals, principal: Principal) -> Match:
 def failed_condition(statement: Statement, request: Request) -> Condition | None:
     """The first condition that a request does not satisfy."""
     for condition in statement.conditions:
+        given = request.context.get(condition.key)
+        if given:
+            request.steps += condition.steps(given)
+            if request.steps > STEPS_MAX:
+                raise AccessDeniedException(TOO_MANY_STEPS)
         if not holds(
             condition,
+            given,
             request.context,
             has_variables=statement.has_variables,
             is_deny=statement.is_deny,
