@@ -377,8 +377,8 @@ PROBES: dict[str, Call] = {
         ProjectionExpression="pk",
         ExclusiveStartKey={**OWN, "title": {"S": "t"}},
     ),
-    "the key of an index behind a page of a statement": lambda client, t: (
-        client.execute_statement(Statement=f'SELECT pk FROM "{t}"."by_title"', Limit=1)
+    "the key of an index behind a page of a statement": lambda client, t: client.execute_statement(
+        Statement=f'SELECT pk FROM "{t}"."by_title"', Limit=1
     ),
     "writing it": lambda client, t: client.put_item(
         TableName=t, Item={**OWN, "salary": {"N": "1000"}}

@@ -154,9 +154,7 @@ def test_a_resource_policy_that_is_too_large_is_not_read(
     arn = table_arn(table())
     members = ",".join(f'"{number}":1' for number in range(60_000))
     with little_time(people):
-        code, message = refusal(
-            admin.put_resource_policy, ResourceArn=arn, Policy=f"{{{members}}}"
-        )
+        code, message = refusal(admin.put_resource_policy, ResourceArn=arn, Policy=f"{{{members}}}")
     assert (code, "20480 bytes" in message) == ("ValidationException", True)
 
 
@@ -194,9 +192,7 @@ def test_a_large_number_in_a_session_policy_is_refused_or_compared(
         assert refusal(client.list_tables)[0] == "AccessDeniedException"
 
 
-def test_a_huge_number_in_a_policy_of_a_user_is_refused(
-    people: People, administrator: Any
-) -> None:
+def test_a_huge_number_in_a_policy_of_a_user_is_refused(people: People, administrator: Any) -> None:
     document = NUMBERS[0].replace('"Principal":"*",', "")
     body = {"PolicyName": "huge", "Document": document}
     assert people.server is not None

@@ -362,9 +362,7 @@ def _conditions(given: Any, path: Path, is_current: bool) -> tuple[Condition, ..
                 raise _Wrong(f"{key!r} is not a condition key, such as aws:username.", place)
             texts = _condition_values(values, place)
             _check_values(operator, texts, place, is_current)
-            conditions.append(
-                new_condition(key, operator, texts, qualifier, if_exists, is_current)
-            )
+            conditions.append(new_condition(key, operator, texts, qualifier, if_exists, is_current))
     return tuple(conditions)
 
 
