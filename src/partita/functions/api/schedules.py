@@ -243,6 +243,9 @@ async def _tagged(service: Service, request: Request) -> GroupRecord:
     name = arns.group_of(arn)
     if name is None:
         raise ValidationException(f"{arn} is not the ARN of a schedule group.")
+    if arn != arns.group_arn(name):
+        # It is of another region, account or partition.
+        raise FunctionNotFound(f"Schedule group {arn} does not exist.")
     if name in (DEFAULT, OF_SETTINGS):
         raise ValidationException(f"The schedule group {name} has no tags.")
     return await _group(service, name)
