@@ -229,6 +229,16 @@ def test_an_index_is_charged_for_what_is_read_from_it(run: Run, rows: str) -> No
     assert answer["ConsumedCapacity"]["LocalSecondaryIndexes"] == {"byNick": {"CapacityUnits": 0.5}}
 
 
+@pytest.mark.parametrize("digits", [20, 4400, 7000])
+@pytest.mark.parametrize("form", ['SELECT a[{}] FROM "{}"', 'UPDATE "{1}" SET a[{0}]=1 {2}'])
+def test_an_index_that_no_list_has_is_refused(
+    refusal: Callable[..., tuple[str, str]], rows: str, form: str, digits: int
+) -> None:
+    statement = form.format("9" * digits, rows, "WHERE pk = 'a' AND sk = 1")
+    code, message = refusal(statement)
+    assert (code, "List index is not within the allowable range" in message) == (VALIDATION, True)
+
+
 # Pages
 
 
