@@ -31,7 +31,7 @@ from partita.server.security.policies.documents import (
 from partita.server.security.policies.patterns import Unresolved, arn_matches, matches
 from partita.workflows.language.states.choices import OPERATORS as CHOICES
 
-from .fuzzing import seeds as seeds  # noqa: PLC0414
+from .fuzzing import seeds as seeds
 
 ACCOUNT = "123456789012"
 ANN = Principal(f"arn:aws:iam::{ACCOUNT}:user/ann", ACCOUNT)
