@@ -50,6 +50,25 @@ def changed(chance: Random, token: str) -> str:
     return token[:place] + chance.choice([*WORDS, token, token[place:end]]) + token[end:]
 
 
+def rewritten(chance: Random, token: str) -> str:
+    """With other members, where it is JSON in base64 that nobody sealed."""
+    try:
+        content = json.loads(decoded(token))
+    except ValueError:
+        return changed(chance, token)
+    values: list[Any] = [None, 0, -1, 1e300, 1 << 70, "", "x", "\x00", [], [1], {}, {"S": "x"}]
+    filters: list[Any] = [
+        {name: chance.choice([*values, "AT_TIMESTAMP", "AFTER_SHARD_ID"])}
+        for name in ("Type", "ShardId", "Timestamp")
+    ]
+    if isinstance(content, dict) and content:
+        for name in chance.sample(sorted(content), chance.randrange(1, len(content) + 1)):
+            content[name] = chance.choice([*values, *filters, content[name]])
+    else:
+        content = chance.choice([*values, {"pk": {"S": "x"}, "sk": {"S": "y"}}, ["a", 1]])
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
+
+
 def decoded(token: str) -> bytes:
     try:
         return base64.urlsafe_b64decode(token.replace("+", "-").replace("/", "_"))
@@ -244,4 +263,5 @@ def test_any_token_of_a_list_is_taken_or_refused(
     for seed in seeds:
         chance = Random(seed)
         for call in chance.sample(calls, 6):
-            attempt(call, token=changed(chance, chance.choice(known)))
+            change = chance.choice([changed, rewritten])
+            attempt(call, token=change(chance, chance.choice(known)))
