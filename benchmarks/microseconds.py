@@ -22,6 +22,7 @@ from partita.assembly.engines import open_engine
 from partita.clock import system_clock
 from partita.compiled import is_used
 from partita.database.database import Database
+from partita.database.operations.context import Permitted
 from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES
 from partita.server.dispatch import Dispatcher
 from partita.server.http.connection import Connection
@@ -91,9 +92,9 @@ class Bench:
     def call(self, operation: str, request: Any) -> None:
         handler = READS.get(operation)
         if handler is not None:
-            self.database.read(handler, request)
+            self.database.read(handler, Permitted(request))
         else:
-            self.database.write(WRITES[operation], request, _ignore)
+            self.database.write(WRITES[operation], Permitted(request), _ignore)
 
     def prepare(self) -> None:
         for table in dataset.tables():

@@ -95,6 +95,7 @@ MODULES = (
     "database/operations/data_plane/scans.py",
     "database/operations/partiql/statements.py",
     "database/operations/data_plane/transactions.py",
+    "server/admission.py",
     "server/dispatch.py",
     "server/large_requests/remote_state.py",
     "database/shared/rounds/drafts.py",

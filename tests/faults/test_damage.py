@@ -12,6 +12,7 @@ from typing import Any
 import lmdb
 import pytest
 
+from partita.database.operations.context import Permitted
 from partita.database.storage.lmdb_pages import check_pages
 
 from .tables import indexed
@@ -46,7 +47,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def write(operation: str, **request: Any) -> None:
         answers: list[Any] = []
-        database.write(WRITES[operation], {"TableName": "table", **request}, answers.append)
+        database.write(
+            WRITES[operation], Permitted({"TableName": "table", **request}), answers.append
+        )
         while not answers:
             if soon:
                 soon.pop(0)()

@@ -144,16 +144,14 @@ def test_tables_of_services_are_not_for_everybody_who_may_use_all_tables(
     assert admin.scan(TableName=table, Limit=1)["ScannedCount"] <= 1
 
 
-def test_nothing_large_is_decoded_for_somebody_unknown(people: People) -> None:
+def test_nothing_is_decoded_for_somebody_unknown(people: People) -> None:
     headers = {
         "Content-Type": "application/x-amz-json-1.0",
         "X-Amz-Target": "DynamoDB_20120810.PutItem",
     }
-    wrong = b"{" * 100
-    status, answer = posted(people, headers, wrong)
-    assert status == 400 and b"SerializationException" in answer
-    status, answer = posted(people, headers, wrong * 1000)
-    assert status == 400 and b"MissingAuthenticationTokenException" in answer
+    for wrong in (b"{" * 100, b"{" * 100_000):
+        status, answer = posted(people, headers, wrong)
+        assert status == 400 and b"MissingAuthenticationTokenException" in answer
 
 
 def hits(people: People, key: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from partita.database.check.check import check
 from partita.database.check.findings import Folder
 from partita.database.database import Database
+from partita.database.operations.context import Permitted
 from partita.database.storage.branch import BranchEngine
 from partita.database.storage.engine import Changes
 from partita.database.storage.group_commit import GATHER_SECONDS
@@ -56,7 +57,7 @@ class Bench:
 
     def ask(self, operation: str, **request: Any) -> None:
         self.asked += 1
-        self.database.write(WRITES[operation], request, self.answer)
+        self.database.write(WRITES[operation], Permitted(request), self.answer)
 
     def answer(self, result: Any) -> None:
         self.answered += 1

@@ -16,7 +16,7 @@ from partita.client.services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
 from partita.clock import system_clock
 from partita.database.changes.streams import last_sequence, streams_of
 from partita.database.database import Database
-from partita.database.operations.context import ReadContext
+from partita.database.operations.context import OWN_REQUEST, ReadContext
 from partita.database.operations.streams.records import sequence_number
 from partita.database.operations.streams.streams import stream_arn
 from partita.registry import READS, WRITES
@@ -103,7 +103,7 @@ class Companions:
             if database.leadership.lease is None:
                 self._stopping.append(asyncio.ensure_future(self.peers.stop()))
             else:
-                database.submit_read(sequences, {}, begin)
+                database.submit_read(sequences, OWN_REQUEST, begin)
 
         def sequences(context: ReadContext, request: object) -> bytes:
             triggers = self._options.settings.triggers

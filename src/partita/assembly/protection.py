@@ -16,7 +16,7 @@ from partita.clock import system_clock
 from partita.errors import PartitaError
 from partita.registry import forwarded_rights, rights
 from partita.server.dispatch import Dispatcher
-from partita.server.http.messages import Handle
+from partita.server.http.messages import CheckHead, Handle
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.security.denials import Denials
 
@@ -120,7 +120,7 @@ class Protection:
     def guard(self, dispatcher: Dispatcher, database: Database | SharedDatabase) -> Handle:
         """The way in, past the gate if there is one."""
         if self.access is None:
-            dispatcher.denials = Denials(database.service, rights)
+            dispatcher.policies = Denials(database.service, rights)
             return dispatcher.handle
         from partita.server.security.limits import Limits
 
@@ -135,6 +135,10 @@ class Protection:
         )
         self.access.watch(gate.admit_callers)
         return gate.guard
+
+    def check_head(self, dispatcher: Dispatcher) -> CheckHead | None:
+        """What looks at requests before their bodies are read, if anybody is asked who they are."""
+        return None if self.access is None else cast("Gate", dispatcher).check_head
 
     def _recorder(self) -> Recorder | None:
         if self._audit_folder is None:

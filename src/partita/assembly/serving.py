@@ -16,7 +16,6 @@ from partita.database.database import Database
 from partita.server.http import lifecycle
 from partita.server.http.hosts import Hosts, is_local
 from partita.server.http.listener import Listener
-from partita.server.http.messages import Handle
 from partita.server.http.origins import Origins
 from partita.server.monitoring.pages import PAGES
 from partita.server.peers import LedCompanion
@@ -64,7 +63,7 @@ async def _run(
     database.service.check_policy = policy_problem
     companions = Companions(options, served, protection, hosts)
     peers = companions.peers
-    sites: dict[bytes, Handle] = {}
+    sites: dict[bytes, Site] = {}
     dispatcher = protection.dispatcher()(
         **served.operations,
         pages=PAGES,
@@ -79,9 +78,10 @@ async def _run(
     )
     if options.storage is None and database.service.ledger.is_on:
         database.service.ledger.notice = dispatcher.notable.count_units()
-    handle = protection.guard(dispatcher, database)
+    handle, check_head = protection.guard(dispatcher, database), protection.check_head(dispatcher)
     if options.storage is not None:
         handle = peers.guard(served.guard(handle))
+        check_head = None if check_head is None else peers.check_head(check_head)
         dispatcher.metrics.more.append(served.metric_lines)
     console = Site(
         handle,
@@ -93,7 +93,7 @@ async def _run(
         certificate=protection.certificates[0],
     )
     if options.console != NO_CONSOLE:
-        sites[CONSOLE_PATH[1:]] = console.handle
+        sites[CONSOLE_PATH[1:]] = console
 
     def ready(url: str) -> None:
         database.service.address = url.rpartition("//")[2]
@@ -113,6 +113,7 @@ async def _run(
             origins=origins,
             count=dispatcher.metrics.count_connections,
             is_guarded=protection.access is not None or options.storage_reads is not None,
+            check_head=check_head,
             connections_per_address_max=options.limits.connections_max if options.limits else 0,
         )
         protection.watch()

@@ -110,6 +110,10 @@ class Console:
     def handle(self, request: HttpRequest, reply: Reply) -> None:
         self.web.handle(request, reply)
 
+    def knows(self, request: HttpRequest) -> bool:
+        """Whether a request has the cookie of somebody who has signed in."""
+        return self._sessions.find(request.headers.get(b"cookie")) is not None
+
     def _of_own_host(self, handler: Handler) -> Handler:
         async def guarded(request: Request) -> Response:
             host, origin = request.header(b"host"), request.header(b"origin")

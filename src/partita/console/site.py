@@ -11,6 +11,7 @@ from partita.server.http.messages import Handle, HttpRequest, Reply
 
 if TYPE_CHECKING:
     from partita.console.moves import Moves
+    from partita.console.service import Console
 
 
 class Site:
@@ -33,15 +34,19 @@ class Site:
         self._folders = folders
         self._signs_in = signs_in
         self._certificate = certificate
-        self._loaded: Handle | None = None
+        self._loaded: Console | None = None
         self._moves: Moves | None = None
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
         if self._loaded is None:
             self._loaded = self._load()
-        self._loaded(request, reply)
+        self._loaded.handle(request, reply)
 
-    def _load(self) -> Handle:
+    def knows(self, request: HttpRequest) -> bool:
+        """Whether somebody has signed in who sends this request."""
+        return self._loaded is not None and self._loaded.knows(request)
+
+    def _load(self) -> Console:
         from partita.console.endpoints import OwnServer
         from partita.console.moves import Moves, Target
         from partita.console.service import Console
@@ -49,7 +54,7 @@ class Site:
         server = OwnServer(self._serve_request, self._find_url)
         self._moves = Moves(self._folders, Target(self._find_url(), self._certificate))
         signing = server if self._signs_in else None
-        return Console(server, self._mode, self._hosts, signing=signing, moves=self._moves).handle
+        return Console(server, self._mode, self._hosts, signing=signing, moves=self._moves)
 
     async def close(self) -> None:
         if self._moves is not None:

@@ -17,10 +17,11 @@ from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
 from partita.database.events.throughput import Throughput
 from partita.database.operations.context import (
+    Permitted,
+    PermittedBytes,
     PlainHandler,
     ReadContext,
     ReadHandler,
-    Request,
     Service,
     WriteContext,
     WriteHandler,
@@ -156,31 +157,33 @@ class Database:
     def read(
         self,
         handler: ReadHandler,
-        request: Request,
+        permitted: Permitted,
         cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
         """Read at once; what is charged for is not cached."""
-        self.reads.take_partition()
-        answer = handler(self.reads, request)
-        partition = self.reads.take_partition()
+        context = self.reads
+        context.take_partition()
+        context.refusals = permitted.refusals
+        answer = handler(context, permitted.request)
+        partition = context.take_partition()
         if cache is not None and partition is not None and not self.service.ledger.is_on:
             cache.put(cache_key, answer, partition)
         return answer
 
     def show(
-        self, page: ReadHandler, query: Request, done: Callable[[bytes | BaseException], None]
+        self, page: ReadHandler, query: Permitted, done: Callable[[bytes | BaseException], None]
     ) -> None:
         """What a page about the server has to show."""
         try:
-            content = page(self.reads, query)
+            content = page(self.reads, query.request)
         except Exception as error:
             done(error)
             return
         done(content)
 
     def read_plainly(
-        self, handler: PlainHandler, body: bytes, cache: ResponseCache | None
+        self, handler: PlainHandler, body: PermittedBytes, cache: ResponseCache | None
     ) -> bytes | None:
         """Read at once what the bytes of a request ask for, or say that they ask for more."""
         answer = handler(self.reads, body)
@@ -237,10 +240,14 @@ class Database:
         return start
 
     def write(
-        self, handler: WriteHandler, request: Request, done: Callable[[bytes | DynamoDBError], None]
+        self,
+        handler: WriteHandler,
+        permitted: Permitted,
+        done: Callable[[bytes | DynamoDBError], None],
     ) -> None:
         def decide(write_batch: WriteBatch) -> bytes:
-            return handler(WriteContext(self.service, write_batch), request)
+            context = WriteContext(self.service, write_batch, permitted.refusals)
+            return handler(context, permitted.request)
 
         self._commits.write(decide, done)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import count
 
 from partita.server import frames
+from partita.server.admission import Forwarded
 from partita.server.http.messages import HttpResponse, Reply
 from partita.server.responses import JSON_1_0
 
@@ -46,13 +47,13 @@ class Companion:
         self._has_answered = False
         self._is_stopping = False
 
-    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None:
+    def forward(self, forwarded: Forwarded, reply: Reply) -> None:
         if self._is_stopping:
             reply(HttpResponse(500, GONE, JSON_1_0))
             return
         number = next(self._numbers) & 0xFFFFFFFF
         self._replies[number] = reply
-        request = frames.request(number, operation, body)
+        request = frames.request(number, forwarded.operation, forwarded.body)
         if self._writer is None:
             self._unsent.append(request)
             self.start()

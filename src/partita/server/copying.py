@@ -21,6 +21,7 @@ import orjson
 
 from partita.database.copies.source import CopySource, Packed, Seal, begin
 from partita.database.database import Database
+from partita.database.operations.context import OWN_REQUEST
 from partita.database.storage.archive import Archive
 from partita.errors import (
     PartitaError,
@@ -28,6 +29,7 @@ from partita.errors import (
     UnknownOperationException,
     ValidationException,
 )
+from partita.server.admission import Forwarded
 from partita.server.dispatch import error_response
 from partita.server.http.messages import HttpResponse, Reply
 from partita.server.responses import JSON_1_0
@@ -65,17 +67,17 @@ class Copies:
         self._endings: dict[str, asyncio.TimerHandle] = {}
         self._answering: set[asyncio.Task[None]] = set()
 
-    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None:
-        task = asyncio.ensure_future(self._answer(operation, body, reply))
+    def forward(self, forwarded: Forwarded, reply: Reply) -> None:
+        task = asyncio.ensure_future(self._answer(forwarded, reply))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
 
-    async def _answer(self, operation: bytes, body: bytes, reply: Reply) -> None:
+    async def _answer(self, forwarded: Forwarded, reply: Reply) -> None:
         try:
-            answering = _OPERATIONS.get(operation.decode("latin-1"))
+            answering = _OPERATIONS.get(forwarded.operation.decode("latin-1"))
             if answering is None:
                 raise UnknownOperationException
-            asked = msgspec.json.decode(body or b"{}", type=Asked)
+            asked = msgspec.json.decode(forwarded.body or b"{}", type=Asked)
             response = await answering(self, asked)
         except (PartitaError, msgspec.MsgspecError, ValueError) as error:
             told = error if hasattr(error, "status") else ValidationException(str(error))
@@ -93,7 +95,7 @@ class Copies:
         while recovery.loads is not None and recovery.loads.is_loading:
             # What it loads is in no log: the next pairs will be.
             await asyncio.sleep(LOAD_SECONDS)
-        self._database.write(begin, {}, committed.set_result)
+        self._database.write(begin, OWN_REQUEST, committed.set_result)
         result = await committed
         if isinstance(result, BaseException):
             self._follow_if_needed()

@@ -8,31 +8,28 @@ refuses it. (Order and texts: recorded by dynalite's tests against AWS.)
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qsl
 
+from partita.database.operations.context import Permitted, PermittedBytes
 from partita.database.response_cache import ResponseCache
 from partita.database.tables.stored import NO_LIMIT, TooMuchToDecode, decoding_budget
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
-    IncompleteSignatureException,
     InternalServerError,
-    InvalidSignatureException,
-    MissingAuthenticationTokenException,
-    MissingToken,
     SerializationException,
     UnknownOperationException,
 )
 from partita.limits import KB, MB
+from partita.server.admission import Admission, AnyCaller, Forwarded, PolicyDenials, query_of
 from partita.server.frames import rest_operation
 from partita.server.http.hosts import Hosts
-from partita.server.http.messages import JSON, Handle, HttpRequest, HttpResponse, Reply
+from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
 from partita.server.notable import NO_COST, Cost, Notable
 from partita.server.protocol import codec
@@ -46,9 +43,8 @@ logger = logging.getLogger(__name__)
 
 Handler = Callable[[Any, Request], bytes]
 """`handler(context, request)`: the context is the database's own affair."""
-PlainRead = Callable[[bytes, ResponseCache | None], bytes | None]
+PlainRead = Callable[[PermittedBytes, ResponseCache | None], bytes | None]
 Done = Callable[[bytes | BaseException], None]
-CheckNeeds = Callable[[Sequence[Any]], None]
 
 
 class Database(Protocol):
@@ -57,16 +53,16 @@ class Database(Protocol):
     def read(
         self,
         handler: Handler,
-        request: Request,
+        permitted: Permitted,
         cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
         """Run a read at once; its answer may go into the cache, under its key."""
 
-    def write(self, handler: Handler, request: Request, done: Done) -> None:
+    def write(self, handler: Handler, permitted: Permitted, done: Done) -> None:
         """Run a write and call `done` with its answer, or its error, when it is durable."""
 
-    def show(self, page: Handler, query: Request, done: Done) -> None:
+    def show(self, page: Handler, query: Permitted, done: Done) -> None:
         """Run what a page shows, and call `done` with it or with its error."""
 
 
@@ -77,34 +73,27 @@ class LargeRequests(Protocol):
         self,
         operation: str,
         body: bytes,
+        admission: Admission,
         decide_here: Callable[[], None],
         done: Done,
-        check_needs: CheckNeeds | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Decide a request elsewhere, under its admission; `decide_here` is called where that is
+        impossible, `done` with the answer or the error."""
 
 
-class Admission(Protocol):
-    """One who was let in, and whose rights are still to be checked; both raise without them."""
+class Site(Protocol):
+    """Pages with a way of signing in of their own."""
 
-    def check_needs(self, needs: Sequence[Any]) -> None:
-        """Needs that were worked out elsewhere."""
+    def handle(self, request: HttpRequest, reply: Reply) -> None: ...
 
-    def check_body(self, body: Request) -> None:
-        """What a decoded request needs."""
-
-
-class Denials(Protocol):
-    """What policies deny to everybody, where nobody is asked who they are."""
-
-    def check(self, request: HttpRequest, operation: str, body: Request) -> None: ...
-
-    def admission(self, request: HttpRequest, operation: str) -> Admission | None: ...
+    def knows(self, request: HttpRequest) -> bool:
+        """Whether the head of a request shows that somebody has signed in."""
 
 
 class Companion(Protocol):
     """Who answers the requests of another service."""
 
-    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None: ...
+    def forward(self, forwarded: Forwarded, reply: Reply) -> None: ...
 
 
 HEALTHY: Final = b"healthy: dynamodb.us-east-1.amazonaws.com "
@@ -117,23 +106,6 @@ KINESIS_TARGET: Final = TARGET_PREFIXES[KINESIS].encode()
 INTERNAL_ERROR: Final = (
     "The request processing has failed because of an unknown error, exception or failure."
 )
-
-MISSING_TOKEN: Final = "Request is missing Authentication Token"
-BOTH_SIGNATURES: Final = (
-    "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header."
-)
-HEADER_PARTS: Final = ("Credential", "Signature", "SignedHeaders")
-DATE_REQUIRED: Final = (
-    "Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. "
-)
-QUERY_PARTS: Final = (
-    "X-Amz-Algorithm",
-    "X-Amz-Credential",
-    "X-Amz-Signature",
-    "X-Amz-SignedHeaders",
-    "X-Amz-Date",
-)
-
 
 LARGE_BODY_BYTES: Final = 64 * KB
 LARGE_BODY_QUOTES: Final = 40_000
@@ -173,6 +145,16 @@ class Operation:
     decoded_bytes_max: int
     """How much of large items may be decoded before others have waited long enough."""
 
+    @property
+    def may_be_plain(self) -> bool:
+        return self.cache is not None or self.read_plainly is not None
+
+    def writes(self, request: Request) -> bool:
+        """Whether a request is for `write`."""
+        if self.write is None:
+            return False
+        return self.only_reads is None or not self.only_reads(request)
+
 
 class Dispatcher:
     """`dispatcher.handle` is what a Listener wants."""
@@ -190,7 +172,7 @@ class Dispatcher:
         hosts: Hosts | None = None,
         rest: Companion | None = None,
         large_requests: LargeRequests | None = None,
-        sites: Mapping[bytes, Handle] = {},
+        sites: Mapping[bytes, Site] = {},
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
@@ -206,7 +188,7 @@ class Dispatcher:
         self._hosts = hosts
         self._large_requests = large_requests
         self._sites = sites
-        self.denials: Denials | None = None
+        self.policies: PolicyDenials | None = None
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
             target(name).encode(): Operation(
@@ -231,19 +213,23 @@ class Dispatcher:
         self._database_pages = {path.encode(): page for path, page in pages.items()}
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
+        """Handle a request of anybody."""
+        self.handle_admitted(request, reply, AnyCaller(request, self.policies))
+
+    def handle_admitted(self, request: HttpRequest, reply: Reply, admission: Admission) -> None:
         if request.target != b"/" and self._rest is not None:
             service = service_at(request.target)
             if service is not None:
-                self._forward_rest(self._rest, service, request, reply)
+                self._forward_rest(self._rest, service, request, reply, admission)
                 return
         if request.method != b"POST":
-            self.without_operation(request, reply)
+            self.without_operation(request, reply, admission)
             return
         content_type: bytes | None = request.headers.get(b"content-type", b"")
         if content_type != JSON_1_0:
-            content_type = _json_type(content_type or b"")
+            content_type = json_type(content_type or b"")
         if content_type is None and request.body:
-            self._handle_other_type(request, reply)
+            self._handle_other_type(request, reply, admission)
             return
         started = perf_counter()
         asked = request.headers.get(b"x-amz-target", b"")
@@ -253,14 +239,11 @@ class Dispatcher:
         operation = self._operations.get(asked)
         cost = NO_COST
         try:
-            if operation is not None and operation.cache is not None:
-                cached = operation.cache.get(request.body)
-                if cached is not None:
-                    self.admit_cached(request, operation)
-                    response = HttpResponse(200, cached.body, content_type or JSON)
-                    response.checksum = cached.checksum
-                    self.metrics.observe(operation.name, 200, perf_counter() - started)
-                    reply(response)
+            if operation is not None and operation.may_be_plain:
+                permitted_bytes = admission.permit_bytes(operation.name, request.body)
+                if permitted_bytes is not None and self._answer_from_bytes(
+                    operation, permitted_bytes, content_type or JSON, started, reply
+                ):
                     return
             if (
                 len(request.body) > LARGE_BODY_BYTES
@@ -268,38 +251,30 @@ class Dispatcher:
                 and operation.decoded_bytes_max != NO_LIMIT
                 and _has_many_values(request.body)
             ):
-                admission = self.admit_large(request, operation)
+                admission.check_credentials()
                 self._decide_elsewhere(operation, request, content_type, started, reply, admission)
                 return
-            if operation is not None and operation.read_plainly is not None:
-                plain = operation.read_plainly(request.body, operation.cache)
-                if plain is not None:
-                    self.admit_cached(request, operation)
-                    response = HttpResponse(200, plain, content_type or JSON)
-                    seconds = perf_counter() - started
-                    self.metrics.observe(operation.name, 200, seconds)
-                    self.notable.finish(operation.name, 200, seconds, NO_COST, request.body)
-                    reply(response)
-                    return
             body = codec.decode(request.body) if request.body else None
             if operation is None:
-                self._forward(asked, request, started, reply)
+                self._forward(asked, request, started, reply, admission)
                 return
-            body = self.admit(request, operation, body)
+            admission.check_credentials()
+            permitted = _permitted(operation, body, admission)
             decoding_budget.bytes_left = operation.decoded_bytes_max
             cost = self.notable.begin()
-            if operation.write and not (operation.only_reads and operation.only_reads(body)):
+            if operation.writes(permitted.request):
+                assert operation.write is not None
                 done = self._answer_later(
                     operation.name, content_type or JSON, started, reply, cost, request.body
                 )
-                self._database.write(operation.write, body, done)
+                self._database.write(operation.write, permitted, done)
                 return
             assert operation.read is not None
-            answer = self._database.read(operation.read, body, request.body, operation.cache)
+            answer = self._database.read(operation.read, permitted, request.body, operation.cache)
             response = HttpResponse(200, answer, content_type or JSON)
         except TooMuchToDecode:
             assert operation is not None
-            self._decide_elsewhere(operation, request, content_type, started, reply)
+            self._decide_elsewhere(operation, request, content_type, started, reply, admission)
             return
         except Exception as error:
             response = error_response(error, content_type or JSON)
@@ -309,41 +284,31 @@ class Dispatcher:
         self.notable.finish(name, response.status, seconds, cost, request.body)
         reply(response)
 
-    # Who is let in: here, everybody who has signed a request with whatever key.
-
-    def admit(self, request: HttpRequest, operation: Operation, body: Request | None) -> Request:
-        """The body of a request that the operation may be given; raises otherwise."""
-        check_credentials(request)
-        if body is None:
-            raise SerializationException
-        operation.validate(body)
-        if self.denials is not None and operation.write is not None:
-            self.denials.check(request, operation.name, body)
-        return body
-
-    def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
-        """The same for a request that is answered from its bytes: a plain one, or one that has been
-        answered before, to whomever."""
-        check_credentials(request)
-
-    def admit_large(self, request: HttpRequest, operation: Operation) -> Admission | None:
-        """The same for a request that is decoded elsewhere; what is asked for its rights there, if
-        there is anything to ask for."""
-        check_credentials(request)
-        if self.denials is not None and operation.write is not None:
-            return self.denials.admission(request, operation.name)
-        return None
-
-    def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
-        """The same for a request that a companion answers."""
-        check_credentials(request)
-
-    def admit_rest(self, request: HttpRequest, service: str) -> None:
-        """The same for one whose protocol is REST."""
-        try:
-            check_credentials(request)
-        except DynamoDBError as error:
-            raise MissingToken(error.message) from None
+    def _answer_from_bytes(
+        self,
+        operation: Operation,
+        body: PermittedBytes,
+        content_type: bytes,
+        started: float,
+        reply: Reply,
+    ) -> bool:
+        """Whether a read could be answered without decoding it: from the cache, or a plain one."""
+        cache = operation.cache
+        cached = None if cache is None else cache.get(body)
+        if cached is not None:
+            response = HttpResponse(200, cached.body, content_type)
+            response.checksum = cached.checksum
+            self.metrics.observe(operation.name, 200, perf_counter() - started)
+            reply(response)
+            return True
+        plain = None if operation.read_plainly is None else operation.read_plainly(body, cache)
+        if plain is None:
+            return False
+        seconds = perf_counter() - started
+        self.metrics.observe(operation.name, 200, seconds)
+        self.notable.finish(operation.name, 200, seconds, NO_COST, body)
+        reply(HttpResponse(200, plain, content_type))
+        return True
 
     def _decide_elsewhere(
         self,
@@ -352,9 +317,8 @@ class Dispatcher:
         content_type: bytes | None,
         started: float,
         reply: Reply,
-        admission: Admission | None = None,
+        admission: Admission,
     ) -> None:
-        """Without an admission, the request has been admitted already."""
         assert self._large_requests is not None
         body = request.body
         cost = self.notable.begin()
@@ -362,50 +326,62 @@ class Dispatcher:
 
         def decide_here() -> None:
             try:
-                decoded = codec.decode(body)
-                operation.validate(decoded)
-                if admission is not None:
-                    admission.check_body(decoded)
+                permitted = _permitted(operation, codec.decode(body), admission)
                 decoding_budget.bytes_left = NO_LIMIT
-                if operation.write and not (operation.only_reads and operation.only_reads(decoded)):
-                    self._database.write(operation.write, decoded, done)
+                if operation.writes(permitted.request):
+                    assert operation.write is not None
+                    self._database.write(operation.write, permitted, done)
                     return
                 assert operation.read is not None
-                done(self._database.read(operation.read, decoded))
+                done(self._database.read(operation.read, permitted))
             except Exception as error:
                 done(error)
 
-        check_needs = None if admission is None else admission.check_needs
-        self._large_requests.forward(operation.name, body, decide_here, done, check_needs)
+        self._large_requests.forward(operation.name, body, admission, decide_here, done)
 
-    def _handle_other_type(self, request: HttpRequest, reply: Reply) -> None:
+    def _handle_other_type(self, request: HttpRequest, reply: Reply, admission: Admission) -> None:
         if request.headers.get(b"content-type") != CBOR_1_1:
             site = self._site(request)
             if site is None:
                 reply(UNKNOWN_PATH)
             else:
-                site(request, reply)
+                site.handle(request, reply)
             return
         # Imported with the first that needs it.
         from partita.server.cbor import answer_in_cbor
 
-        answer_in_cbor(self.handle, request, reply)
+        def handle(asked: HttpRequest, answer: Reply) -> None:
+            self.handle_admitted(asked, answer, admission)
 
-    def _forward(self, asked: bytes, request: HttpRequest, started: float, reply: Reply) -> None:
+        answer_in_cbor(handle, request, reply)
+
+    def _forward(
+        self,
+        asked: bytes,
+        request: HttpRequest,
+        started: float,
+        reply: Reply,
+        admission: Admission,
+    ) -> None:
         service, _, name = asked.partition(b".")
         companion = self._companions.get(service)
         if companion is None:
             raise UnknownOperationException
-        self.admit_forwarded(request, service, name)
+        forwarded = admission.forward(service, name, request.body)
 
         def answer(response: HttpResponse) -> None:
             self.metrics.observe(service.decode(), response.status, perf_counter() - started)
             reply(response)
 
-        companion.forward(name, request.body, answer)
+        companion.forward(forwarded, answer)
 
     def _forward_rest(
-        self, companion: Companion, service: str, request: HttpRequest, reply: Reply
+        self,
+        companion: Companion,
+        service: str,
+        request: HttpRequest,
+        reply: Reply,
+        admission: Admission,
     ) -> None:
         started = perf_counter()
 
@@ -414,11 +390,11 @@ class Dispatcher:
             reply(response)
 
         try:
-            self.admit_rest(request, service)
+            forwarded = admission.forward_rest(service, rest_operation(request), request)
         except DynamoDBError as error:
             answer(rest_error(error))
         else:
-            companion.forward(rest_operation(request), request.body, answer)
+            companion.forward(forwarded, answer)
 
     def _answer_later(
         self,
@@ -441,11 +417,12 @@ class Dispatcher:
 
         return done
 
-    def _site(self, request: HttpRequest) -> Handle | None:
+    def _site(self, request: HttpRequest) -> Site | None:
         first = request.target.partition(b"?")[0].split(b"/", 2)[1:2]
         return self._sites.get(first[0]) if first else None
 
-    def without_operation(self, request: HttpRequest, reply: Reply) -> None:
+    def without_operation(self, request: HttpRequest, reply: Reply, admission: Admission) -> None:
+        """Show a page, or say that there is none; raises unless the caller may see it."""
         if request.method not in (b"GET", b"HEAD"):
             reply(UNKNOWN_PATH)
             return
@@ -462,12 +439,17 @@ class Dispatcher:
             return
         site = self._site(request)
         if site is None:
-            self._show(path, request.target, reply)
+            self._show(path, request.target, reply, admission)
         else:
-            site(request, reply)
+            site.handle(request, reply)
 
-    def _show(self, path: bytes, target: bytes, reply: Reply) -> None:
+    def _show(self, path: bytes, target: bytes, reply: Reply, admission: Admission) -> None:
         own, of_database = self._pages.get(path), self._database_pages.get(path)
+        if path in PUBLIC_PATHS:
+            assert own is not None
+            reply(own())
+            return
+        permitted = admission.permit_page(path, query_of(target))
         if of_database is None:
             reply(own() if own else UNKNOWN_PATH)
             return
@@ -483,7 +465,15 @@ class Dispatcher:
                 response.body += content
                 reply(response)
 
-        self._database.show(of_database, _query(target), done)
+        self._database.show(of_database, permitted, done)
+
+
+def _permitted(operation: Operation, body: Request | None, admission: Admission) -> Permitted:
+    """A request that is valid, and that its caller may make; raises otherwise."""
+    if body is None:
+        raise SerializationException
+    operation.validate(body)
+    return admission.permit(operation.name, body)
 
 
 @cache
@@ -502,7 +492,7 @@ def _has_many_values(body: bytes) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _json_type(content_type: bytes) -> bytes | None:
+def json_type(content_type: bytes) -> bytes | None:
     """Which type of JSON a request has; the answer has the same."""
     media_type = content_type.partition(b";")[0].strip()
     return media_type if media_type in (JSON, JSON_1_0, JSON_1_1) else None
@@ -514,49 +504,3 @@ def error_response(error: BaseException, content_type: bytes) -> HttpResponse:
         error = InternalServerError(INTERNAL_ERROR)
     body = error_body(error, is_qualified=content_type != JSON_1_1)
     return HttpResponse(error.status, body, content_type)
-
-
-def check_credentials(request: HttpRequest) -> None:
-    """Whether a signature is there, in the header or in the query; never whether it is right."""
-    authorization = request.headers.get(b"authorization")
-    is_in_query = request.target != b"/" and "X-Amz-Algorithm" in _query(request.target)
-    if authorization is not None and is_in_query:
-        raise InvalidSignatureException(BOTH_SIGNATURES)
-    if is_in_query:
-        _check_query_parts(request.target)
-    elif authorization is None or not authorization.startswith(b"AWS4-"):
-        raise MissingAuthenticationTokenException(MISSING_TOKEN)
-    else:
-        _check_header_parts(authorization, request.headers)
-
-
-def _check_header_parts(authorization: bytes, headers: Mapping[bytes, bytes]) -> None:
-    # All but the signature itself, which comes last, is the same for all requests of a client.
-    missing = _missing_parts(authorization[: authorization.rfind(b"=") + 1])
-    if b"x-amz-date" not in headers and b"date" not in headers:
-        missing += DATE_REQUIRED
-    if missing:
-        text = f"{missing}Authorization={authorization.decode('latin-1')}"
-        raise IncompleteSignatureException(text)
-
-
-@lru_cache(maxsize=256)
-def _missing_parts(authorization: bytes) -> str:
-    return "".join(
-        f"Authorization header requires '{part}' parameter. "
-        for part in HEADER_PARTS
-        if f"{part}=".encode() not in authorization
-    )
-
-
-def _query(target: bytes) -> dict[str, str]:
-    query = target.partition(b"?")[2].decode("latin-1")
-    return dict(parse_qsl(query, keep_blank_values=True))
-
-
-def _check_query_parts(target: bytes) -> None:
-    given = {name for name, value in _query(target).items() if value}
-    missing = [part for part in QUERY_PARTS if part not in given]
-    if missing:
-        text = "".join(f"AWS query-string parameters must include '{part}'. " for part in missing)
-        raise IncompleteSignatureException(text + "Re-examine the query-string parameters.")

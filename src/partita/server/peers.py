@@ -14,8 +14,9 @@ from typing import Final, NamedTuple, Protocol
 from partita.client.connections import Pool
 from partita.client.failures import Unreachable
 from partita.server import frames
+from partita.server.admission import Forwarded
 from partita.server.companions import GONE
-from partita.server.http.messages import Handle, HttpRequest, HttpResponse, Reply
+from partita.server.http.messages import CheckHead, Handle, HttpRequest, HttpResponse, Reply
 from partita.server.responses import JSON_1_0
 
 PATH: Final = b"/partita/companions/"
@@ -38,7 +39,7 @@ class Leader(NamedTuple):
 
 
 class RunningCompanion(Protocol):
-    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None: ...
+    def forward(self, forwarded: Forwarded, reply: Reply) -> None: ...
 
     def start(self) -> None: ...
 
@@ -93,28 +94,37 @@ class Peers:
 
         return guarded
 
-    def forward(self, name: str, operation: bytes, body: bytes, reply: Reply) -> None:
+    def check_head(self, check_head: CheckHead) -> CheckHead:
+        """The same for what looks at requests before their bodies are read."""
+
+        def checked(request: HttpRequest) -> HttpResponse | None:
+            is_passed_on = request.target.startswith(PATH)
+            return self._refusal(request) if is_passed_on else check_head(request)
+
+        return checked
+
+    def forward(self, name: str, forwarded: Forwarded, reply: Reply) -> None:
         leader = self._leader()
         if self._is_closed:
             reply(HttpResponse(500, GONE, JSON_1_0))
             return
         if leader is not None and leader.is_here:
-            self.start(name).forward(operation, body, reply)
+            self.start(name).forward(forwarded, reply)
             return
-        task = asyncio.create_task(self._forward(name, operation, body, reply))
+        task = asyncio.create_task(self._forward(name, forwarded, reply))
         self._forwarding.add(task)
         task.add_done_callback(self._forwarding.discard)
 
-    async def _forward(self, name: str, operation: bytes, body: bytes, reply: Reply) -> None:
+    async def _forward(self, name: str, forwarded: Forwarded, reply: Reply) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + LEADER_SECONDS_MAX
         while loop.time() < end and not self._is_closed:
             leader = self._leader()
             if leader is not None and leader.is_here:
-                self.start(name).forward(operation, body, reply)
+                self.start(name).forward(forwarded, reply)
                 return
             if leader is not None:
-                answer = await self._send(leader, name, operation, body)
+                answer = await self._send(leader, name, forwarded)
                 if answer is None:
                     break
                 if answer.status != NOT_LEADING:
@@ -123,15 +133,13 @@ class Peers:
             await asyncio.sleep(LOOK_SECONDS)
         reply(HttpResponse(500, GONE, JSON_1_0))
 
-    async def _send(
-        self, leader: Leader, name: str, operation: bytes, body: bytes
-    ) -> HttpResponse | None:
+    async def _send(self, leader: Leader, name: str, forwarded: Forwarded) -> HttpResponse | None:
         """The leader's answer; None when it may have done what was asked without an answer."""
         pool = self._pools.get(leader.endpoint)
         if pool is None:
             pool = Pool(leader.endpoint, CONNECTIONS_MAX, *self._certificates)
             self._pools[leader.endpoint] = pool
-        content = frames.request(0, operation, body)
+        content = frames.request(0, forwarded.operation, forwarded.body)
         head = (
             b"POST %b%b HTTP/1.1\r\nhost: %b\r\n%b: %b\r\ncontent-type: %b\r\n"
             b"content-length: %d\r\n\r\n"
@@ -153,22 +161,34 @@ class Peers:
             return HttpResponse(NOT_LEADING)
         return frames.response_in(frames.decode(answer.content))
 
+    def _refusal(self, request: HttpRequest) -> HttpResponse | None:
+        """Why something is not answered here that another server may have passed on."""
+        leader = self._leader()
+        if leader is None or not leader.is_here or self._is_closed:
+            return HttpResponse(NOT_LEADING)
+        if _companion_of(request) not in self._make:
+            return HttpResponse(NOT_LEADING)
+        given = request.headers.get(SECRET, b"")
+        return None if hmac.compare_digest(given, leader.secret.encode()) else HttpResponse(403)
+
     def _answer(self, request: HttpRequest, reply: Reply) -> None:
         """What another server has passed on."""
-        leader, name = self._leader(), request.target[len(PATH) :].decode("latin-1")
-        if leader is None or not leader.is_here or self._is_closed or name not in self._make:
-            reply(HttpResponse(NOT_LEADING))
-            return
-        given = request.headers.get(SECRET, b"")
-        if not hmac.compare_digest(given, leader.secret.encode()):
-            reply(HttpResponse(403))
+        refusal = self._refusal(request)
+        if refusal is not None:
+            reply(refusal)
             return
 
         def answer(response: HttpResponse) -> None:
             reply(HttpResponse(200, frames.answer(0, response), OCTETS))
 
         operation, body = frames.operation_and_body(frames.decode(request.body))
-        self.start(name).forward(operation.encode("latin-1"), body, answer)
+        # The secret says that another server has asked for the caller's rights.
+        name = _companion_of(request)
+        self.start(name).forward(Forwarded(operation.encode("latin-1"), body), answer)
+
+
+def _companion_of(request: HttpRequest) -> str:
+    return request.target[len(PATH) :].decode("latin-1")
 
 
 class LedCompanion:
@@ -178,5 +198,5 @@ class LedCompanion:
         self._peers = peers
         self._name = name
 
-    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None:
-        self._peers.forward(self._name, operation, body, reply)
+    def forward(self, forwarded: Forwarded, reply: Reply) -> None:
+        self._peers.forward(self._name, forwarded, reply)

@@ -82,6 +82,8 @@ class AwsResponses(Responses):
         return head if request.method == b"HEAD" else head + body
 
     def refusal(self, status: int, detail: str) -> HttpResponse:
+        if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            return HttpResponse(status)
         # The service answers what it cannot unpack with a 500 (Alternator's tests).
         error: DynamoDBError = AccessDeniedException(detail)
         if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:

@@ -15,7 +15,12 @@ from typing import Any
 from partita.database import database as operations
 from partita.database.capacity.ledger import MODES, OFF
 from partita.database.capacity.schedules import ScheduledChange
-from partita.database.operations.context import Request, WriteContext
+from partita.database.operations.context import (
+    OWN_REQUEST,
+    Permitted,
+    Request,
+    WriteContext,
+)
 from partita.database.response_cache import ResponseCache
 from partita.database.storage.archive import MemoryArchive
 from partita.database.storage.branch import BranchEngine
@@ -74,7 +79,7 @@ class Database:
             PAGES,
             response_caches=self._operations.response_caches,
         )
-        self._dispatcher.denials = Denials(self._operations.service, rights)
+        self._dispatcher.policies = Denials(self._operations.service, rights)
         self._operations.start()
         self._run_background_work()
 
@@ -164,18 +169,18 @@ class Database:
     def read(
         self,
         handler: Handler,
-        request: Request,
+        permitted: Permitted,
         cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
         handler = self.faults.injected(_NAMES[handler], handler)
-        return self._operations.read(handler, request, cache_key, cache)
+        return self._operations.read(handler, permitted, cache_key, cache)
 
-    def write(self, handler: Handler, request: Request, done: Done) -> None:
+    def write(self, handler: Handler, permitted: Permitted, done: Done) -> None:
         handler = self.faults.injected(_NAMES[handler], handler)
-        self._operations.write(handler, request, done)
+        self._operations.write(handler, permitted, done)
 
-    def show(self, page: Handler, query: Request, done: Done) -> None:
+    def show(self, page: Handler, query: Permitted, done: Done) -> None:
         self._operations.show(self.faults.injected(_NAMES[page], page), query, done)
 
     def _run_background_work(self) -> None:
@@ -183,7 +188,7 @@ class Database:
         while True:
             self._loop.run_ready()
             answered: list[object] = []
-            self._operations.write(_do_nothing, {}, answered.append)
+            self._operations.write(_do_nothing, OWN_REQUEST, answered.append)
             if answered and self._loop.is_idle:
                 return
             self._loop.run_until(answered.__len__)

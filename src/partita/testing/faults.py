@@ -142,8 +142,10 @@ def _refuse_with(kind: type[DynamoDBError], message: str) -> Callable[[Handler],
 def _conflicting(handler: Handler) -> Handler:
     def conflict(context: ReadContext | WriteContext, request: Request) -> bytes:
         if isinstance(context, ReadContext):
-            return handler(ReadContext(context.service, context.snapshot, _always), request)
-        return handler(WriteContext(context.service, context.write_batch, _always), request)
+            held = ReadContext(context.service, context.snapshot, _always, context.refusals)
+            return handler(held, request)
+        batch, refusals = context.write_batch, context.refusals
+        return handler(WriteContext(context.service, batch, refusals, _always), request)
 
     return conflict
 

@@ -7,10 +7,10 @@ before it, and its changes are part of the next group commit.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from secrets import token_bytes
-from typing import Any, Final
+from typing import Any, Final, NewType
 
 from partita.clock import Clock, Stopwatch
 from partita.database.capacity.ledger import OFF, Ledger
@@ -21,8 +21,14 @@ from partita.database.storage.engine import Snapshot
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
 from partita.database.tables.schema import Table
+from partita.errors import DynamoDBError
 
 Request = dict[str, Any]
+PermittedBytes = NewType("PermittedBytes", bytes)
+"""The body of a read that its caller may make, and that is answered without being decoded."""
+Refusals = Mapping[int, DynamoDBError]
+"""By their place: the statements of a batch that its caller may not run."""
+NO_REFUSALS: Final[Refusals] = {}
 
 KEY_SECRET_BYTES: Final = 32
 
@@ -84,15 +90,39 @@ class Service:
         return f"arn:aws:dynamodb:{self.region}:{self.account_id}:table/{name}"
 
 
+class Permitted:
+    """A decoded request with what its caller was granted: the only thing that runs an operation.
+
+    Whoever makes one has asked for the rights of the caller (`server/admission.py`), or is the
+    server itself (`OWN_REQUEST`). It is handed on as it is: decoding the bytes of the request again
+    yields a request, but no permit.
+    """
+
+    __slots__ = ("refusals", "request")
+
+    def __init__(self, request: Request, refusals: Refusals = NO_REFUSALS) -> None:
+        self.request = request
+        self.refusals = refusals
+
+
+OWN_REQUEST: Final = Permitted({})
+"""What the server does for itself, in functions of its own that read nothing of a request."""
+
+
 class ReadContext:
-    __slots__ = ("is_held", "partition", "service", "snapshot")
+    __slots__ = ("is_held", "partition", "refusals", "service", "snapshot")
 
     def __init__(
-        self, service: Service, snapshot: Snapshot, is_held: Callable[[bytes], bool]
+        self,
+        service: Service,
+        snapshot: Snapshot,
+        is_held: Callable[[bytes], bool],
+        refusals: Refusals = NO_REFUSALS,
     ) -> None:
         self.service = service
         self.snapshot = snapshot
         self.is_held = is_held
+        self.refusals = refusals
         self.partition: bytes | None = None
         """The partition that the operation reads, if it reads only one."""
 
@@ -103,17 +133,19 @@ class ReadContext:
 
 
 class WriteContext:
-    __slots__ = ("_is_held", "service", "write_batch")
+    __slots__ = ("_is_held", "refusals", "service", "write_batch")
 
     def __init__(
         self,
         service: Service,
         write_batch: WriteBatch,
+        refusals: Refusals = NO_REFUSALS,
         is_held: Callable[[bytes], bool] | None = None,
     ) -> None:
         """`is_held`, if given, is asked instead of the write batch."""
         self.service = service
         self.write_batch = write_batch
+        self.refusals = refusals
         self._is_held = is_held
 
     def is_held(self, key: bytes) -> bool:
@@ -124,7 +156,7 @@ class WriteContext:
 
 
 ReadHandler = Callable[[ReadContext, Request], bytes]
-PlainHandler = Callable[[ReadContext, bytes], bytes | None]
+PlainHandler = Callable[[ReadContext, PermittedBytes], bytes | None]
 """From the bytes of a request; None if it needs the operation's ReadHandler."""
 WriteHandler = Callable[[WriteContext, Request], bytes]
 

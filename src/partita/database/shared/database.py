@@ -17,6 +17,7 @@ from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
 from partita.database.operations.context import (
+    Permitted,
     ReadContext,
     ReadHandler,
     Request,
@@ -179,15 +180,19 @@ class SharedDatabase:
         if self.replica is not None:
             await self.replica.connections.close()
 
-    def read(self, handler: ReadHandler, request: Request) -> bytes:
+    def read(self, handler: ReadHandler, permitted: Permitted) -> bytes:
         """At once, from memory alone, so also while the storage is away."""
         self._view.known.begin_run()
-        return handler(self.reads, request)
+        return self._run_read(handler, permitted)
+
+    def _run_read(self, handler: ReadHandler, permitted: Permitted) -> bytes:
+        self.reads.refusals = permitted.refusals
+        return handler(self.reads, permitted.request)
 
     def submit_read(
         self,
         handler: ReadHandler,
-        request: Request,
+        permitted: Permitted,
         done: Done,
         targets: Targets | None = None,
         *,
@@ -198,9 +203,9 @@ class SharedDatabase:
         """`keys` are those that are known to be read, or `targets` tell them."""
 
         def read() -> bytes:
-            return handler(self.reads, request)
+            return self._run_read(handler, permitted)
 
-        foreseen = keys or self._foreseen(targets, request, is_write=False)
+        foreseen = keys or self._foreseen(targets, permitted.request, is_write=False)
         now = self._rounds.clock()
         self._submit(
             SharedRequest(
@@ -214,16 +219,17 @@ class SharedDatabase:
     def submit_write(
         self,
         handler: WriteHandler,
-        request: Request,
+        permitted: Permitted,
         done: Done,
         targets: Targets | None = None,
         *,
         keys: Set[bytes] = frozenset(),
     ) -> None:
         def decide(write_batch: WriteBatch) -> bytes:
-            return handler(WriteContext(self.service, write_batch), request)
+            context = WriteContext(self.service, write_batch, permitted.refusals)
+            return handler(context, permitted.request)
 
-        foreseen = keys or self._foreseen(targets, request, is_write=True)
+        foreseen = keys or self._foreseen(targets, permitted.request, is_write=True)
         now = self._rounds.clock()
         self._submit(SharedRequest(now, done, write=decide, foreseen=foreseen, fence=self.fence))
 
@@ -302,17 +308,17 @@ class SharedOperations:
             for name, handler in self.handlers.items()
         }
 
-    def read(self, handler: Handler, request: Request, *_: Any) -> bytes:
-        return self._database.read(handler, request)
+    def read(self, handler: Handler, permitted: Permitted, *_: Any) -> bytes:
+        return self._database.read(handler, permitted)
 
-    def show(self, page: Handler, query: Request, done: Done) -> None:
+    def show(self, page: Handler, query: Permitted, done: Done) -> None:
         if page in self._of_tables:
             self._database.submit_read(page, query, done)
         else:
             done(self._database.read(page, query))
 
-    def write(self, handler: Handler, request: Request, done: Done) -> None:
-        self._submit[handler](request, done)
+    def write(self, handler: Handler, permitted: Permitted, done: Done) -> None:
+        self._submit[handler](permitted, done)
 
     def _submitter(
         self,
@@ -320,25 +326,26 @@ class SharedOperations:
         read: ReadHandler | None,
         write: WriteHandler | None,
         only_reads: OnlyReads | None,
-    ) -> Callable[[Request, Done], None]:
+    ) -> Callable[[Permitted, Done], None]:
         targets, is_transaction = TARGETS.get(name), name in TRANSACTIONS
         is_eventual = EVENTUAL.get(name, _is_never_old)
 
-        def submit(request: Request, done: Done) -> None:
+        def submit(permitted: Permitted, done: Done) -> None:
+            request = permitted.request
             if name in OF_ARCHIVES and not self._database.has_archive:
                 done(UnknownOperationException())
             elif write is None or (only_reads is not None and only_reads(request)):
                 assert read is not None
                 self._database.submit_read(
                     read,
-                    request,
+                    permitted,
                     done,
                     targets,
                     is_transaction=is_transaction,
                     may_be_old=is_eventual(request),
                 )
             else:
-                self._database.submit_write(write, request, done, targets)
+                self._database.submit_write(write, permitted, done, targets)
 
         return submit
 

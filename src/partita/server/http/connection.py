@@ -12,9 +12,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from partita.limits import KB, MB
-from partita.server.http.encodings import TooLarge, WrongEncoding, unpack
-from partita.server.http.messages import CONTINUE, HttpRequest, HttpResponse, Peer
-from partita.server.http.reading import LARGE_BODY_BYTES, TOO_MANY_LARGE, RequestReader
+from partita.server.http.messages import CONTINUE, HttpRequest, HttpResponse, Peer, Reply
+from partita.server.http.reading import RequestReader
 
 if TYPE_CHECKING:
     from partita.server.http.listener import Listener
@@ -155,37 +154,23 @@ class Connection:
         return self._is_queued
 
     def _handle_if_allowed(self, exchange: Exchange) -> None:
-        request = exchange.request
-        packed = request.body
-        try:
-            response = self._early_answer(request)
-        except TooLarge:
-            self._refuse_from(exchange, 413, self._large_body())
-            return
+        request, listener = exchange.request, self.listener
+        response = self._early_answer(request)
         if response is not None:
             exchange(response)
-        elif request.body is packed:
-            self.listener.handle(request, exchange)
-        else:
-            self._handle_unpacked(request, exchange)
-
-    def _handle_unpacked(self, request: HttpRequest, exchange: Exchange) -> None:
-        """What a small body unpacks to counts as what is read does, until it is answered."""
-        listener, size = self.listener, len(request.body)
-        listener.bodies_bytes += size
-        if size > LARGE_BODY_BYTES and listener.are_bodies_too_large():
-            listener.bodies_bytes -= size
-            self._refuse_from(exchange, 503, TOO_MANY_LARGE)
             return
-
-        def answer(response: HttpResponse) -> None:
-            listener.bodies_bytes -= size
-            exchange(response)
-
-        listener.handle(request, answer)
+        reply: Reply | None = exchange
+        # What a GET carries means nothing, and is not looked at.
+        if b"content-encoding" in request.headers and request.method not in (b"GET", b"HEAD"):
+            if listener.check_head is None:
+                reply = listener.unpack(request, exchange)
+            else:
+                request.unpack = listener.unpack
+        if reply is not None:
+            listener.handle(request, reply)
 
     def _early_answer(self, request: HttpRequest) -> HttpResponse | None:
-        """To what is not handed on: another host's, a page's that may not, what is not readable."""
+        """To what is not handed on: another host's, or a page's that may not."""
         headers = request.headers
         host = headers.get(b"host")
         if host != self._host:
@@ -196,25 +181,7 @@ class Connection:
             response = self.listener.origins.early_answer(request, self.responses)
             if response is not None:
                 return response
-        # What a GET carries means nothing, and is not looked at.
-        if b"content-encoding" in headers and request.method not in (b"GET", b"HEAD"):
-            request.packed_body = request.body
-            try:
-                request.body = unpack(
-                    headers[b"content-encoding"], request.body, self._limits.body_bytes_max
-                )
-            except WrongEncoding as error:
-                return self.responses.refusal(415, str(error))
         return None
-
-    def _refuse_from(self, exchange: Exchange, status: int, detail: str) -> None:
-        """A request that unpacks to too much: it and all behind it get one answer."""
-        while self._exchanges.pop() is not exchange:
-            pass
-        self._unhandled.clear()
-        self._waiting.clear()
-        self._end_with(status, detail, exchange.request)
-        self.flush()
 
     def _handle_waiting(self) -> None:
         while self._waiting and not self._is_busy():
@@ -287,22 +254,26 @@ class Connection:
         """Nothing more is read from this client: what came before is answered, then this. What
         follows the last request of a connection is not answered."""
         if self.takes_more:
-            reader = self._reader
-            self._end_with(status, detail, reader.request if reader.is_header_read else None)
+            self._end_with(self.responses.final(status, detail, self._headers_of_refusal()))
 
     def refuse_large_body(self) -> None:
-        self.refuse(413, self._large_body())
+        self.refuse(413, self.listener.large_body)
 
-    def _large_body(self) -> str:
-        return f"A body may have {self._limits.body_bytes_max} bytes."
+    def refuse_with(self, response: HttpResponse) -> None:
+        """The same with an answer of those who handle requests, to one that is not read further."""
+        if self.takes_more:
+            self._end_with(self.responses.last(response, self._headers_of_refusal()))
 
-    def _end_with(self, status: int, detail: str, request: HttpRequest | None) -> None:
+    def _headers_of_refusal(self) -> bytes:
+        reader, origins = self._reader, self.listener.origins
+        if origins is None or reader.request is None or not reader.is_header_read:
+            return b""
+        return origins.headers_of_answer(reader.request)
+
+    def _end_with(self, final: bytes) -> None:
         self.takes_more = False
         self.is_refused = True
-        origins, headers = self.listener.origins, b""
-        if request is not None and origins is not None:
-            headers = origins.headers_of_answer(request)
-        self._final = self.responses.final(status, detail, headers)
+        self._final = final
         self._reader.drop_body()
 
     def _send_final(self) -> None:

@@ -18,10 +18,19 @@ from typing import Any, Final, cast
 from partita.errors import PartitaError
 from partita.limits import KB
 from partita.server.http.connection import Connection
+from partita.server.http.encodings import TooLarge, WrongEncoding, unpack
 from partita.server.http.hosts import Hosts
 from partita.server.http.limits import Limits
-from partita.server.http.messages import Handle, Responses
+from partita.server.http.messages import (
+    CheckHead,
+    Handle,
+    HttpRequest,
+    HttpResponse,
+    Reply,
+    Responses,
+)
 from partita.server.http.origins import Origins
+from partita.server.http.reading import LARGE_BODY_BYTES, TOO_MANY_LARGE
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +64,9 @@ class Listener:
     """`responses` says how answers look, `hosts` which names are answered to, `origins` whose pages
     may send requests: without it, that is for `handle` to say. `count` is given how the number of
     open connections changes. A guarded listener notes who its clients are, and joins headers that
-    are repeated instead of taking the first; it may limit the connections of one address."""
+    are repeated instead of taking the first; it may limit the connections of one address. With
+    `check_head`, large bodies of strangers are not read, and `handle` has to unpack packed ones
+    when it knows whose they are."""
 
     def __init__(
         self,
@@ -67,6 +78,7 @@ class Listener:
         origins: Origins | None = None,
         count: Count = _count_nothing,
         is_guarded: bool = False,
+        check_head: CheckHead | None = None,
         connections_per_address_max: int = 0,
         call_soon: CallSoon = _not_started,
     ) -> None:
@@ -79,6 +91,7 @@ class Listener:
         self.bodies_bytes = 0
         self.is_stopping = False
         self.is_guarded = is_guarded
+        self.check_head = check_head
         self._connections_per_address_max = connections_per_address_max
         self._addresses: Counter[str] = Counter()
         self._count = count
@@ -94,6 +107,39 @@ class Listener:
 
     def are_bodies_too_large(self) -> bool:
         return self.bodies_bytes > self.limits.bodies_bytes_max
+
+    @property
+    def large_body(self) -> str:
+        return f"A body may have {self.limits.body_bytes_max} bytes."
+
+    def unpack(self, request: HttpRequest, reply: Reply) -> Reply | None:
+        """Unpack the body of a request: what to reply with then, or None when it was refused.
+
+        The unpacked size counts as what is read does, until the request is answered.
+        """
+        encoding = request.headers[b"content-encoding"]
+        try:
+            body = unpack(encoding, request.body, self.limits.body_bytes_max)
+        except TooLarge:
+            reply(self.responses.refusal(413, self.large_body))
+            return None
+        except WrongEncoding as error:
+            reply(self.responses.refusal(415, str(error)))
+            return None
+        if body is request.body:
+            return reply
+        size = len(body)
+        if size > LARGE_BODY_BYTES and self.bodies_bytes + size > self.limits.bodies_bytes_max:
+            reply(self.responses.refusal(503, TOO_MANY_LARGE))
+            return None
+        self.bodies_bytes += size
+        request.body = body
+
+        def answer(response: HttpResponse) -> None:
+            self.bodies_bytes -= size
+            reply(response)
+
+        return answer
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""

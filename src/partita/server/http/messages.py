@@ -47,7 +47,8 @@ class HttpRequest:
     """Header names are in lower case; of a repeated header, the first counts.
 
     `answer_headers` are complete header lines that go with the answer, whatever it is. `peer` is
-    noted where the listener is told to; `packed_body` is what came, where that was unpacked.
+    noted where the listener is told to. `unpack` is there for a body that is still packed; it
+    returns what to reply with then, or None when it has refused the request.
     """
 
     __slots__ = (
@@ -57,9 +58,9 @@ class HttpRequest:
         "is_http_1_0",
         "keep_alive",
         "method",
-        "packed_body",
         "peer",
         "target",
+        "unpack",
     )
 
     def __init__(
@@ -76,8 +77,8 @@ class HttpRequest:
         self.keep_alive = True
         self.is_http_1_0 = False
         self.answer_headers = b""
-        self.packed_body: bytes | None = None
         self.peer: Peer | None = None
+        self.unpack: Unpack | None = None
 
 
 class HttpResponse:
@@ -99,6 +100,9 @@ class HttpResponse:
 
 
 Reply = Callable[[HttpResponse], None]
+Unpack = Callable[[HttpRequest, Reply], Reply | None]
+CheckHead = Callable[[HttpRequest], HttpResponse | None]
+"""The refusal of a request whose body has not been read, if its head is enough for one."""
 Handle = Callable[[HttpRequest, Reply], None]
 """`handle(request, reply)`: `reply` may be called at once or later, on the same thread."""
 
@@ -132,10 +136,14 @@ class Responses:
 
     def final(self, status: int, detail: str, headers: bytes = b"") -> bytes:
         """The last answer on a connection whose requests cannot be read."""
+        return self.last(self.refusal(status, detail), headers)
+
+    def last(self, response: HttpResponse, headers: bytes = b"") -> bytes:
+        """The last answer on a connection of which nothing more is read."""
         unread = HttpRequest()
         unread.answer_headers = headers
         unread.keep_alive = False
-        return self.encode(self.refusal(status, detail), unread)
+        return self.encode(response, unread)
 
 
 def problem_body(status: int, detail: str, **members: Any) -> bytes:

@@ -176,10 +176,19 @@ class RequestReader:
                 self._connection.refuse(501, NOT_CHUNKED)
         elif int(length) > self._limits.body_bytes_max:
             self._connection.refuse_large_body()
+        elif int(length) > LARGE_BODY_BYTES:
+            self._check_head(request)
         if b"expect" in headers and self._connection.takes_more:
             # Those who speak HTTP/1.0 do not know of it.
             is_asked = headers[b"expect"].lower() == b"100-continue"
             self.owes_continue = is_asked and self._parser.get_http_version() != "1.0"
+
+    def _check_head(self, request: HttpRequest) -> None:
+        """Before much is read: refuse who is unknown already by what the head says."""
+        check_head = self._listener.check_head
+        refusal = None if check_head is None else check_head(request)
+        if refusal is not None:
+            self._connection.refuse_with(refusal)
 
     def on_body(self, part: bytes) -> None:
         if not self._connection.takes_more:
@@ -194,6 +203,10 @@ class RequestReader:
         else:
             self._body += part
         size = len(self._body)
+        if size > LARGE_BODY_BYTES >= size - len(part):
+            # Of a chunked body nobody knew how long it would be.
+            assert self.request is not None
+            self._check_head(self.request)
         if size > self._limits.body_bytes_max:
             self._connection.refuse_large_body()
         elif size > LARGE_BODY_BYTES and self._listener.are_bodies_too_large():

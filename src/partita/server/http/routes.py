@@ -22,11 +22,12 @@ class Routes:
     """Routes of as many segments are tried in the order in which they were added."""
 
     def __init__(self) -> None:
-        self._routes: dict[int, dict[str, Route]] = {}
+        self.by_length: dict[int, dict[str, Route]] = {}
+        """By the number of their segments, then by path."""
 
     def add(self, method: str, path: str, handler: Handler) -> None:
         segments = path.split("/")
-        routes = self._routes.setdefault(len(segments), {})
+        routes = self.by_length.setdefault(len(segments), {})
         if path not in routes:
             routes[path] = _route(segments)
         routes[path].handlers[method] = handler
@@ -34,7 +35,7 @@ class Routes:
     def find(self, request: Request) -> Handler | Response:
         """The handler, with the request's parameters set; else the answer: 404, 405, 400."""
         segments = request.path.split("/")
-        for route in self._routes.get(len(segments), {}).values():
+        for route in self.by_length.get(len(segments), {}).values():
             for place, literal in route.literals:
                 if segments[place] != literal:
                     break

@@ -51,15 +51,15 @@ class Web:
         self._listener = Listener(
             self.handle, Responses(), limits=limits, hosts=hosts, origins=origins
         )
-        self._routes = Routes()
+        self.routes = Routes()
         self._tasks: dict[Reply, asyncio.Task[None]] = {}
 
     def add(self, method: str, path: str, handler: Handler) -> None:
         """`path` may have parameters: "/metrics/{name}"."""
-        self._routes.add(method, path, handler)
+        self.routes.add(method, path, handler)
 
     async def answer(self, request: Request) -> Response:
-        handler = self._routes.find(request)
+        handler = self.routes.find(request)
         return handler if isinstance(handler, Response) else await handler(request)
 
     async def start(self, host: str, port: int) -> int:
@@ -79,7 +79,7 @@ class Web:
         request = Request(received.method, received.target, received.headers)
         request.body = received.body
         request.peer = received.peer
-        handler = self._routes.find(request)
+        handler = self.routes.find(request)
         if isinstance(handler, Response):
             reply(handler.on_wire)
             return

@@ -71,9 +71,9 @@ class Needed(msgspec.Struct, array_like=True):
 
 
 class Authorize(msgspec.Struct, tag=True):
-    """Before anything is read; the answer is why not, or None."""
+    """Before anything is read; the answer is why not, or None, for each part of the request."""
 
-    needs: list[Needed]
+    parts: list[list[Needed]]
 
 
 class Refused(msgspec.Struct, tag=True):

@@ -12,23 +12,20 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from partita.database.capacity.ledger import Charge
 from partita.database.database import Database
 from partita.database.operations import charges
-from partita.database.operations.context import Request, WriteContext
+from partita.database.operations.context import OWN_REQUEST, Request, WriteContext
 from partita.database.operations.drafts import Draft, Overtaken, ReadSet, apply_draft
-from partita.errors import (
-    AccessDeniedException,
-    DynamoDBError,
-    InternalServerError,
-    ThrottlingException,
-)
+from partita.errors import DynamoDBError, InternalServerError, ThrottlingException
 from partita.limits import MB
+from partita.server.admission import Admission
 from partita.server.large_requests.messages import (
     LENGTH,
     Authorize,
@@ -50,7 +47,6 @@ from partita.server.large_requests.messages import (
 logger = logging.getLogger(__name__)
 
 Done = Callable[[bytes | BaseException], None]
-CheckNeeds = Callable[[Sequence[Any]], None]
 
 MODULE = "partita.server.large_requests.worker"
 WAITING_BYTES_MAX = 256 * MB
@@ -66,9 +62,9 @@ BUSY = "Too many large requests at once: try again in a moment."
 class LargeRequest(NamedTuple):
     operation: str
     body: bytes
+    admission: Admission
     decide_here: Callable[[], None]
     done: Done
-    check_needs: CheckNeeds | None
 
 
 class LargeRequests:
@@ -82,18 +78,17 @@ class LargeRequests:
         self,
         operation: str,
         body: bytes,
+        admission: Admission,
         decide_here: Callable[[], None],
         done: Done,
-        check_needs: CheckNeeds | None = None,
     ) -> None:
-        """Decide a request when its turn comes; `decide_here` is called where that is impossible,
-        `done` with the answer or the error. `check_needs` raises unless the rights that it needs
-        are there."""
+        """Decide a request when its turn comes, under its admission; `decide_here` is called where
+        that is impossible, `done` with the answer or the error."""
         if self._waiting_bytes + len(body) > WAITING_BYTES_MAX:
             done(ThrottlingException(BUSY))
             return
         self._waiting_bytes += len(body)
-        self._waiting.put_nowait(LargeRequest(operation, body, decide_here, done, check_needs))
+        self._waiting.put_nowait(LargeRequest(operation, body, admission, decide_here, done))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
 
@@ -143,12 +138,12 @@ class LargeRequests:
                 service.region,
                 service.account_id,
                 service.is_lenient,
-                request.check_needs is not None,
+                not request.admission.is_open,
                 None if process.catalog_version == version else service.catalog.encoded(),
             )
             process.catalog_version = version
             paid.start_again()
-            answers = self.answers(read_set, paid, request.check_needs)
+            answers = self.answers(read_set, paid, request.admission)
             outcome = await process.decide(job, answers, draft)
             with suppress(Overtaken):
                 if isinstance(outcome, Declined):
@@ -160,9 +155,9 @@ class LargeRequests:
                 return
         request.decide_here()
 
-    def answers(self, read_set: ReadSet, paid: Payments, check_needs: CheckNeeds | None) -> Answers:
+    def answers(self, read_set: ReadSet, paid: Payments, admission: Admission) -> Answers:
         """Who answers the process's questions."""
-        return Answers(self._database, read_set, paid, check_needs)
+        return Answers(self._database, read_set, paid, admission)
 
     async def count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
         """Let an outcome count, if nothing has overtaken it."""
@@ -170,7 +165,7 @@ class LargeRequests:
             read_set.check(self._database.reads.snapshot)
             done(answer_in(outcome))
             return
-        self._database.write(decided(outcome, draft, read_set), {}, done)
+        self._database.write(decided(outcome, draft, read_set), OWN_REQUEST, done)
 
 
 def decided(
@@ -235,12 +230,12 @@ class Answers:
         database: Database,
         read_set: ReadSet,
         payments: Payments,
-        check_needs: CheckNeeds | None,
+        admission: Admission,
     ) -> None:
         self._database = database
         self._read_set = read_set
         self._payments = payments
-        self._check_needs = check_needs
+        self._admission = admission
 
     def __call__(self, question: Question) -> Any:
         if isinstance(question, Get):
@@ -248,16 +243,19 @@ class Answers:
         if isinstance(question, IsHeld):
             return self._is_held(question)
         if isinstance(question, Authorize):
-            return self._denial(question)
+            return self._denials(question)
         return self._payments.make(question)
 
-    def _denial(self, question: Authorize) -> str | None:
-        assert self._check_needs is not None
-        try:
-            self._check_needs(question.needs)
-        except AccessDeniedException as error:
-            return error.message
-        return None
+    def _denials(self, question: Authorize) -> list[str | None]:
+        # Servers that ask nobody for rights do not load them.
+        from partita.server.security.rights.needs import Need
+
+        parts = [
+            [Need(one.action, one.resource, partial(_same, one.keys), one.policy) for one in part]
+            for part in question.parts
+        ]
+        denials = self._admission.denials(parts)
+        return [None if denial is None else denial.message for denial in denials]
 
     def _get(self, question: Get) -> bytes | None:
         database, values = self._database, self._read_set.values
@@ -270,6 +268,10 @@ class Answers:
         if question.is_latest and not is_held:
             self._read_set.free.add(question.key)
         return is_held
+
+
+def _same(keys: dict[str, list[str]]) -> dict[str, list[str]]:
+    return keys
 
 
 class Process:

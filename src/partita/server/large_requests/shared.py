@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from partita.database.changes import layout as change_layout
-from partita.database.operations.context import ReadContext, Request
+from partita.database.operations.context import OWN_REQUEST, ReadContext, Request
 from partita.database.operations.drafts import Draft, Overtaken, ReadSet
+from partita.server.admission import Admission
 from partita.server.large_requests.messages import Get, IsHeld, Outcome
 from partita.server.large_requests.process import (
     Answers,
-    CheckNeeds,
     Done,
     LargeRequests,
     Payments,
@@ -34,31 +34,32 @@ class SharedLargeRequests(LargeRequests):
         self,
         operation: str,
         body: bytes,
+        admission: Admission,
         decide_here: Callable[[], None],
         done: Done,
-        check_needs: CheckNeeds | None = None,
     ) -> None:
         if self._shared.fence is not None:
             # It is known of a request only while it is taken.
             decide_here()
         else:
-            super().forward(operation, body, decide_here, self._shared.noted(done), check_needs)
+            super().forward(operation, body, admission, decide_here, self._shared.noted(done))
 
-    def answers(self, read_set: ReadSet, paid: Payments, check_needs: CheckNeeds | None) -> Answers:
-        return _SharedAnswers(self._shared, read_set, paid, check_needs)
+    def answers(self, read_set: ReadSet, paid: Payments, admission: Admission) -> Answers:
+        return _SharedAnswers(self._shared, read_set, paid, admission)
 
     async def count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        keys = read_set.values.keys()
         if outcome.holds is None:
 
             def read(context: ReadContext, _: Request) -> bytes:
                 read_set.check(context.snapshot)
                 return b""
 
-            self._shared.submit_read(read, {}, answered.set_result, keys=read_set.values.keys())
+            self._shared.submit_read(read, OWN_REQUEST, answered.set_result, keys=keys)
         else:
             decide = decided(outcome, draft, read_set)
-            self._shared.submit_write(decide, {}, answered.set_result, keys=read_set.values.keys())
+            self._shared.submit_write(decide, OWN_REQUEST, answered.set_result, keys=keys)
         answer = await answered
         if isinstance(answer, Overtaken):
             raise answer
@@ -71,9 +72,9 @@ class _SharedAnswers(Answers):
         database: SharedDatabase,
         read_set: ReadSet,
         payments: Payments,
-        check_needs: CheckNeeds | None,
+        admission: Admission,
     ) -> None:
-        super().__init__(cast("Database", database), read_set, payments, check_needs)
+        super().__init__(cast("Database", database), read_set, payments, admission)
         self._shared = database
 
     def _get(self, question: Get) -> Any:
@@ -92,7 +93,7 @@ class _SharedAnswers(Answers):
             kept.append(context.snapshot.get(key))
             return b""
 
-        self._shared.submit_read(read, {}, found.set_result, keys={key})
+        self._shared.submit_read(read, OWN_REQUEST, found.set_result, keys={key})
         answer = await found
         if isinstance(answer, BaseException):
             raise answer

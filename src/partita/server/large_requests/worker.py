@@ -17,7 +17,7 @@ import msgspec
 from partita.clock import system_stopwatch
 from partita.database.events.streams import EventStreams
 from partita.database.events.throughput import Throughput
-from partita.database.operations.context import ReadContext, Service, WriteContext
+from partita.database.operations.context import Permitted, ReadContext, Service, WriteContext
 from partita.database.operations.registry import ONLY_READS, READS, WRITES
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables.catalog import Catalog
@@ -62,39 +62,43 @@ class Worker:
         try:
             request = codec.decode(job.body)
             self._validator(job.operation)(request)
-            if job.is_guarded:
-                self._authorize(job, request)
+            permitted = self._permitted(job, request)
             only_reads = ONLY_READS.get(job.operation)
             if job.operation not in WRITES or (only_reads and only_reads(request)):
-                return Outcome(self._read_items(job, request), None)
-            return self._draft(job, request)
+                return Outcome(self._read_items(job, permitted), None)
+            return self._draft(job, permitted)
         except DynamoDBError as error:
             return Outcome(_refused(error), None)
         except RangeNeeded:
             return Declined()
 
-    def _authorize(self, job: Job, request: dict[str, Any]) -> None:
+    def _permitted(self, job: Job, request: dict[str, Any]) -> Permitted:
+        """The server has the caller's admission, and is asked what of a request it permits."""
+        if not job.is_guarded:
+            return Permitted(request)
         # Most servers ask nobody for rights.
-        from partita.server.security.rights import items, statements
+        from partita.server.security.rights import items, needs, statements
 
         rights = {**items.RIGHTS, **statements.RIGHTS}[job.operation]
-        needs = [
-            Needed(need.action, need.resource, _listed(need.keys()), need.policy)
-            for need in rights(self._service(job), request)
+        parts = [
+            [Needed(need.action, need.resource, _listed(need.keys()), need.policy) for need in part]
+            for part in needs.parts_of(job.operation, rights, self._service(job), request)
         ]
-        denial = self._ask(Authorize(needs))
-        if denial is not None:
-            raise AccessDeniedException(denial)
+        denials = self._ask(Authorize(parts))
+        return needs.permitted(
+            request, [None if text is None else AccessDeniedException(text) for text in denials]
+        )
 
-    def _read_items(self, job: Job, request: dict[str, Any]) -> bytes:
+    def _read_items(self, job: Job, permitted: Permitted) -> bytes:
         state = RemoteState(self._ask, self._clock, is_latest=False)
-        return READS[job.operation](ReadContext(self._service(job), state, state.is_held), request)
+        context = ReadContext(self._service(job), state, state.is_held, permitted.refusals)
+        return READS[job.operation](context, permitted.request)
 
-    def _draft(self, job: Job, request: dict[str, Any]) -> Outcome:
+    def _draft(self, job: Job, permitted: Permitted) -> Outcome:
         write_batch = WriteBatch(RemoteState(self._ask, self._clock, is_latest=True))
-        context = WriteContext(self._service(job), write_batch)
+        context = WriteContext(self._service(job), write_batch, permitted.refusals)
         try:
-            answer: bytes | Refused = WRITES[job.operation](context, request)
+            answer: bytes | Refused = WRITES[job.operation](context, permitted.request)
         except DynamoDBError as error:
             # It rests on what was read, which is checked like that of a draft.
             return Outcome(_refused(error), [])

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from partita.errors import DynamoDBError, PartitaError, UnknownOperationException
 from partita.errors import ValidationException as Invalid
+from partita.server.admission import Forwarded
 from partita.server.dispatch import error_response
 from partita.server.http.messages import HttpResponse, Reply
 from partita.server.responses import JSON_1_0
@@ -76,12 +77,12 @@ class Administration:
         self._access = access
         self._audit = audit
 
-    def forward(self, operation: bytes, body: bytes, reply: Reply) -> None:
+    def forward(self, forwarded: Forwarded, reply: Reply) -> None:
         try:
-            answering = _OPERATIONS.get(operation.decode("latin-1"))
+            answering = _OPERATIONS.get(forwarded.operation.decode("latin-1"))
             if answering is None:
                 raise UnknownOperationException
-            asked = msgspec.json.decode(body or b"{}", type=Asked)
+            asked = msgspec.json.decode(forwarded.body or b"{}", type=Asked)
             response = HttpResponse(200, orjson.dumps(answering(self, asked)), JSON_1_0)
         except DynamoDBError as error:
             response = error_response(error, JSON_1_0)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from partita.database.operations.context import Service
+from partita.database.operations.context import Permitted, Service
 from partita.errors import AccessDeniedException
+from partita.server.admission import Denial, Parts
 from partita.server.http.messages import HttpRequest
 
 if TYPE_CHECKING:
@@ -35,49 +36,32 @@ class Denials:
             self._are_there = any(table.resource_policy is not None for table in catalog)
         return self._are_there
 
-    def check(self, request: HttpRequest, operation: str, body: dict[str, Any]) -> None:
+    def permit(self, head: HttpRequest, operation: str, request: dict[str, Any]) -> Permitted:
         """Raises where a policy denies what a request asks for."""
-        if self.are_there:
-            needed = self._rights()[operation]
-            self.check_needs(request, needed(self._service, body))
+        from partita.server.security.rights.needs import parts_of, permitted
 
-    def check_needs(self, request: HttpRequest, needs: Sequence[Need]) -> None:
+        parts = parts_of(operation, self._rights()[operation], self._service, request)
+        return permitted(request, self.denials(head, parts))
+
+    def denials(self, head: HttpRequest, parts: Parts) -> list[Denial]:
+        from partita.server.security.rights.needs import denials_of
+
+        return denials_of(parts, lambda need: self._check(head, need))
+
+    def _check(self, head: HttpRequest, need: Need) -> None:
+        if need.policy is None:
+            return
         from partita.server.security.policies import decision as policies
         from partita.server.security.policies.documents import RESOURCE, parse_cached
 
         account = self._service.account_id
         anybody = policies.Principal(f"arn:aws:iam::{account}:root", account)
-        for need in needs:
-            if need.policy is None:
-                continue
-            policy = parse_cached(need.policy.document, need.resource, RESOURCE)
-            context = _Context(self._service, request, need)
-            asked = policies.Request(anybody, need.action, need.resource, context)
-            decided = policies.decide(policies.Policies(resource=(policy,)), asked)
-            if decided.outcome == policies.EXPLICIT_DENY:
-                raise AccessDeniedException(policies.denial(asked, decided))
-
-    def admission(self, request: HttpRequest, operation: str) -> LargeAdmission | None:
-        """What is asked for a request that is decoded elsewhere, if there is anything to ask."""
-        return LargeAdmission(self, request, operation) if self.are_there else None
-
-
-class LargeAdmission:
-    def __init__(self, denials: Denials, request: HttpRequest, operation: str) -> None:
-        self._denials = denials
-        self._request = HttpRequest(request.method, request.target, request.headers)
-        """Without its body, which is large."""
-        self._request.peer = request.peer
-        self._operation = operation
-
-    def check_needs(self, needs: Sequence[Any]) -> None:
-        from partita.server.security.rights.needs import Need
-
-        worked_out = [Need(one.action, one.resource, policy=one.policy) for one in needs]
-        self._denials.check_needs(self._request, worked_out)
-
-    def check_body(self, body: dict[str, Any]) -> None:
-        self._denials.check(self._request, self._operation, body)
+        policy = parse_cached(need.policy.document, need.resource, RESOURCE)
+        context = _Context(self._service, head, need)
+        asked = policies.Request(anybody, need.action, need.resource, context)
+        decided = policies.decide(policies.Policies(resource=(policy,)), asked)
+        if decided.outcome == policies.EXPLICIT_DENY:
+            raise AccessDeniedException(policies.denial(asked, decided))
 
 
 class _Context:

@@ -1,21 +1,22 @@
 """The gate: a dispatcher that lets in what is signed by a known key, and allowed by policies.
 
-Who signed is settled before anything is looked at; errors still come in AWS's order, which reads
-the JSON and the target first. No decision is remembered: the next request is decided anew.
+Who signed is settled before anything of a body is looked at, unpacked or parsed: to somebody
+unknown a body is bytes with a hash. What a known caller may do is an admission, which goes with the
+request. No decision is remembered: the next request is decided anew.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from time import time
 from typing import Any, Final
 
-from partita.database.operations.context import Service
-from partita.database.operations.partiql.batches import REFUSAL
+import msgspec
+
+from partita.database.operations.context import Permitted, PermittedBytes, Service
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -26,25 +27,40 @@ from partita.errors import (
     InvalidSignatureException,
     MissingAuthenticationTokenException,
     SerializationException,
+    UnknownOperationException,
     UnknownRoute,
     UnrecognizedClientException,
 )
+from partita.server.admission import (
+    MISSING_TOKEN,
+    NOBODY,
+    Admission,
+    Denial,
+    Forwarded,
+    Parts,
+    check_credentials,
+)
 from partita.server.dispatch import (
     INTERNAL_ERROR,
-    LARGE_BODY_BYTES,
-    MISSING_TOKEN,
     PUBLIC_PATHS,
+    UNKNOWN_PATH,
     Companion,
     Dispatcher,
-    Operation,
-    check_credentials,
     error_response,
+    json_type,
 )
 from partita.server.frames import rest_operation
-from partita.server.http.messages import HttpRequest, HttpResponse, Reply
+from partita.server.http.messages import (
+    JSON,
+    PROBLEM,
+    HttpRequest,
+    HttpResponse,
+    Reply,
+    problem_body,
+)
 from partita.server.protocol import codec
 from partita.server.protocol.model import LAMBDA, SCHEDULER
-from partita.server.responses import JSON_1_0
+from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
 from partita.server.rest import Asked, Routes, is_location, rest_error, service_at
 from partita.server.security import pages
 from partita.server.security.audit.recorder import Recorder
@@ -52,6 +68,7 @@ from partita.server.security.authentication import sts
 from partita.server.security.authentication.signatures import (
     ALGORITHM,
     SIGNATURE,
+    Scope,
     Verifier,
     canonical_query,
     check_service,
@@ -64,7 +81,14 @@ from partita.server.security.identities.callers import Caller, Callers, unknown_
 from partita.server.security.limits import Limits
 from partita.server.security.policies.decision import Request, decide, denial
 from partita.server.security.rights import items, service_tables
-from partita.server.security.rights.needs import Keys, Need, Rights
+from partita.server.security.rights.needs import (
+    Keys,
+    Need,
+    Rights,
+    denials_of,
+    parts_of,
+    permitted,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -88,9 +112,14 @@ REFUSALS: Final = (
     UnrecognizedClientException,
 )
 """Of one who is not known, or may not."""
-EACH_ALONE: Final = "BatchExecuteStatement"
-"""The operation whose parts are refused each on its own."""
 NO_RIGHTS: Final = "{} has no rights that could be granted."
+PAGE_METHODS: Final = (b"GET", b"HEAD")
+NOT_PACKED: Final = HttpResponse(
+    415, problem_body(415, "This is sent without a Content-Encoding."), PROBLEM
+)
+UNKNOWN_SENDER: Final = HttpResponse(
+    401, problem_body(401, "Sign in before you send so much."), PROBLEM
+)
 
 
 class RequestContext:
@@ -141,63 +170,131 @@ GLOBAL_KEYS: Final[dict[str, Callable[[Service, HttpRequest], Sequence[str] | No
 }
 
 
+class Claim:
+    """Whose signature a request says that it has; `verify` finds out whether that is true."""
+
+    __slots__ = ("caller", "is_new", "now", "scope", "secret", "signature")
+
+    def __init__(
+        self,
+        scope: Scope,
+        signature: bytes,
+        secret: str,
+        caller: Caller,
+        now: float,
+        is_new: bool,
+    ) -> None:
+        self.scope = scope
+        self.signature = signature
+        self.secret = secret
+        self.caller = caller
+        self.now = now
+        self.is_new = is_new
+        """Whether no such signature has been found right before."""
+
+
 class Gate(Dispatcher):
     """`gate.guard` is what a Listener wants instead of `handle`."""
 
     def guard(self, request: HttpRequest, reply: Reply) -> None:
+        """Who signed a request is settled before anything of its body is looked at."""
         if request.target != b"/" and self._answered_elsewhere(request, reply):
             return
-        is_form = request.headers.get(b"content-type", b"").startswith(FORM)
-        if is_form and request.method == b"POST":
+        if request.method != b"POST":
+            if _is_public(request):
+                self.without_operation(request, reply, NOBODY)
+                return
+        elif _is_form(request):
             self._answer_sts(request, reply)
             return
-        self._caller: Caller | None = None
-        self._refused: DynamoDBError | None = None
         try:
-            self._caller = self.authenticate(request)
-            if self._caller.kind == "AWSService":
-                self._act_for_role(request, self._caller, reply)
-                return
+            caller = self._identify(request)
         except DynamoDBError as error:
-            self._refused = error
+            self._refuse(request, reply, error)
+            return
         except Exception:
             logger.exception("A signature could not be verified")
-            self._refused = InternalServerError(INTERNAL_ERROR)
-        self._record_and_handle(request, reply)
-
-    def _record_and_handle(self, request: HttpRequest, reply: Reply) -> None:
-        if self._recorder is not None:
-            recorded = self._recorder.recorded(
-                request, self._caller, reply, self._asked_of_rest(request), self._resources
-            )
-            if recorded is None:
-                return
-            reply = recorded
-        if self._refused is None:
-            self.handle(request, reply)
-        else:
-            self._refuse(request, self._refused, reply)
-        self._caller = None
-
-    def _refuse(self, request: HttpRequest, refused: DynamoDBError, reply: Reply) -> None:
-        """Errors come in AWS's order; but nothing large is decoded for somebody unknown, and
-        nothing is read, not even from a cache: how long that takes would tell what is there."""
-        if request.target == b"/" and len(request.body) > LARGE_BODY_BYTES:
-            reply(error_response(refused, JSON_1_0))
+            self._refuse(request, reply, InternalServerError(INTERNAL_ERROR))
             return
-        operations = self._operations
-        self._operations = self._unread
+        unpacked = unpack(request, reply)
+        if unpacked is None:
+            return
+        if caller.kind == "AWSService":
+            self._act_for_role(request, caller, unpacked)
+        else:
+            self._record_and_handle(request, caller, unpacked)
+
+    def _record_and_handle(self, request: HttpRequest, caller: Caller, reply: Reply) -> None:
+        if request.headers.get(b"content-type") == CBOR_1_1:
+            # Imported with the first that needs it.
+            from partita.server.cbor import answer_in_cbor
+
+            def handle(asked: HttpRequest, answer: Reply) -> None:
+                self._record_and_handle(asked, caller, answer)
+
+            answer_in_cbor(handle, request, reply)
+            return
+        recorded = self._recorded(request, caller, reply)
+        if recorded is not None:
+            self.handle_admitted(request, recorded, KnownCaller(self, caller, request))
+
+    def _recorded(self, request: HttpRequest, caller: Caller | None, reply: Reply) -> Reply | None:
+        """What to reply with, so that the answer is written down; None if it was refused."""
+        if self._recorder is None:
+            return reply
+        return self._recorder.recorded(
+            request, caller, reply, self._asked_of_rest(request, caller), self._resources
+        )
+
+    def _refuse(self, request: HttpRequest, reply: Reply, error: DynamoDBError) -> None:
+        """Answer somebody unknown: from the head of the request alone, whatever its body is."""
+        recorded = self._recorded(request, None, reply)
+        if recorded is not None:
+            recorded(self._refusal(request, error))
+
+    def _refusal(self, request: HttpRequest, error: DynamoDBError) -> HttpResponse:
+        if request.target != b"/" and self._rest is not None and service_at(request.target):
+            return rest_error(Forbidden(error) if isinstance(error, REFUSALS) else error)
+        if request.method in PAGE_METHODS:
+            return pages.refusal(error)
+        content_type = request.headers.get(b"content-type", b"")
+        asked = request.headers.get(b"x-amz-target", b"")
+        is_json = json_type(content_type) is not None
+        if request.method != b"POST" or not (is_json or content_type in (b"", CBOR_1_1)):
+            return UNKNOWN_PATH
+        if asked not in self._operations and asked.partition(b".")[0] not in self._companions:
+            error = UnknownOperationException()
+        if content_type != CBOR_1_1:
+            return error_response(error, json_type(content_type) or JSON)
+        from partita.server.cbor import from_json
+
+        response = error_response(error, JSON_1_1)
+        return HttpResponse(response.status, from_json(response.body), CBOR_1_1)
+
+    def check_head(self, request: HttpRequest) -> HttpResponse | None:
+        """The refusal of a request whose large body has not been read yet, if its head is enough
+        for one: nobody unknown makes the server hold what they send."""
+        site = self._site(request)
+        if site is not None:
+            return None if site.knows(request) else UNKNOWN_SENDER
         try:
-            self.handle(request, reply)
-        finally:
-            self._operations = operations
+            if _is_presigned(request) or is_location(request.target):
+                raise MissingAuthenticationTokenException(MISSING_TOKEN)
+            if not _is_public(request):
+                self._claimed(request, self._service_of(request))
+        except DynamoDBError as error:
+            return self._refusal(request, error)
+        return None
 
     def _answered_elsewhere(self, request: HttpRequest, reply: Reply) -> bool:
-        """Whether it was for a site, or came with a signature in its URL."""
+        """Whether it was for a site, or a public page, or came with a signature in its URL."""
         site = self._site(request)
         if site is not None:
             # Its files are for everybody; who wants more there signs in, and asks as all others do.
-            site(request, reply)
+            if request.unpack is None:
+                site.handle(request, reply)
+            else:
+                reply(NOT_PACKED)
         elif _is_presigned(request):
             self._answer_sts(request, reply)
         elif self._rest is not None and is_location(request.target):
@@ -221,14 +318,10 @@ class Gate(Dispatcher):
         self.metrics.more.append(self.limits.metric_lines)
         self.service = service
         self.callers = callers
-        self._rights = rights
-        self._forwarded_rights = forwarded_rights
+        self.rights = rights
+        self.forwarded_rights = forwarded_rights
         self._routes = {name: Routes(name, forwarded_rights[name]) for name in (LAMBDA, SCHEDULER)}
         self._verifier = Verifier()
-        self._unread = {
-            target: replace(one, cache=None, read_plainly=None)
-            for target, one in self._operations.items()
-        }
         self._signing_names = {
             target: SIGNING_NAMES[target.partition(b".")[0]] for target in self._operations
         }
@@ -242,21 +335,36 @@ class Gate(Dispatcher):
 
     # Who are you
 
-    def authenticate(self, request: HttpRequest) -> Caller:
-        """Who signed a request for an operation or a page."""
-        service: str | None = pages.SIGNING_NAME
+    def _identify(self, request: HttpRequest) -> Caller:
+        """Who sent a request for an operation or a page."""
+        if request.method in PAGE_METHODS and pages.has_password(request):
+            return self._with_password(request)
+        return self.authenticate(request, self._service_of(request))
+
+    def _service_of(self, request: HttpRequest) -> str | None:
+        """What a request must be signed for; None where it is refused anyway."""
         rest = service_at(request.target) if request.target != b"/" else None
         if rest is not None:
-            service = rest
-        elif request.method == b"POST":
-            target = request.headers.get(b"x-amz-target", b"")
-            service = self._signing_names.get(target)
-            if service is None:
-                service = SIGNING_NAMES.get(target.partition(b".")[0])
-        return self.authenticate_for(request, service)
+            return rest
+        if request.method != b"POST":
+            return pages.SIGNING_NAME
+        if _is_form(request):
+            return sts.SERVICE
+        target = request.headers.get(b"x-amz-target", b"")
+        service = self._signing_names.get(target)
+        return service or SIGNING_NAMES.get(target.partition(b".")[0])
 
-    def authenticate_for(self, request: HttpRequest, service: str | None) -> Caller:
-        """Who signed a request for a service; for none in particular, it is refused later."""
+    def _with_password(self, request: HttpRequest) -> Caller:
+        address = address_of(request)
+        self.limits.check_unknown(address)
+        try:
+            return pages.caller_of(self.callers, request)
+        except UnrecognizedClientException:
+            self.limits.note_failure(address)
+            raise
+
+    def authenticate(self, request: HttpRequest, service: str | None) -> Caller:
+        """Who signed a request for a service, whose body is as it came."""
         if self.limits.counts_bytes:
             self.limits.check_bytes(address_of(request), len(request.body))
         try:
@@ -271,6 +379,24 @@ class Gate(Dispatcher):
         return caller
 
     def _verified(self, request: HttpRequest, service: str | None) -> Caller:
+        claim = self._claimed(request, service)
+        self._verifier.verify(
+            claim.scope,
+            claim.signature,
+            claim.secret,
+            request_date(request.headers),
+            request,
+            request.body,
+            claim.now,
+            b"" if request.target == b"/" else canonical_query(request.target),
+        )
+        if claim.is_new:
+            authorization = request.headers[b"authorization"]
+            self._verifier.remember(authorization, claim.scope, address_of(request))
+        return claim.caller
+
+    def _claimed(self, request: HttpRequest, service: str | None) -> Claim:
+        """Whose signature a request says that it has, from its head alone."""
         headers = request.headers
         authorization = headers.get(b"authorization", b"")
         place = authorization.rfind(SIGNATURE)
@@ -292,20 +418,7 @@ class Gate(Dispatcher):
         now = time()
         token = headers.get(b"x-amz-security-token")
         secret, caller = self.callers.find(scope.access_key_id, token, now)
-        packed = request.packed_body
-        self._verifier.verify(
-            scope,
-            signature,
-            secret,
-            request_date(headers),
-            request,
-            request.body if packed is None else packed,
-            now,
-            b"" if request.target == b"/" else canonical_query(request.target),
-        )
-        if is_new:
-            self._verifier.remember(authorization, scope, address_of(request))
-        return caller
+        return Claim(scope, signature, secret, caller, now, is_new)
 
     def authenticate_query(self, request: HttpRequest, service: str) -> Caller:
         """Who signed a URL."""
@@ -336,93 +449,27 @@ class Gate(Dispatcher):
 
     def _act_for_role(self, request: HttpRequest, service: Caller, reply: Reply) -> None:
         """A part of this server asks for itself, or for a role that trusts it."""
+        asked = request.headers.get(b"x-amz-target")
         try:
             role = request.headers.get(roles.HEADER)
             caller = service
             if role is not None:
                 context = RequestContext(service, self.service, request, roles.NEED)
                 caller = roles.caller_for(self.callers, service, role.decode("latin-1"), context)
-            if request.headers.get(b"x-amz-target") == roles.CHECK:
-                need = roles.need_in(request.body)
-                self.check(caller, request, need)
+            if asked == roles.CHECK:
+                self.check(caller, request, roles.need_in(request.body))
                 reply(HttpResponse(200, b"{}", JSON_1_0))
-                return
-            if request.headers.get(b"x-amz-target") == roles.SESSION and caller is not service:
+            elif asked == roles.SESSION and caller is not service:
                 reply(HttpResponse(200, roles.session_for(self.callers, caller), JSON_1_0))
-                return
-            self._caller = caller
+            else:
+                self._record_and_handle(request, caller, reply)
         except DynamoDBError as error:
-            self._refused = error
-            self._caller = None
-            if request.headers.get(b"x-amz-target") in (roles.CHECK, roles.SESSION):
+            if asked in (roles.CHECK, roles.SESSION):
                 reply(error_response(error, JSON_1_0))
-                return
-        self._record_and_handle(request, reply)
+            else:
+                self._refuse(request, reply, error)
 
     # What may you do
-
-    def admit(
-        self, request: HttpRequest, operation: Operation, body: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        caller = self._admitted()
-        if body is None:
-            raise SerializationException
-        operation.validate(body)
-        if operation.name == EACH_ALONE:
-            self._refuse_statements(caller, request, body)
-        else:
-            self.authorize(caller, request, operation.name, self._rights, body)
-        return body
-
-    def _refuse_statements(
-        self, caller: Caller, request: HttpRequest, body: dict[str, Any]
-    ) -> None:
-        """Mark the statements that the caller may not run; all of them, and nothing is run."""
-        refusals: list[AccessDeniedException] = []
-        statements = body["Statements"]
-        for one in statements:
-            try:
-                alone = {**body, "Statements": [one]}
-                self.authorize(caller, request, EACH_ALONE, self._rights, alone)
-            except AccessDeniedException as error:
-                one[REFUSAL] = error
-                refusals.append(error)
-        if len(refusals) == len(statements):
-            raise refusals[0]
-
-    def admit_cached(self, request: HttpRequest, operation: Operation) -> None:
-        caller = self._admitted()
-        action = items.PREFIX + operation.name
-        named = items.NamedIn(self.service, operation.name, request.body)
-        if not caller.applicable(action, named.resource, named.policy).is_plain_allow:
-            self.check(caller, request, Need(action, named.resource, named.keys, named.policy))
-
-    def admit_forwarded(self, request: HttpRequest, service: bytes, operation: bytes) -> None:
-        caller = self._admitted()
-        rights = self._forwarded_rights[service.decode("latin-1")]
-        name = operation.decode("latin-1")
-        if name not in rights:
-            # The companion knows it no better, and says so.
-            return
-        body = codec.decode(request.body) if request.body else {}
-        if not isinstance(body, dict):
-            raise SerializationException
-        self.authorize(caller, request, name, rights, body)
-
-    def admit_large(self, request: HttpRequest, operation: Operation) -> Admission:
-        caller = self._admitted()
-        return Admission(self, caller, request, operation.name, self._rights)
-
-    def admit_rest(self, request: HttpRequest, service: str) -> None:
-        try:
-            caller = self._admitted()
-            asked = self._asked(request, service, request.body)
-            if asked is None:
-                raise UnknownRoute
-            rights = self._forwarded_rights[service]
-            self.authorize(caller, request, asked.name, rights, asked.members)
-        except REFUSALS as error:
-            raise Forbidden(error) from None
 
     def _resources(self, request: HttpRequest) -> Sequence[str]:
         """What a request is about that does not say so by name; nothing if it is wrong."""
@@ -432,45 +479,35 @@ class Gate(Dispatcher):
         try:
             body = codec.decode(request.body)
             operation.validate(body)
-            return [need.resource for need in self._rights[operation.name](self.service, body)]
+            return [need.resource for need in self.rights[operation.name](self.service, body)]
         except DynamoDBError:
             return ()
 
-    def _asked_of_rest(self, request: HttpRequest) -> tuple[str, Asked | None] | None:
+    def _asked_of_rest(
+        self, request: HttpRequest, caller: Caller | None
+    ) -> tuple[str, Asked | None] | None:
         """The service whose protocol is REST, and what is asked of it; None for all others."""
         service = service_at(request.target) if request.target != b"/" else None
         if service is None:
             return None
-        body = b"" if self._caller is None else request.body
+        body = b"" if caller is None else request.body
         try:
-            return service, self._asked(request, service, body)
+            return service, self.asked(request, service, body)
         except DynamoDBError:
             return service, None
 
-    def _asked(self, request: HttpRequest, service: str, body: bytes) -> Asked | None:
+    def asked(self, request: HttpRequest, service: str, body: bytes) -> Asked | None:
+        """Which operation of a REST service a request asks for."""
         method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
         return self._routes[service].asked(method, target, body)
 
-    def _admitted(self) -> Caller:
-        if self._refused is not None:
-            raise self._refused
-        if self._caller is None:
-            raise MissingAuthenticationTokenException(MISSING_TOKEN)
-        return self._caller
-
-    def authorize(
-        self,
-        caller: Caller,
-        request: HttpRequest,
-        operation: str,
-        rights: Mapping[str, Rights],
-        body: dict[str, Any],
-    ) -> None:
+    def parts_of(
+        self, operation: str, rights: Mapping[str, Rights], body: dict[str, Any]
+    ) -> list[Sequence[Need]]:
         needed = rights.get(operation)
         if needed is None:
             raise AccessDeniedException(NO_RIGHTS.format(operation))
-        for need in needed(self.service, body):
-            self.check(caller, request, need)
+        return parts_of(operation, needed, self.service, body)
 
     def check(self, caller: Caller, request: HttpRequest, need: Need) -> None:
         """Raises unless the caller has a right."""
@@ -490,27 +527,11 @@ class Gate(Dispatcher):
 
     # Pages and STS
 
-    def without_operation(self, request: HttpRequest, reply: Reply) -> None:
-        path = request.target.partition(b"?")[0]
-        if path not in PUBLIC_PATHS and request.method in (b"GET", b"HEAD"):
-            try:
-                caller = self._page_caller(request)
-                self.check(caller, request, pages.need_of(self.service, path))
-            except DynamoDBError as error:
-                reply(pages.refusal(error))
-                return
-        super().without_operation(request, reply)
-
-    def _page_caller(self, request: HttpRequest) -> Caller:
-        if not pages.has_password(request):
-            return self._admitted()
-        address = address_of(request)
-        self.limits.check_unknown(address)
+    def without_operation(self, request: HttpRequest, reply: Reply, admission: Admission) -> None:
         try:
-            return pages.caller_of(self.callers, request)
-        except UnrecognizedClientException:
-            self.limits.note_failure(address)
-            raise
+            super().without_operation(request, reply, admission)
+        except DynamoDBError as error:
+            reply(pages.refusal(error))
 
     def _send_code(self, functions: Companion, request: HttpRequest, reply: Reply) -> None:
         """The code of a function, for who has the URL that GetFunction told: we signed it."""
@@ -524,9 +545,12 @@ class Gate(Dispatcher):
         except DynamoDBError as error:
             reply(rest_error(error))
         else:
-            functions.forward(rest_operation(request), b"", reply)
+            functions.forward(Forwarded(rest_operation(request), b""), reply)
 
     def _answer_sts(self, request: HttpRequest, reply: Reply) -> None:
+        if request.unpack is not None:
+            reply(NOT_PACKED)
+            return
         answered = sts.answer(self, request)
         if self._recorder is not None:
             self._recorder.record(
@@ -540,40 +564,82 @@ class Gate(Dispatcher):
         reply(answered.response)
 
 
-class Admission:
-    """A caller whose request is decoded elsewhere."""
+class KnownCaller(Admission):
+    """Of somebody whose signature fits: what the policies allow them."""
 
-    def __init__(
-        self,
-        gate: Gate,
-        caller: Caller,
-        request: HttpRequest,
-        operation: str,
-        rights: Mapping[str, Rights],
-    ) -> None:
+    def __init__(self, gate: Gate, caller: Caller, head: HttpRequest) -> None:
         self._gate = gate
         self._caller = caller
-        self._request = HttpRequest(request.method, request.target, request.headers)
-        """Without its body, which is large."""
-        self._request.peer = request.peer
-        self._operation = operation
-        self._rights = rights
+        self._head = head
 
-    def check_needs(self, needs: Sequence[Any]) -> None:
-        for one in needs:
-            need = Need(one.action, one.resource, partial(_same, one.keys), one.policy)
-            self._gate.check(self._caller, self._request, need)
+    def check_credentials(self) -> None:
+        pass
 
-    def check_body(self, body: dict[str, Any]) -> None:
-        self._gate.authorize(self._caller, self._request, self._operation, self._rights, body)
+    def permit_bytes(self, operation: str, body: bytes) -> PermittedBytes | None:
+        gate, caller = self._gate, self._caller
+        action = items.PREFIX + operation
+        try:
+            named = items.NamedIn(gate.service, operation, body)
+            if not caller.applicable(action, named.resource, named.policy).is_plain_allow:
+                need = Need(action, named.resource, named.keys, named.policy)
+                gate.check(caller, self._head, need)
+        except (DynamoDBError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        return PermittedBytes(body)
 
+    def permit(self, operation: str, request: dict[str, Any]) -> Permitted:
+        gate = self._gate
+        return permitted(request, self.denials(gate.parts_of(operation, gate.rights, request)))
 
-def _same(keys: Keys) -> Keys:
-    return keys
+    def denials(self, parts: Parts) -> list[Denial]:
+        return denials_of(parts, partial(self._gate.check, self._caller, self._head))
+
+    def forward(self, service: bytes, operation: bytes, body: bytes) -> Forwarded:
+        gate = self._gate
+        rights = gate.forwarded_rights[service.decode("latin-1")]
+        name = operation.decode("latin-1")
+        if name not in rights:
+            raise UnknownOperationException
+        request = codec.decode(body) if body else {}
+        if not isinstance(request, dict):
+            raise SerializationException
+        permitted(request, self.denials(gate.parts_of(name, rights, request)))
+        return Forwarded(operation, body)
+
+    def forward_rest(self, service: str, operation: bytes, request: HttpRequest) -> Forwarded:
+        gate = self._gate
+        try:
+            asked = gate.asked(request, service, request.body)
+            if asked is None:
+                raise UnknownRoute
+            rights = gate.forwarded_rights[service]
+            parts = gate.parts_of(asked.name, rights, asked.members)
+            permitted(asked.members, self.denials(parts))
+        except REFUSALS as error:
+            raise Forbidden(error) from None
+        return Forwarded(operation, request.body)
+
+    def permit_page(self, path: bytes, query: dict[str, Any]) -> Permitted:
+        gate = self._gate
+        gate.check(self._caller, self._head, pages.need_of(gate.service, path))
+        return Permitted(query)
 
 
 def address_of(request: HttpRequest) -> str:
     return request.peer.address if request.peer else ""
+
+
+def unpack(request: HttpRequest, reply: Reply) -> Reply | None:
+    """Unpack the body of a request, if it is packed; None when it was refused for that."""
+    return reply if request.unpack is None else request.unpack(request, reply)
+
+
+def _is_form(request: HttpRequest) -> bool:
+    return request.headers.get(b"content-type", b"").startswith(FORM)
+
+
+def _is_public(request: HttpRequest) -> bool:
+    return request.method in PAGE_METHODS and request.target.partition(b"?")[0] in PUBLIC_PATHS
 
 
 def _is_presigned(request: HttpRequest) -> bool:

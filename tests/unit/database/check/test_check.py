@@ -17,6 +17,7 @@ from partita.database.check.check import check
 from partita.database.check.findings import Finding, Folder
 from partita.database.database import Database
 from partita.database.item.keys import KeyAttribute
+from partita.database.operations.context import Permitted
 from partita.database.storage.embedded import opened_for_reading
 from partita.database.storage.engine import Changes, Snapshot
 from partita.database.storage.lmdb import LmdbEngine
@@ -97,7 +98,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def write(operation: str, **request: Any) -> None:
         answers: list[Any] = []
-        database.write(WRITES[operation], request, answers.append)
+        database.write(WRITES[operation], Permitted(request), answers.append)
         while not answers or soon:
             if soon:
                 soon.popleft()()

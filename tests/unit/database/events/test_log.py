@@ -23,7 +23,7 @@ from partita.database.events.sequence_numbers import (
 )
 from partita.database.events.shards import HASH_KEYS, Cut, Shard, first_shards, open_shards
 from partita.database.events.streams import EventStream
-from partita.database.operations.context import Request, WriteContext
+from partita.database.operations.context import OWN_REQUEST, Request, WriteContext
 from partita.database.storage.branch import BranchEngine
 from partita.database.storage.engine import Snapshot
 
@@ -68,7 +68,7 @@ class Log:
             receipts.extend(append_records(context.write_batch, self.stream, records))
             return b""
 
-        self.database.write(write, {}, lambda answer: None)
+        self.database.write(write, OWN_REQUEST, lambda answer: None)
         while self.calls:
             self.calls.pop(0)()
         return receipts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from partita.clock import system_clock
 from partita.database.database import Database
-from partita.database.operations.context import Request, WriteHandler
+from partita.database.operations.context import Permitted, Request, WriteHandler
 from partita.database.operations.control_plane.contributor_insights import (
     update_contributor_insights,
 )
@@ -50,7 +50,7 @@ class Opened:
 
     def write(self, handler: WriteHandler, request: Request) -> list[bytes | DynamoDBError]:
         answers: list[bytes | DynamoDBError] = []
-        self.database.write(handler, request, answers.append)
+        self.database.write(handler, Permitted(request), answers.append)
         return answers
 
 
@@ -60,7 +60,7 @@ def test_a_response_about_a_table_that_was_lost_is_not_cached() -> None:
     opened.disk.is_full = True
     answers = opened.write(create_table, CREATE)
     for _ in range(2):
-        opened.database.read(get_item, GET, b"key", cache)
+        opened.database.read(get_item, Permitted(GET), b"key", cache)
     assert cache.get(b"key") is not None
     opened.loop.run_ready()
     assert isinstance(answers[0], InternalServerError)

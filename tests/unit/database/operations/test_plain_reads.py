@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from partita.clock import system_clock
 from partita.database.database import Database
+from partita.database.operations.context import Permitted
 from partita.database.operations.data_plane.plain_reads import get_plain_item, query_plain_range
 from partita.database.storage.branch import BranchEngine
 from partita.errors import DynamoDBError
@@ -49,15 +50,15 @@ def _opened() -> Database:
                     for one, role in zip(key, ("HASH", "RANGE"), strict=False)
                 ],
             }
-            database.write(WRITES["CreateTable"], definition, lambda answer: None)
+            database.write(WRITES["CreateTable"], Permitted(definition), lambda answer: None)
             value = {"S": "a", "N": "1", "B": "AA=="}[kind]
             item = {one: {kind: value} for one in key} | {"more": {"S": "ä"}}
             put = {"TableName": table, "Item": item}
-            database.write(WRITES["PutItem"], put, lambda answer: None)
+            database.write(WRITES["PutItem"], Permitted(put), lambda answer: None)
             if kind == "S" and sort:
                 for place in ("1", "b", "ä"):
                     put = {"TableName": table, "Item": {**item, "sk": {"S": place}}}
-                    database.write(WRITES["PutItem"], put, lambda answer: None)
+                    database.write(WRITES["PutItem"], Permitted(put), lambda answer: None)
     LOOP.run_ready()
     return database
 
@@ -153,7 +154,7 @@ def _in_general(operation: str, body: bytes) -> bytes | str:
     try:
         request: dict[str, Any] = codec.decode(body)
         VALIDATORS[operation](request)
-        return DATABASE.read(READS[operation], request)
+        return DATABASE.read(READS[operation], Permitted(request))
     except DynamoDBError as error:
         return error.wire_code
 
@@ -228,7 +229,7 @@ def test_a_query_of_more_than_a_page_is_left_to_others() -> None:
     for place in range(3):
         item = {"pk": {"S": "large"}, "sk": {"S": str(place)}, "text": {"S": "x" * 390_000}}
         put = {"TableName": "strings-sorted", "Item": item}
-        database.write(WRITES["PutItem"], put, lambda answer: None)
+        database.write(WRITES["PutItem"], Permitted(put), lambda answer: None)
     LOOP.run_ready()
     request = {
         "TableName": "strings-sorted",
@@ -236,4 +237,4 @@ def test_a_query_of_more_than_a_page_is_left_to_others() -> None:
         "ExpressionAttributeValues": {":p": {"S": "large"}},
     }
     assert query_plain_range(database.reads, json.dumps(request).encode()) is None
-    assert b"LastEvaluatedKey" in database.read(READS["Query"], request)
+    assert b"LastEvaluatedKey" in database.read(READS["Query"], Permitted(request))

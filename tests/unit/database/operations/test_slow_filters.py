@@ -9,6 +9,7 @@ import pytest
 
 from partita.clock import system_clock
 from partita.database.database import Database
+from partita.database.operations.context import Permitted
 from partita.database.storage.branch import BranchEngine
 from partita.database.tables.read import FILTER_SECONDS_MAX, ITEMS_PER_LOOK
 from partita.registry import READS, WRITES
@@ -64,15 +65,15 @@ class Opened:
             clock=system_clock,
             stopwatch=self.watch,
         )
-        self.database.write(WRITES["CreateTable"], TABLE, lambda answer: None)
+        self.database.write(WRITES["CreateTable"], Permitted(TABLE), lambda answer: None)
         for number in range(ITEMS):
             item = {"pk": {"S": "a"}, "sk": {"N": str(number)}, "v": {"N": str(number)}}
             put = {"TableName": "notes", "Item": item}
-            self.database.write(WRITES["PutItem"], put, lambda answer: None)
+            self.database.write(WRITES["PutItem"], Permitted(put), lambda answer: None)
         loop.run_ready()
 
     def read(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        page: dict[str, Any] = json.loads(self.database.read(READS[operation], request))
+        page: dict[str, Any] = json.loads(self.database.read(READS[operation], Permitted(request)))
         return page
 
 

@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita.database.database import Database
+from partita.database.operations.context import Permitted
 from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.database.storage.group_commit import GATHER_SECONDS
 from partita.database.storage.lmdb import LmdbEngine
@@ -117,10 +118,14 @@ class Bench:
 
     def send(self, operation: str, **request: Any) -> None:
         """Decide a write; its answer comes when its commit does."""
-        self.database.write(WRITES[operation], {"TableName": TABLE, **request}, self.answers.append)
+        self.database.write(
+            WRITES[operation], Permitted({"TableName": TABLE, **request}), self.answers.append
+        )
 
     def ask(self, operation: str, **request: Any) -> Any:
-        return json.loads(self.database.read(READS[operation], {"TableName": TABLE, **request}))
+        return json.loads(
+            self.database.read(READS[operation], Permitted({"TableName": TABLE, **request}))
+        )
 
     def turn(self) -> None:
         """What the loop has to do now and after it, until the disk has something to do."""
@@ -548,10 +553,12 @@ def test_client_tokens_are_forgotten_after_ten_minutes(bench: Bench) -> None:
     def transact() -> None:
         bench.database.write(
             WRITES["TransactWriteItems"],
-            {
-                "TransactItems": [{"Put": {"TableName": TABLE, "Item": {"pk": {"S": "a"}}}}],
-                "ClientRequestToken": "token",
-            },
+            Permitted(
+                {
+                    "TransactItems": [{"Put": {"TableName": TABLE, "Item": {"pk": {"S": "a"}}}}],
+                    "ClientRequestToken": "token",
+                }
+            ),
             bench.answers.append,
         )
 
@@ -723,7 +730,7 @@ class Model:
             if isinstance(answer, bytes):
                 then()
 
-        self.bench.database.write(WRITES[operation], request, done)
+        self.bench.database.write(WRITES[operation], Permitted(request), done)
 
     def move(self, kind: str, *arguments: Any) -> None:
         kinds: dict[str, Callable[..., None]] = {

@@ -19,7 +19,13 @@ from partita.database.operations.answers import (
     raw_list,
     raw_member,
 )
-from partita.database.operations.context import ReadContext, Request, Service, WriteContext
+from partita.database.operations.context import (
+    ReadContext,
+    Refusals,
+    Request,
+    Service,
+    WriteContext,
+)
 from partita.database.operations.data_plane.actions import Action
 from partita.database.operations.data_plane.batches import DUPLICATES
 from partita.database.operations.partiql.statements import (
@@ -49,8 +55,6 @@ from partita.errors import (
 
 MIXED_BATCH = "Read and write requests together in the same batch is not supported."
 NO_STATEMENT = "Invalid operation. Only select, insert, update and delete operations are valid"
-REFUSAL = "Refusal"
-"""Where a statement has the error that it was refused with before it came here."""
 IRREGULAR_CODES = (
     (ValidationException, "ValidationError"),
     (ThrottlingException, "ThrottlingError"),
@@ -79,19 +83,25 @@ def only_reads(request: Request) -> bool:
 
 
 def execute_reads(context: ReadContext, request: Request) -> bytes:
-    return _execute(context.service, request, partial(_batch_read, context))
+    return _execute(context.service, request, context.refusals, partial(_batch_read, context))
 
 
 def execute_writes(context: WriteContext, request: Request) -> bytes:
-    return _execute(context.service, request, partial(_batch_write, context))
+    return _execute(context.service, request, context.refusals, partial(_batch_write, context))
 
 
 def _execute(
-    service: Service, request: Request, carry_out_one: Callable[[BatchMember], Outcome]
+    service: Service,
+    request: Request,
+    refusals: Refusals,
+    carry_out_one: Callable[[BatchMember], Outcome],
 ) -> bytes:
     if len(_kinds(request) - {None}) > 1:
         raise ValidationException(MIXED_BATCH)
-    batch = [_batch_member(service, one) for one in request["Statements"]]
+    batch = [
+        _batch_member(service, one, refusals.get(place))
+        for place, one in enumerate(request["Statements"])
+    ]
     places = [one.place for one in batch if one.place is not None]
     if len(set(places)) < len(places):
         raise ValidationException(DUPLICATES)
@@ -110,10 +120,8 @@ def _kinds(request: Request) -> set[bool | None]:
     return {is_write(one["Statement"]) for one in request["Statements"]}
 
 
-def _batch_member(service: Service, request: Request) -> BatchMember:
-    refusal = request.get(REFUSAL)
-    # Only an error of ours: clients can send a member of any name.
-    if isinstance(refusal, DynamoDBError):
+def _batch_member(service: Service, request: Request, refusal: DynamoDBError | None) -> BatchMember:
+    if refusal is not None:
         return BatchMember(request, error=refusal)
     one = BatchMember(request)
     try:

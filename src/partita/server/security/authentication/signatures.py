@@ -20,7 +20,7 @@ from partita.errors import (
     IncompleteSignatureException,
     InvalidSignatureException,
 )
-from partita.server.dispatch import HEADER_PARTS
+from partita.server.admission import HEADER_PARTS
 from partita.server.http.messages import HttpRequest
 from partita.server.protocol.model import LAMBDA
 

@@ -26,6 +26,7 @@ from partita.errors import (
     ThrottlingException,
     UnrecognizedClientException,
 )
+from partita.limits import KB
 from partita.server.http.messages import HttpRequest, HttpResponse
 from partita.server.security.identities.callers import Caller, role_arn
 from partita.server.security.identities.directory import (
@@ -60,6 +61,10 @@ XML: Final = b"text/xml"
 TOKEN_SECONDS, TOKEN_SECONDS_MAX = 43_200, 129_600
 ROLE_SECONDS: Final = 3600
 POLICY_CHARS_MAX: Final = 2048
+FORM_BYTES_MAX: Final = 32 * KB
+FIELDS_MAX: Final = 200
+UNKNOWN_ACTION: Final = "Unknown"
+"""What somebody asked for who is not known: the form is not read before its signature is right."""
 _SESSION_NAME: Final = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
 
 Parameters = Mapping[str, str]
@@ -101,7 +106,7 @@ class Answered:
     __slots__ = ("action", "caller", "parameters", "response")
 
     def __init__(self) -> None:
-        self.action = ""
+        self.action = UNKNOWN_ACTION
         self.caller: Caller | None = None
         self.parameters: Parameters = {}
         self.response = HttpResponse(500)
@@ -124,13 +129,16 @@ def answer(gate: Gate, request: HttpRequest) -> Answered:
 
 
 def _respond(gate: Gate, request: HttpRequest, request_id: str, answered: Answered) -> HttpResponse:
-    parameters = answered.parameters = _parameters(request)
-    action = answered.action = parameters.get("Action", "")
+    if len(request.body) > FORM_BYTES_MAX:
+        text = f"A request may have {FORM_BYTES_MAX} bytes."
+        raise StsError("RequestEntityTooLarge", text, 413)
     if request.method == b"POST":
-        caller = gate.authenticate_for(request, SERVICE)
+        caller = gate.authenticate(request, SERVICE)
     else:
         caller = gate.authenticate_query(request, SERVICE)
     answered.caller = caller
+    parameters = answered.parameters = _parameters(request)
+    action = answered.action = parameters.get("Action", "")
     operation = OPERATIONS.get(action)
     version = parameters.get("Version", VERSION)
     if operation is None or version != VERSION:
@@ -146,7 +154,7 @@ def _respond(gate: Gate, request: HttpRequest, request_id: str, answered: Answer
 def _parameters(request: HttpRequest) -> Parameters:
     text = request.body if request.method == b"POST" else request.target.partition(b"?")[2]
     try:
-        return dict(parse_qsl(text.decode(), keep_blank_values=True, max_num_fields=200))
+        return dict(parse_qsl(text.decode(), keep_blank_values=True, max_num_fields=FIELDS_MAX))
     except ValueError:
         raise StsError("MalformedInput", "The request is not a form.") from None
 

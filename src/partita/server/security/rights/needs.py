@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from partita.database.operations.context import Service
+from partita.database.operations.context import Permitted, Refusals, Service
 from partita.database.tables.schema import ResourcePolicy, Table
+from partita.errors import AccessDeniedException, DynamoDBError
 
 Request = dict[str, Any]
 Keys = Mapping[str, Sequence[str]]
@@ -37,6 +38,42 @@ class Need:
 
 
 Rights = Callable[[Service, Request], Sequence[Need]]
+EACH_ALONE: Final = "BatchExecuteStatement"
+"""The operation whose parts are refused each on its own."""
+
+
+def parts_of(
+    operation: str, rights: Rights, service: Service, request: Request
+) -> list[Sequence[Need]]:
+    """What a request needs, by the parts of it that are refused each on its own."""
+    if operation != EACH_ALONE:
+        return [rights(service, request)]
+    return [rights(service, {**request, "Statements": [one]}) for one in request["Statements"]]
+
+
+def denials_of(
+    parts: Sequence[Sequence[Need]], check: Callable[[Need], None]
+) -> list[DynamoDBError | None]:
+    """Why each part is denied, or None; `check` raises for a need that is."""
+    denials: list[DynamoDBError | None] = []
+    for needs in parts:
+        try:
+            for need in needs:
+                check(need)
+            denials.append(None)
+        except AccessDeniedException as error:
+            denials.append(error)
+    return denials
+
+
+def permitted(request: Request, denials: Sequence[DynamoDBError | None]) -> Permitted:
+    """The permit for a request whose parts were decided; raises when no part of it is allowed."""
+    refusals: Refusals = {
+        place: denial for place, denial in enumerate(denials) if denial is not None
+    }
+    if refusals and len(refusals) == len(denials):
+        raise refusals[0]
+    return Permitted(request, refusals)
 
 
 def request_tags(tags: Mapping[str, str]) -> Keys:
