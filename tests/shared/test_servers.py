@@ -41,7 +41,8 @@ def test_a_token_of_one_server_is_good_on_another(clients: list[Any]) -> None:
     table = create(clients[0])
     for place in range(7):
         clients[0].put_item(TableName=table, Item=item(f"k{place}"))
-    statement, seen, more = f'SELECT pk FROM "{table}"', 0, {}
+    statement, seen = f'SELECT pk FROM "{table}"', 0
+    more: dict[str, Any] = {}
     for turn in range(9):
         page = clients[turn % 3].execute_statement(Statement=statement, Limit=2, **more)
         seen += len(page["Items"])
