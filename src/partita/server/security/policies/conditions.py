@@ -28,6 +28,10 @@ IF_EXISTS: Final = "IfExists"
 NULL: Final = "Null"
 STEP_CHARS: Final = 100
 """To compare so many characters takes about as long as to begin a comparison."""
+READ_STEPS: Final = 20
+"""To read a number, a date or a network takes so many times as long."""
+VARIABLE_STEPS: Final = 4
+"""To fill in variables takes so much longer."""
 LOOKUPS_PER_STEP: Final = 10
 """And so does it to look so many texts up in a set."""
 EPOCH_MILLISECONDS: Final = 10**11
@@ -178,8 +182,10 @@ class Condition(NamedTuple):
     if_exists: bool
     exact: frozenset[str]
     """The values, folded, if asking for membership is enough."""
+    cost: int
+    """Steps for each value of the request."""
     effort: int
-    """Steps for each character of a value of the request, at most."""
+    """And what its characters cost besides, STEP_CHARS of them to a step."""
 
     def __str__(self) -> str:
         suffix = IF_EXISTS if self.if_exists else ""
@@ -189,7 +195,7 @@ class Condition(NamedTuple):
         """What it costs at most to look at these values of a request."""
         if self.exact:
             return len(given) // LOOKUPS_PER_STEP
-        return len(self.values) * len(given) + self.effort * sum(map(len, given)) // STEP_CHARS
+        return self.cost * len(given) + self.effort * sum(map(len, given)) // STEP_CHARS
 
 
 def new_condition(
@@ -197,13 +203,15 @@ def new_condition(
 ) -> Condition:
     """`varies` says whether variables mean anything in it."""
     exact: frozenset[str] = frozenset()
-    effort = 0
+    cost = effort = 0
     if operator != NULL:
         known = OPERATORS[operator]
-        if known.fold is not None and not (varies and any(map(has_variables, values))):
+        varying = sum(map(has_variables, values)) if varies else 0
+        if known.fold is not None and not varying:
             exact = frozenset(map(known.fold, values))
+        cost = len(values) * (READ_STEPS if known.read else 1) + varying * VARIABLE_STEPS
         effort = sum(effort_of(one) for one in values) if known.is_wild else len(values)
-    return Condition(key.lower(), operator, values, qualifier, if_exists, exact, effort)
+    return Condition(key.lower(), operator, values, qualifier, if_exists, exact, cost, effort)
 
 
 def parse_operator(text: str) -> tuple[str, str, bool] | None:
