@@ -1,6 +1,6 @@
-# Partita in a container: docker build --tag partita . && docker run --publish 8000:8000 partita
-# docs/install.md has more.
-ARG PYTHON=3.11-slim-bookworm
+# Partita in a container: docker build --tag partita . && docs/install.md says how to run it.
+# The digest is that of the tag; to take a newer one: docker buildx imagetools inspect python:<tag>
+ARG PYTHON=3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 FROM python:${PYTHON} AS build
 RUN apt-get update && \
@@ -9,20 +9,28 @@ RUN apt-get update && \
 WORKDIR /source
 COPY requirements.txt requirements-compile.txt ./
 RUN python -m venv /build && \
-    /build/bin/pip install --no-cache-dir -r requirements.txt -r requirements-compile.txt
+    /build/bin/pip install --no-cache-dir --require-hashes \
+        -r requirements.txt -r requirements-compile.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY scripts scripts
 COPY src src
 RUN PARTITA_WHEEL=compiled /build/bin/python -m hatchling build --target wheel
 RUN python -m venv --without-pip /opt/partita && \
-    /build/bin/pip --python /opt/partita/bin/python install --no-cache-dir \
-        --constraint requirements.txt "$(echo dist/*.whl)[workflows,monitor]"
+    /build/bin/pip --python /opt/partita/bin/python install --no-cache-dir --require-hashes \
+        -r requirements.txt && \
+    /build/bin/pip --python /opt/partita/bin/python install --no-deps dist/*.whl && \
+    /build/bin/pip --python /opt/partita/bin/python check
 
 FROM python:${PYTHON}
 RUN useradd --system --uid 10001 --no-create-home --home-dir /data partita && \
     install --directory --owner partita --group partita --mode 0700 /data
 COPY --from=build /opt/partita /opt/partita
-ENV PATH=/opt/partita/bin:$PATH
+# As variables, so that arguments add to them. Others reach what listens on every address: `serve`
+# starts with --auth or --no-auth only.
+ENV PATH=/opt/partita/bin:$PATH \
+    PARTITA_SERVE_HOST=0.0.0.0 \
+    PARTITA_SERVE_PORT=8000 \
+    PARTITA_SERVE_DATA=/data
 # A number, so that Kubernetes can see that it is not root.
 USER 10001
 VOLUME /data
@@ -30,4 +38,4 @@ EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/health', timeout=2)"]
 ENTRYPOINT ["partita"]
-CMD ["serve", "--host", "0.0.0.0", "--port", "8000", "--data", "/data"]
+CMD ["serve"]

@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Only files whose hashes scripts/lock has written down.
+LOCKED := $(PIP) --require-hashes
 SERVING := $(VENV)/.serving
 INSTALLED := $(VENV)/.installed
 DOCUMENTED := $(VENV)/.documented
@@ -34,12 +36,12 @@ $(BIN)/python:
 
 # Python compiles what it imports; compiling the rest ahead would only take time.
 $(SERVING): requirements.txt pyproject.toml | $(BIN)/python
-	$(PIP) --no-compile -r requirements.txt
+	$(LOCKED) --no-compile -r requirements.txt
 	$(PIP) --no-build-isolation --no-deps -e .
 	@touch $@
 
-$(INSTALLED): requirements-dev.txt requirements-compile.txt requirements-docs.txt $(SERVING)
-	$(PIP) --no-compile -r requirements-dev.txt
+$(INSTALLED): requirements-dev.txt $(SERVING)
+	$(LOCKED) --no-compile -r requirements-dev.txt
 	@touch $@
 
 # Compiled again only when something that is compiled in has changed.
@@ -102,7 +104,7 @@ docs: $(DOCUMENTED)
 	$(BIN)/mkdocs build --strict
 
 $(DOCUMENTED): requirements-docs.txt | $(BIN)/python
-	$(PIP) -r requirements-docs.txt
+	$(LOCKED) -r requirements-docs.txt
 	@touch $@
 
 clean:

@@ -32,13 +32,8 @@ from benchmarks.servers import ROOT
 from benchmarks.wire import HOST
 from partita.client.services import SERVICES
 from partita.client.signing import Credentials, signed_headers
-from partita.server.security.identities.directory import (
-    FILE_NAME,
-    AccessKey,
-    add_user,
-    changing,
-    load,
-)
+from partita.server.security.identities.access_file import FILE_NAME, AccessFile
+from partita.server.security.identities.directory import AccessKey, add_user
 from scripts.dynamodb_local import free_port
 
 KINDS = ("open", "signed", "tls")
@@ -151,11 +146,10 @@ def _bodies() -> list[bytes]:
 
 
 def _user(folder: Path) -> AccessKey:
-    with changing(folder / FILE_NAME) as save:
-        directory, key = add_user(
-            load(folder / FILE_NAME), "bench", time.time(), policies=("AmazonDynamoDBFullAccess",)
+    with AccessFile(folder / FILE_NAME).changing() as change:
+        change.directory, key = add_user(
+            change.directory, "bench", time.time(), policies=("AmazonDynamoDBFullAccess",)
         )
-        save(directory)
     return key
 
 
@@ -172,6 +166,7 @@ class Serving(NamedTuple):
 @contextmanager
 def _serving(kind: str, folder: Path, key: AccessKey) -> Iterator[Serving]:
     port = free_port()
+    (folder / "key").touch(0o600)
     (folder / "key").write_text(b64encode(bytes(range(32))).decode())
     data = ("--data", str(folder / kind), "--durability", "relaxed")
     options = {

@@ -1,15 +1,38 @@
-"""Partita's wheels: built, and unpacked or installed away from this tree."""
+"""Partita away from this tree: copies of it, and its wheels, unpacked or installed."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PLAIN, COMPILED = "plain", "compiled"
+
+
+def copied(folder: Path, is_wanted: Callable[[str], bool] = lambda name: True) -> Path:
+    """The files of this tree as a commit would have them, edits included."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip("this tree is not a clone")
+    for name in listed.stdout.splitlines():
+        if is_wanted(name) and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return folder
 
 
 def build(folder: Path, form: str = PLAIN) -> Path:
@@ -37,7 +60,10 @@ def unpacked(wheel: Path) -> Path:
 def installed(wheel: Path, folder: Path) -> Path:
     """The `partita` of a new virtual environment that holds this wheel and what it needs."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    versions = ROOT / "requirements.txt"
+    # Without their hashes, as pip has none for the wheel.
+    pins = re.findall(r"^\S+==\S+", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+    versions = folder / "versions.txt"
+    versions.write_text("\n".join(pins))
     subprocess.run(
         [folder / "bin/python", "-m", "pip", "install", "--constraint", versions, wheel],
         capture_output=True,
@@ -47,6 +73,6 @@ def installed(wheel: Path, folder: Path) -> Path:
 
 
 def outside() -> dict[str, str]:
-    """The environment, without what leads to the source of this tree."""
-    inside = ("PYTHONPATH", "PARTITA_PURE", "VIRTUAL_ENV")
+    """The environment, without what leads to the source of this tree or to the make that tests."""
+    inside = ("PYTHONPATH", "PARTITA_PURE", "VIRTUAL_ENV", "MAKEFLAGS", "MFLAGS", "MAKELEVEL")
     return {name: value for name, value in os.environ.items() if name not in inside}

@@ -271,7 +271,7 @@ def test_what_is_not_built_is_an_unknown_operation(functions: Any) -> None:
 
 
 def test_uploads_are_refused_where_others_can_reach_the_server(serve: Any, name: str) -> None:
-    server = serve("serve", "--host", "0.0.0.0", "--port", "0", "--in-memory")
+    server = serve("serve", "--host", "0.0.0.0", "--no-auth", "--port", "0", "--in-memory")
     server.url = f"http://127.0.0.1:{server.port}"
     with pytest.raises(ClientError) as caught:
         create(server.client("lambda"), name, ECHO)

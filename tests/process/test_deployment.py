@@ -16,7 +16,12 @@ from typing import Any
 
 import pytest
 
+from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
+
 from .. import processes, wheels
+from .conftest import Run, Serve
+
+Environment = dict[str, str]
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "deploy/partita.service"
@@ -49,8 +54,18 @@ def _copied() -> list[str]:
     return [source for copy in copies for source in copy[:-1]]
 
 
-def _command() -> list[str]:
-    return [*json.loads(_last("ENTRYPOINT")), *json.loads(_last("CMD"))]
+def _environment() -> dict[str, str]:
+    """What a container sets, apart from its path."""
+    words = shlex.split(_last("ENV").replace("\\\n", " "))
+    return dict(word.split("=", 1) for word in words if not word.startswith("PATH="))
+
+
+def _documented() -> list[list[str]]:
+    """The arguments of each server that docs/install.md runs in a container."""
+    text = (ROOT / "docs/install.md").read_text()
+    lines = re.findall(r"^\$ docker run .* partita( serve.*)?$", text, re.MULTILINE)
+    assert len(lines) == 3
+    return [shlex.split(line) or json.loads(_last("CMD")) for line in lines]
 
 
 def _replaced(command: list[str], values: dict[str, str]) -> list[str]:
@@ -62,22 +77,9 @@ def _replaced(command: list[str], values: dict[str, str]) -> list[str]:
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files of this tree that .dockerignore lets through to the build."""
-    folder = tmp_path_factory.mktemp("docker") / "context"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode:
-        pytest.skip("this tree is not a clone")
     rules = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] != "#"]
-    for name in listed.stdout.splitlines():
-        if not _is_ignored(name, rules) and (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    return folder
+    folder = tmp_path_factory.mktemp("docker") / "context"
+    return wheels.copied(folder, lambda name: not _is_ignored(name, rules))
 
 
 def _is_ignored(name: str, rules: list[str]) -> bool:
@@ -93,6 +95,14 @@ def _is_ignored(name: str, rules: list[str]) -> bool:
     return ignored
 
 
+@pytest.fixture
+def container(tmp_path: Path) -> Environment:
+    """The environment of a container, with a port and a folder that are free here."""
+    here = {"PARTITA_SERVE_PORT": "0", "PARTITA_SERVE_DATA": str(tmp_path)}
+    root = {ROOT_KEY_ID: "AROOTKEY", ROOT_SECRET: "a-secret-of-a-root-key"}
+    return {**processes.ENVIRONMENT, **_environment(), **here, **root}
+
+
 class TestDockerfile:
     def test_everything_that_is_copied_reaches_the_build(self, context: Path) -> None:
         assert _copied()
@@ -104,24 +114,41 @@ class TestDockerfile:
     def test_it_does_not_run_as_root(self) -> None:
         assert int(_last("USER")) > 0
 
-    def test_the_data_is_on_a_volume(self) -> None:
-        command = _command()
-        assert command[command.index("--data") + 1] == _last("VOLUME")
+    def test_its_base_is_one_image_and_no_other(self) -> None:
+        text = (ROOT / "Dockerfile").read_text()
+        assert re.search(r"^ARG PYTHON=[\w.-]+@sha256:[0-9a-f]{64}$", text, re.MULTILINE)
+        bases = {value.split()[0] for name, value in INSTRUCTION.findall(text) if name == "FROM"}
+        assert bases == {"python:${PYTHON}"}
 
-    def test_the_server_is_healthy_where_it_listens(self, serve: Any, tmp_path: Path) -> None:
-        here = {"--host": "127.0.0.1", "--port": "0", "--data": str(tmp_path)}
-        command = _replaced(_command(), here)
-        assert command[0] == "partita"
-        server = serve(*command[1:])
+    def test_packages_are_installed_with_hashes(self) -> None:
+        steps = [value for name, value in BUILD_STAGE if name == "RUN"]
+        installs = [part for step in steps for part in step.split("&&") if " install " in part]
+        pip = [part for part in installs if "/pip " in part and "--no-deps dist/" not in part]
+        assert len(pip) == 2 and all("--require-hashes" in part for part in pip)
+
+    def test_the_data_is_on_a_volume(self) -> None:
+        assert _environment()["PARTITA_SERVE_DATA"] == _last("VOLUME")
+
+    def test_it_does_not_let_everybody_in_unasked(self, run: Run, container: Environment) -> None:
+        assert json.loads(_last("ENTRYPOINT")) == ["partita"]
+        refused = run(*json.loads(_last("CMD")), env=container)
+        assert refused.returncode == 1
+        assert "Start it with --auth, or with --no-auth" in refused.stderr
+
+    @pytest.mark.parametrize("arguments", _documented(), ids=" ".join)
+    def test_the_server_is_healthy_where_it_listens(
+        self, serve: Serve, container: Environment, arguments: list[str]
+    ) -> None:
+        server = serve(*arguments, env=container)
         assert _health(server.port) == 0
         server.terminate()
         assert _health(server.port) != 0
 
     def test_the_port_of_the_server_is_published_and_asked(self) -> None:
-        command = _command()
-        assert command[command.index("--port") + 1] == _last("EXPOSE")
+        environment = _environment()
+        assert environment["PARTITA_SERVE_PORT"] == _last("EXPOSE")
         assert f":{_last('EXPOSE')}/health" in _last("HEALTHCHECK")
-        assert command[command.index("--host") + 1] == "0.0.0.0", "not only inside the container"
+        assert environment["PARTITA_SERVE_HOST"] == "0.0.0.0", "not only inside the container"
 
     @pytest.mark.soak
     @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")

@@ -77,7 +77,7 @@ def test_it_takes_the_port_it_is_given(serve: Any) -> None:
 
 
 def test_it_listens_on_the_host_it_is_given(serve: Any) -> None:
-    server = serve("serve", "--port", "0", "--in-memory", "--host", "0.0.0.0")
+    server = serve("serve", "--port", "0", "--in-memory", "--host", "0.0.0.0", "--no-auth")
     assert server.url == f"http://127.0.0.1:{server.port}"
     assert server.client().list_tables()["TableNames"] == []
 
@@ -380,14 +380,15 @@ def test_a_refused_port_leaves_no_folder_in_memory(run: Any, serve: Any) -> None
 
 
 def test_a_host_that_is_not_ours_is_refused(run: Any) -> None:
-    said = assert_one_sentence(run("serve", "--port", "0", "--in-memory", "--host", "192.0.2.1"))
+    there = ("--host", "192.0.2.1", "--no-auth")
+    said = assert_one_sentence(run("serve", "--port", "0", "--in-memory", *there))
     assert "Cannot listen on 192.0.2.1:0" in said
 
 
 def test_a_host_that_does_not_exist_is_refused(run: Any) -> None:
-    assert_one_sentence(
-        run("serve", "--port", "0", "--in-memory", "--host", "no-such-host.invalid")
-    )
+    there = ("--host", "no-such-host.invalid", "--no-auth")
+    said = assert_one_sentence(run("serve", "--port", "0", "--in-memory", *there))
+    assert "no-such-host.invalid" in said
 
 
 def test_a_path_under_a_file_is_refused(run: Any, tmp_path: Path) -> None:

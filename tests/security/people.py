@@ -15,14 +15,12 @@ from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from partita.server.security.identities.access import WATCH_SECONDS
+from partita.server.security.identities.access_file import FILE_NAME, AccessFile
 from partita.server.security.identities.directory import (
-    FILE_NAME,
     AccessKey,
     Directory,
     Role,
     add_user,
-    changing,
-    load,
     new_id,
 )
 
@@ -52,12 +50,13 @@ class People:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
+        self.file = AccessFile(self.path)
         self.server: Server | None = None
         self._count = 0
 
     def change(self, change: Callable[[Directory], Directory]) -> None:
-        with changing(self.path) as save:
-            save(change(load(self.path)))
+        with self.file.changing() as changing:
+            changing.directory = change(changing.directory)
         if self.server is not None:
             time.sleep(2.5 * WATCH_SECONDS)
 
@@ -81,7 +80,7 @@ class People:
         return keys[0]
 
     def name_of(self, key: AccessKey) -> str:
-        users = load(self.path).users.items()
+        users = self.file.load().users.items()
         return next(name for name, user in users if key.id in [one.id for one in user.keys])
 
     def let(self, key: AccessKey, *statements: Document) -> None:

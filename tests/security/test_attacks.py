@@ -17,6 +17,9 @@ import pytest
 from partita.client.services import FUNCTIONS_TABLE, SERVICES, WORKFLOWS_TABLE
 from partita.client.signing import Credentials, signed_headers
 from partita.clock import system_clock
+from partita.database.storage.sealing.folders import keyring_of
+from partita.database.storage.sealing.master_keys import KeySource
+from partita.server.security.identities.access_file import AccessFile
 
 from .. import processes
 from ..functions.packages import create, wait_for
@@ -222,6 +225,8 @@ def test_functions_of_the_settings_do_not_see_the_secrets_of_the_server(tmp_path
             id = SECRETS["PARTITA_ROOT_ACCESS_KEY_ID"]
             secret = SECRETS["PARTITA_ROOT_SECRET_ACCESS_KEY"]
 
+        keys = KeySource("env:MY_KEY", SECRETS)
+        people.file = AccessFile(people.path, lambda: keyring_of(tmp_path / "data", keys))
         people.add_role("reader", trusting("lambda"), statement("dynamodb:GetItem"))
         client = people.client(Root, "lambda")
         seen = {
@@ -337,6 +342,7 @@ def test_no_password_stands_in_the_endpoint_that_a_console_shows() -> None:
 
 
 def test_encryption_of_what_postgresql_keeps_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "key").touch(0o600)
     (tmp_path / "key").write_text(processes.run("keys", "new").stdout)
     done = processes.run(
         *("serve", "--storage", "postgresql://127.0.0.1/none", "--port", "0"),

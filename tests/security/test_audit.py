@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import shutil
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import BotoCoreError
 
 from partita.server.security.audit.log import RETRY_SECONDS, AuditLog, verify
 
 from .. import processes
 from ..processes import Server, run
-from .people import ADMINISTRATOR, People, refusal, statement
+from .people import ADMINISTRATOR, People, client_for, refusal, statement
 
 TABLE: dict[str, Any] = {
     "BillingMode": "PAY_PER_REQUEST",
@@ -144,7 +149,7 @@ def test_files_are_rotated_and_the_oldest_go(log: AuditLog, tmp_path: Path) -> N
     assert list(verify(tmp_path / "log")) == []
     oldest = min(path for path in files if path.name != "audit.jsonl")
     oldest.unlink()
-    assert any("is missing before it" in one for one in verify(tmp_path / "log"))
+    assert any("missing before it" in one for one in verify(tmp_path / "log"))
 
 
 @pytest.mark.parametrize("place", [0, 2, 4])
@@ -194,3 +199,172 @@ def test_a_server_in_memory_has_its_log_where_it_is_told(tmp_path: Path) -> None
         people.client(key).create_table(TableName="audited", **TABLE)
     assert [one["eventName"] for one in events(log.parent, log.name)] == ["CreateTable"]
     assert run("audit", "verify", "--audit", log).returncode == 0
+
+
+# Lines that are cut off while no server runs
+
+
+def cut(path: Path, count: int) -> None:
+    path.write_bytes(b"".join(lines(path)[:-count]))
+
+
+def damages(folder: Path) -> list[str]:
+    """What the server has written down about its log."""
+    return [
+        one["serviceEventDetails"]["reason"]
+        for one in events(folder)
+        if one["eventName"] == "AuditLogDamaged"
+    ]
+
+
+class Audited:
+    """A data folder whose server writes an event for each table that is asked for."""
+
+    def __init__(self, folder: Path, *options: str | Path) -> None:
+        self.folder = folder
+        self.options = ("--data", folder, *options)
+        self.log = folder / "audit" / "audit.jsonl"
+        added = run("users", "add", "ops", "--policy", ADMINISTRATOR, *self.options)
+        words = dict(line.split("=", 1) for line in added.stdout.splitlines())
+        self.key = words["AWS_ACCESS_KEY_ID"], words["AWS_SECRET_ACCESS_KEY"]
+
+    def serve(self, count: int, *, is_killed: bool = False) -> None:
+        """Serve until so many events more are written."""
+        server = Server("serve", "--auth", "--port", "0", *self.options)
+        for _ in range(count):
+            client_for(server.url, *self.key).list_tables()
+        if is_killed:
+            server.kill()
+        else:
+            assert server.terminate()[0] == 0
+
+    def verify(self) -> list[str]:
+        done = run("audit", "verify", *self.options)
+        assert (done.returncode == 0) == ("are whole" in done.stdout), done.stderr
+        return [] if done.returncode == 0 else done.stdout.splitlines()
+
+
+@pytest.fixture(params=["plain", "encrypted"])
+def audited_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Audited:
+    key = tmp_path / "key"
+    key.touch(0o600)
+    key.write_text(run("keys", "new").stdout)
+    options = ("--encryption-key", f"file:{key}") if request.param == "encrypted" else ()
+    return Audited(tmp_path / "data", *options)
+
+
+@pytest.mark.parametrize("is_killed", [True, False], ids=["killed", "stopped"])
+def test_lines_cut_off_over_a_restart_show_ever_after(
+    audited_folder: Audited, is_killed: bool
+) -> None:
+    audited_folder.serve(5, is_killed=is_killed)
+    assert audited_folder.verify() == []
+    cut(audited_folder.log, 2)
+    audited_folder.serve(3)
+    assert damages(audited_folder.folder) == ["Events 4 to 5 are missing."]
+    found = audited_folder.verify()
+    assert any("4 to 5 are missing before it" in one for one in found)
+    audited_folder.serve(2)
+    assert audited_folder.verify() == found
+    assert damages(audited_folder.folder) == ["Events 4 to 5 are missing."]
+
+
+def test_a_last_line_that_was_changed_shows_after_a_restart(audited_folder: Audited) -> None:
+    audited_folder.serve(3)
+    kept = lines(audited_folder.log)
+    kept[-1] = kept[-1].replace(b"ListTables", b"ListTablet")
+    audited_folder.log.write_bytes(b"".join(kept))
+    audited_folder.serve(1)
+    assert damages(audited_folder.folder) == ["Event 3 was changed or removed."]
+    assert any("the event before it, 3, has been changed" in one for one in audited_folder.verify())
+
+
+def test_an_older_log_with_its_own_head_shows(audited_folder: Audited) -> None:
+    audited_folder.serve(3)
+    older = audited_folder.folder.parent / "older"
+    shutil.copytree(audited_folder.log.parent, older)
+    audited_folder.serve(4)
+    shutil.rmtree(audited_folder.log.parent)
+    shutil.copytree(older, audited_folder.log.parent)
+    audited_folder.serve(1)
+    assert damages(audited_folder.folder) == ["Events 4 to 7 are missing."]
+    assert audited_folder.verify()
+    shutil.rmtree(audited_folder.log.parent)
+    audited_folder.serve(1)
+    missing = "Events 1 to 9 are missing."
+    assert damages(audited_folder.folder) == ["The head of the audit log is missing.", missing]
+
+
+def test_lines_that_follow_what_a_server_has_written_show(audited_folder: Audited) -> None:
+    audited_folder.serve(2)
+    last = lines(audited_folder.log)[-1]
+    event = {**json.loads(last), "sequence": 3, "previousDigest": sha256(last).hexdigest()}
+    with audited_folder.log.open("ab") as file:
+        file.write(json.dumps(event).encode() + b"\n")
+    audited_folder.serve(1)
+    told = "Events 3 to 3 were added after the server had stopped."
+    assert damages(audited_folder.folder) == [told]
+    assert any(told in one for one in audited_folder.verify())
+
+
+@pytest.mark.parametrize("content", [b"", b"rubbish\n", b"[]\n", b"\xff\n"])
+def test_a_log_of_rubbish_does_not_keep_a_server_from_starting(
+    audited_folder: Audited, content: bytes
+) -> None:
+    audited_folder.serve(2)
+    audited_folder.log.write_bytes(content)
+    audited_folder.serve(1)
+    text = audited_folder.log.read_bytes().splitlines()
+    found = [json.loads(line) for line in text if line.startswith(b'{"')]
+    told = [
+        one["serviceEventDetails"]["reason"]
+        for one in found
+        if one["eventName"] == "AuditLogDamaged"
+    ]
+    assert "Events 1 to 2 are missing." in told
+    assert audited_folder.verify()
+
+
+def test_a_head_that_nobody_with_the_key_has_written_is_refused(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.touch(0o600)
+    key.write_text(run("keys", "new").stdout)
+    folder = Audited(tmp_path / "data", "--encryption-key", f"file:{key}")
+    folder.serve(5)
+    without = run("audit", "verify", "--data", folder.folder)
+    assert without.returncode == 1 and "is encrypted: give --encryption-key" in without.stderr
+    cut(folder.log, 2)
+    last = lines(folder.log)[-1]
+    head = folder.log.parent / "head"
+    head.write_text(json.dumps([1, 3, sha256(last).hexdigest(), True]))
+    assert any("head of the audit log is not encrypted" in one for one in folder.verify())
+    folder.serve(1)
+    assert damages(folder.folder) == [
+        "The head of the audit log is not encrypted, and in this folder it always is.",
+        "Events 4 to 5 are missing.",
+    ]
+
+
+def test_kills_never_look_like_tampering(audited_folder: Audited) -> None:
+    total = 0
+    for _ in range(3):
+        server = Server("serve", "--auth", "--port", "0", *audited_folder.options)
+        with ThreadPoolExecutor(4) as pool:
+            asking = [pool.submit(ask_until_gone, server, audited_folder.key) for _ in range(4)]
+            time.sleep(0.5)
+            server.kill()
+        total += sum(one.result() for one in asking)
+        assert audited_folder.verify() == []
+    assert damages(audited_folder.folder) == [] and total > 10
+    assert len(events(audited_folder.folder)) >= total
+
+
+def ask_until_gone(server: Server, key: tuple[str, str]) -> int:
+    """How often the server has answered."""
+    client = client_for(server.url, *key)
+    for count in itertools.count():
+        try:
+            client.list_tables()
+        except BotoCoreError:
+            return count
+    raise AssertionError

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from partita.cli.commands import commands
 from partita.errors import PartitaError
 from partita.server.security.identities.access import WATCH_SECONDS
-from partita.server.security.identities.directory import FILE_NAME, ROOT_KEY_ID, ROOT_SECRET, load
+from partita.server.security.identities.access_file import FILE_NAME, AccessFile
+from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
 
 from .. import processes
 from ..processes import ENVIRONMENT, run
@@ -106,15 +107,35 @@ def test_users_from_a_file_and_auth_from_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "made" / FILE_NAME
     settings = tmp_path / "partita.toml"
     settings.write_text(f'[serve]\nauth = true\nin_memory = true\nport = 0\nusers = "{file}"\n')
-    (user,) = load(file).users.values()
+    (user,) = AccessFile(file).load().users.values()
     with processes.starting() as start:
         server = start("serve", "--config", settings)
         assert client_for(server.url, user.keys[0].id, user.keys[0].secret).list_tables()
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "db.example"])
+def test_nobody_listens_to_the_world_by_accident(host: str) -> None:
+    refused = processes.run("serve", "--host", host, "--port", "0", "--in-memory")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(
+        f"partita: Others can reach a server that listens on {host}, and without --auth"
+    )
+
+
+def test_auth_or_mutual_tls_is_enough_to_listen_to_the_world(tmp_path: Path) -> None:
+    users(tmp_path, "add", "ann")
+    everywhere = ("serve", "--host", "0.0.0.0", "--port", "0")
+    with processes.starting() as start:
+        assert "WARNING" not in start(*everywhere, "--auth", "--data", tmp_path).terminate()[1]
+    # It goes on to the certificate, which is not there.
+    mutual = ("--tls-self-signed", "--tls-client-ca", tmp_path / "missing.pem")
+    said = processes.run(*everywhere, "--data", tmp_path / "other", *mutual).stderr
+    assert "missing.pem" in said and "Others can reach" not in said
+
+
 def test_listening_to_the_world_without_auth_is_warned_of() -> None:
     with processes.starting() as start:
-        server = start("serve", "--host", "0.0.0.0", "--port", "0", "--in-memory")
+        server = start("serve", "--host", "0.0.0.0", "--no-auth", "--port", "0", "--in-memory")
         assert "WARNING" in server.terminate()[1]
         server = start("serve", "--port", "0", "--in-memory")
         assert "WARNING" not in server.terminate()[1]

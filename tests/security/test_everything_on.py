@@ -41,6 +41,7 @@ def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, st
     """The environment of tests against a server with everything on."""
     folder = tmp_path_factory.mktemp("everything")
     key = folder / "key"
+    key.touch(0o600)
     key.write_text(run("keys", "new").stdout)
     root = {"PARTITA_ROOT_ACCESS_KEY_ID": "test", "PARTITA_ROOT_SECRET_ACCESS_KEY": "test"}
     data = folder / "data"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from functools import cache
 from random import Random
 from typing import Any
@@ -31,7 +30,7 @@ from partita.server.security.policies.documents import (
 from partita.server.security.policies.patterns import Unresolved, arn_matches, matches
 from partita.workflows.language.states.choices import OPERATORS as CHOICES
 
-from .fuzzing import seeds as seeds
+from .fuzzing import both_lengths, seeds
 
 ACCOUNT = "123456789012"
 ANN = Principal(f"arn:aws:iam::{ACCOUNT}:user/ann", ACCOUNT)
@@ -112,8 +111,9 @@ def text_for(chance: Random, tokens: list[Token]) -> str:
     return "".join(made)
 
 
-def test_patterns_mean_what_the_oracle_says(seeds: Iterator[int]) -> None:
-    for seed in seeds:
+@both_lengths
+def test_patterns_mean_what_the_oracle_says(rounds: int) -> None:
+    for seed in seeds(rounds):
         chance = Random(seed)
         for _ in range(100):
             pieces = [piece(chance) for _ in range(chance.randrange(9))]
@@ -128,8 +128,9 @@ def test_patterns_mean_what_the_oracle_says(seeds: Iterator[int]) -> None:
             assert matches(pattern, text, CONTEXT) == fits(tuple(tokens), text), told
 
 
-def test_parts_of_arns_mean_what_the_oracle_says(seeds: Iterator[int]) -> None:
-    for seed in seeds:
+@both_lengths
+def test_parts_of_arns_mean_what_the_oracle_says(rounds: int) -> None:
+    for seed in seeds(rounds):
         chance = Random(seed)
         for _ in range(50):
             patterns, texts, is_fit = [], [], True
@@ -148,8 +149,9 @@ def test_parts_of_arns_mean_what_the_oracle_says(seeds: Iterator[int]) -> None:
             assert is_found == is_fit, f"seed {seed}: {whole!r} {arn!r}"
 
 
-def test_patterns_of_choices_mean_what_the_oracle_says(seeds: Iterator[int]) -> None:
-    for seed in seeds:
+@both_lengths
+def test_patterns_of_choices_mean_what_the_oracle_says(rounds: int) -> None:
+    for seed in seeds(rounds):
         chance = Random(seed)
         for _ in range(50):
             tokens = [chance.choice([MANY, ("", "a"), ("", "b"), ("", "*"), ("", "\\")])]
@@ -283,9 +285,10 @@ def document(chance: Random, kind: str) -> str:
     return text
 
 
-def test_any_document_is_a_policy_or_refused(seeds: Iterator[int]) -> None:
+@both_lengths
+def test_any_document_is_a_policy_or_refused(rounds: int) -> None:
     policies = 0
-    for seed in seeds:
+    for seed in seeds(rounds):
         chance = Random(seed)
         for _ in range(60):
             kind = chance.choice([IDENTITY, RESOURCE, TRUST])

@@ -9,14 +9,14 @@ import base64
 import json
 import struct
 from binascii import Error as Base64Error
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from .fuzzing import seeds as seeds
+from .fuzzing import both_lengths, seeds
 from .people import ACCOUNT, People, client_for, statement, table_arn
 
 NAME = "fuzzed"
@@ -125,10 +125,11 @@ def owner(people: People, filled: str) -> Any:
     return people.client(people.add(*rights))
 
 
-def test_a_changed_token_of_a_select_is_refused(owner: Any, seeds: Iterator[int]) -> None:
+@both_lengths
+def test_a_changed_token_of_a_select_is_refused(owner: Any, rounds: int) -> None:
     token = owner.execute_statement(Statement=SELECT, Limit=2)["NextToken"]
     known = owner.execute_statement(Statement=SELECT, NextToken=token)["Items"]
-    for seed in seeds:
+    for seed in seeds(rounds):
         chance = Random(seed)
         for _ in range(CHANGES_PER_SEED):
             other = changed(chance, token)
@@ -138,16 +139,15 @@ def test_a_changed_token_of_a_select_is_refused(owner: Any, seeds: Iterator[int]
                 assert answer["Items"] == known
 
 
-def test_a_page_that_begins_elsewhere_shows_nothing_of_others(
-    owner: Any, seeds: Iterator[int]
-) -> None:
+@both_lengths
+def test_a_page_that_begins_elsewhere_shows_nothing_of_others(owner: Any, rounds: int) -> None:
     query = {
         "TableName": NAME,
         "KeyConditionExpression": "pk = :p",
         "ExpressionAttributeValues": {":p": {"S": "own"}},
     }
     key = owner.query(**query, Limit=2)["LastEvaluatedKey"]
-    for seed in seeds:
+    for seed in seeds(rounds):
         chance = Random(seed)
         for _ in range(CHANGES_PER_SEED):
             start = json.loads(json.dumps(key))
@@ -164,8 +164,9 @@ def test_a_page_that_begins_elsewhere_shows_nothing_of_others(
                 assert item["pk"] == {"S": "own"}, f"seed {seed}: {start}"
 
 
+@both_lengths
 def test_a_changed_shard_iterator_shows_no_other_stream(
-    people: People, administrator: Any, filled: str, seeds: Iterator[int]
+    people: People, administrator: Any, filled: str, rounds: int
 ) -> None:
     admin = people.client(administrator)
     other = "fuzzed-other"
@@ -188,7 +189,7 @@ def test_a_changed_shard_iterator_shows_no_other_stream(
         StreamArn=arn, ShardId=shards[0]["ShardId"], ShardIteratorType="TRIM_HORIZON"
     )["ShardIterator"]
     stream, version, place = iterator.split("|")
-    for seed in seeds:
+    for seed in seeds(rounds):
         chance = Random(seed)
         for _ in range(CHANGES_PER_SEED):
             made = chance.choice(
@@ -205,12 +206,13 @@ def test_a_changed_shard_iterator_shows_no_other_stream(
                 assert "pk" in record["dynamodb"]["Keys"], f"seed {seed}: {made!r}"
 
 
-def test_a_changed_session_token_is_refused(people: People, seeds: Iterator[int]) -> None:
+@both_lengths
+def test_a_changed_session_token_is_refused(people: People, rounds: int) -> None:
     assert people.server is not None
     key = people.add(statement("dynamodb:ListTables"))
     given = people.client(key, "sts").get_session_token(DurationSeconds=900)["Credentials"]
     identity = (given["AccessKeyId"], given["SecretAccessKey"])
-    for seed in seeds:
+    for seed in seeds(rounds):
         chance = Random(seed)
         token = changed(chance, given["SessionToken"])
         if not token or not token.isprintable() or not token.isascii() or token != token.strip():
@@ -221,8 +223,9 @@ def test_a_changed_session_token_is_refused(people: People, seeds: Iterator[int]
             assert same, f"seed {seed}: {token!r}"
 
 
+@both_lengths
 def test_any_token_of_a_list_is_taken_or_refused(
-    people: People, administrator: Any, seeds: Iterator[int]
+    people: People, administrator: Any, rounds: int
 ) -> None:
     """Of the services whose tokens are names and places in lists."""
     kinesis = people.client(administrator, "kinesis")
@@ -260,7 +263,7 @@ def test_any_token_of_a_list_is_taken_or_refused(
         lambda token: admin.list_tables(ExclusiveStartTableName=token),
         lambda token: admin.list_backups(ExclusiveStartBackupArn=token),
     ]
-    for seed in seeds:
+    for seed in seeds(rounds):
         chance = Random(seed)
         for call in chance.sample(calls, 6):
             change = chance.choice([changed, rewritten])

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import socket
+import urllib.error
 import urllib.request
 from base64 import b64encode
 from pathlib import Path
 
+import boto3
 import pytest
+from botocore.config import Config
 
 from partita.errors import ThrottlingException
+from partita.server.security.identities.directory import AccessKey, set_status
 from partita.server.security.limits import FAILURES_MAX, KNOWN_MAX, Limits, LimitSettings, Window
 
 from .. import processes
-from .people import ADMINISTRATOR, People, client_for, refusal
+from .people import ADMINISTRATOR, People, client_for, refusal, statement
 
 
 def test_after_many_wrong_signatures_only_known_clients_are_verified(tmp_path: Path) -> None:
@@ -35,6 +39,69 @@ def test_after_many_wrong_signatures_only_known_clients_are_verified(tmp_path: P
         request.add_header("Authorization", f"Basic {pair}")
         with urllib.request.urlopen(request) as answer:
             assert answer.status == 200
+
+
+def shows_metrics(people: People, key: AccessKey) -> int:
+    assert people.server is not None
+    pair = b64encode(f"{key.id}:{key.secret}".encode()).decode()
+    request = urllib.request.Request(f"{people.server.url}/metrics")
+    request.add_header("Authorization", f"Basic {pair}")
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_who_was_right_from_a_shared_address_is_not_locked_out_there(tmp_path: Path) -> None:
+    people = People(tmp_path)
+    known, scraping, new = (people.add(policies=[ADMINISTRATOR]) for _ in range(3))
+    with processes.starting() as start:
+        people.server = server = start("serve", "--auth", "--port", "0", "--data", tmp_path)
+        owner = people.client(known)
+        assert owner.list_tables()
+        assert shows_metrics(people, scraping) == 200
+        attacker = client_for(server.url, known.id, "wrong")
+
+        def attack() -> None:
+            for _ in range(FAILURES_MAX + 5):
+                refusal(attacker.list_tables)
+            stranger = client_for(server.url, "AKIAIOSFODNN7EXAMPLE", "wrong")
+            assert refusal(stranger.list_tables)[0] == "ThrottlingException"
+
+        attack()
+        # Another scope, such as every day has one.
+        elsewhere = boto3.client(
+            "dynamodb",
+            region_name="eu-west-1",
+            aws_access_key_id=known.id,
+            aws_secret_access_key=known.secret,
+            endpoint_url=server.url,
+            config=Config(retries={"total_max_attempts": 1}),
+        )
+        assert elsewhere.list_tables()
+        assert people.client(known, "kinesis").list_streams()
+        # A session that began after the attack did.
+        session = people.client(known, "sts").get_session_token()["Credentials"]
+        issued = session["AccessKeyId"], session["SecretAccessKey"]
+        token = session["SessionToken"]
+        assert client_for(server.url, *issued, token=token).list_tables()
+        thief = client_for(server.url, "ASIAIOSFODNN7EXAMPLE", "wrong", token=token)
+        assert refusal(thief.list_tables)[0] == "ThrottlingException"
+        # Other policies.
+        people.add(statement("s3:*"))
+        attack()
+        assert owner.list_tables()
+        assert shows_metrics(people, scraping) == 200
+        assert shows_metrics(people, new) == 401
+        assert refusal(people.client(new).list_tables)[0] == "ThrottlingException"
+        # A key that is not good any more.
+        name = people.name_of(known)
+        people.change(lambda found: set_status(found, name, None, is_active=False))
+        attack()
+        assert refusal(owner.list_tables)[0] == "UnrecognizedClientException"
+        refused = refusal(client_for(server.url, *issued, token=token).list_tables)[0]
+        assert refused in ("ThrottlingException", "UnrecognizedClientException")
 
 
 def test_requests_and_connections_have_limits_where_they_are_asked_for(tmp_path: Path) -> None:
@@ -111,9 +178,22 @@ def test_a_window_ends_and_forgets() -> None:
 
 def test_an_address_does_not_pay_for_another() -> None:
     limits = Limits()
+    limits.note_right("10.0.0.1", "right")
     for _ in range(FAILURES_MAX):
-        limits.check_unknown("10.0.0.1")
+        assert not limits.is_closed("10.0.0.1", "new")
         limits.note_failure("10.0.0.1")
-    with pytest.raises(ThrottlingException):
-        limits.check_unknown("10.0.0.1")
-    limits.check_unknown("10.0.0.2")
+    assert limits.is_closed("10.0.0.1", "new")
+    assert not limits.is_closed("10.0.0.1", "right")
+    assert not limits.is_closed("10.0.0.2", "new")
+
+
+def test_who_was_right_lately_is_remembered_longest() -> None:
+    limits = Limits()
+    for _ in range(FAILURES_MAX):
+        limits.note_failure("10.0.0.1")
+    for number in range(KNOWN_MAX):
+        limits.note_right("10.0.0.1", f"key {number}")
+    limits.note_right("10.0.0.1", "key 0")
+    limits.note_right("10.0.0.1", "another")
+    assert not limits.is_closed("10.0.0.1", "key 0")
+    assert limits.is_closed("10.0.0.1", "key 1")

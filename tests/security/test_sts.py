@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import time
+from base64 import b64decode, b64encode
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
-from partita.server.security.identities.directory import AccessKey, set_status
+from partita.server.security.identities.directory import (
+    AccessKey,
+    Directory,
+    add_key,
+    add_user,
+    set_status,
+)
+from partita.server.security.identities.sessions import SEAL_BYTES, SessionSeal
 
 from .people import ACCOUNT, ADMINISTRATOR, People, client_for, refusal, statement, table_arn
 
@@ -214,3 +225,110 @@ def test_wrong_parameters(people: People, asked: dict[str, Any], code: str) -> N
     key = people.add(policies=[ADMINISTRATOR])
     people.add_role("wide", trust(ACCOUNT), statement("dynamodb:*"))
     assert refusal(people.client(key, "sts").assume_role, **asked)[0] == code
+
+
+# A session of a role ends with whoever assumed it.
+
+
+class Chain:
+    """A user, a role that the user assumes, and another that a session of the first assumes."""
+
+    def __init__(self, people: People, prefix: str) -> None:
+        self.people = people
+        self.key = people.add(policies=[ADMINISTRATOR])
+        self.user = people.name_of(self.key)
+        self.roles = [f"{prefix}-first", f"{prefix}-second"]
+        for name in self.roles:
+            allowed = (statement("dynamodb:ListTables"), statement("sts:AssumeRole"))
+            people.add_role(name, trust(ACCOUNT), *allowed)
+        sts = people.client(self.key, "sts")
+        of_user = sts.get_session_token()["Credentials"]
+        first = self._assume(sts, 0)
+        self.sessions = {
+            "first": first,
+            "second": self._assume(in_session(people, first, "sts"), 1),
+            "by a session": self._assume(in_session(people, of_user, "sts"), 0),
+        }
+
+    def _assume(self, sts: Any, place: int) -> dict[str, Any]:
+        asked = {"RoleArn": f"{ROLE}{self.roles[place]}", "RoleSessionName": "s1"}
+        credentials: dict[str, Any] = sts.assume_role(**asked)["Credentials"]
+        return credentials
+
+    def good(self) -> set[str]:
+        """Which sessions may ask."""
+        found = set()
+        for name, credentials in self.sessions.items():
+            try:
+                in_session(self.people, credentials).list_tables()
+                found.add(name)
+            except ClientError as error:
+                assert error.response["Error"]["Code"] == "UnrecognizedClientException"
+        return found
+
+
+def remove_user(directory: Directory, name: str) -> Directory:
+    return replace(directory, users={n: one for n, one in directory.users.items() if n != name})
+
+
+def test_a_session_of_a_role_ends_with_the_user_who_assumed_it(people: People) -> None:
+    chain = Chain(people, "ends")
+    everyone = {"first", "second", "by a session"}
+    assert chain.good() == everyone
+    people.change(lambda directory: set_status(directory, chain.user, None, is_active=False))
+    assert chain.good() == set()
+    people.change(lambda directory: set_status(directory, chain.user, None, is_active=True))
+    assert chain.good() == everyone
+    only = chain.key.id
+    people.change(lambda directory: set_status(directory, chain.user, only, is_active=False))
+    assert chain.good() == set()
+    people.change(lambda directory: set_status(directory, chain.user, only, is_active=True))
+    people.change(lambda directory: remove_user(directory, chain.user))
+    assert chain.good() == set()
+    # Another of the same name is somebody else.
+    people.change(lambda directory: add_user(directory, chain.user, 0)[0])
+    assert chain.good() == set()
+
+
+def test_another_key_of_the_user_ends_nothing(people: People) -> None:
+    chain = Chain(people, "another")
+    other: list[str] = []
+
+    def with_key(directory: Directory) -> Directory:
+        directory, key = add_key(directory, chain.user, 0)
+        other.append(key.id)
+        return directory
+
+    people.change(with_key)
+    people.change(lambda directory: set_status(directory, chain.user, other[0], is_active=False))
+    assert chain.good() == {"first", "second", "by a session"}
+
+
+def test_a_session_ends_with_a_role_in_the_middle_of_its_chain(people: People) -> None:
+    chain = Chain(people, "middle")
+    people.change(
+        lambda directory: replace(
+            directory, roles={n: one for n, one in directory.roles.items() if n != chain.roles[0]}
+        )
+    )
+    assert chain.good() == set()
+
+
+def test_sessions_of_roles_that_do_not_say_who_assumed_them_are_over(people: People) -> None:
+    """Those of versions before this was written down."""
+    chain = Chain(people, "earlier")
+    directory = people.file.load()
+    seal = SessionSeal(directory.session_key)
+    role = directory.roles[chain.roles[0]]
+    issued = seal.issue("role", chain.roles[0], role.id, "s1", time.time(), 900)
+    content = b64decode(issued.token)[SEAL_BYTES:]
+    members = json.loads(content)
+    assert members.pop() == []
+    old = json.dumps(members, separators=(",", ":")).encode()
+    token = b64encode(seal._digest(b"token", old) + old).decode()
+    opened = seal.open(token.encode())
+    assert opened is not None and opened[0].issuers is None
+    session = client_for(
+        people.server.url if people.server else "", members[0], opened[1], token=token
+    )
+    assert refusal(session.list_tables)[0] == "UnrecognizedClientException"

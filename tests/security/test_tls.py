@@ -134,6 +134,81 @@ def test_clients_need_a_certificate_where_a_ca_is_given(tmp_path: Path) -> None:
         server.terminate()
 
 
+def test_the_ca_of_clients_is_read_again_when_it_changes(tmp_path: Path) -> None:
+    certificate, key = write(tmp_path, "server")
+    first = tuple(map(str, write(tmp_path, "first", is_client=True)))
+    second = tuple(map(str, write(tmp_path, "second", is_client=True)))
+    ca = tmp_path / "ca.pem"
+    shutil.copy(first[0], ca)
+    server = starting(
+        *("--in-memory", "--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", ca)
+    )
+    try:
+        resumed = {
+            version: resumable(server.port, certificate, first, version)
+            for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
+        }
+        assert is_let_in(server, certificate, first)
+        assert not is_let_in(server, certificate, second)
+        shutil.copy(second[0], ca)
+        deadline = time.monotonic() + 20 * WATCH_SECONDS
+        while not is_let_in(server, certificate, second) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert is_let_in(server, certificate, second)
+        assert not is_let_in(server, certificate, first)
+        # Nor does a connection go on that was made before.
+        for context, session in resumed.values():
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                answered(server.port, context, session)
+        ca.write_text("no certificate")
+        time.sleep(1.5 * WATCH_SECONDS)
+        assert is_let_in(server, certificate, second)
+        # Our own processes still are clients.
+        states = client(server, certificate, second, "stepfunctions")
+        assert states.list_state_machines()["stateMachines"] == []
+    finally:
+        server.terminate()
+
+
+def is_let_in(server: Server, certificate: Path, own: tuple[str, ...]) -> bool:
+    try:
+        return bool(client(server, certificate, own).list_tables())
+    except (SSLError, HTTPClientError):
+        return False
+
+
+Resumable = tuple[ssl.SSLContext, ssl.SSLSession | None]
+
+
+def resumable(
+    port: int, certificate: Path, own: tuple[str, ...], version: ssl.TLSVersion
+) -> Resumable:
+    """A session that a client could go on with, without showing a certificate again."""
+    context = ssl.create_default_context(cafile=str(certificate))
+    context.minimum_version = context.maximum_version = version
+    context.load_cert_chain(*own)
+    session = answered(port, context, None)
+    # It is good as long as the server knows it.
+    answered(port, context, session)
+    return context, session
+
+
+def answered(
+    port: int, context: ssl.SSLContext, session: ssl.SSLSession | None
+) -> ssl.SSLSession | None:
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=10) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as secure,
+    ):
+        secure.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        content = secure.recv(1000)
+        if not content:
+            raise ConnectionError("The server has closed the connection.")
+        assert b" 200 " in content
+        assert secure.session_reused == (session is not None)
+        return secure.session
+
+
 def test_workflows_run_behind_tls(laptop: tuple[SecureServer, Path]) -> None:
     states = client(*laptop, None, "stepfunctions")
     assert states.list_state_machines()["stateMachines"] == []

@@ -13,9 +13,10 @@ from psycopg import AsyncConnection, IsolationLevel
 from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
 from partita.database.shared.rounds.known import Known, Pair, bucket_of
 from partita.database.storage.engine import Changes, CommitArchive
-from partita.database.storage.postgresql.commit import CommitPlan, commit
+from partita.database.storage.postgresql.commit import commit
 from partita.database.storage.postgresql.connections import SESSION
 from partita.database.storage.postgresql.fetch import fetch
+from partita.database.storage.postgresql.plans import CommitPlan
 from partita.database.tables.layout import ITEMS
 
 _tokens = count(1 << 42)

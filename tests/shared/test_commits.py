@@ -15,10 +15,7 @@ from psycopg import AsyncConnection
 from partita.database.shared.rounds.known import bucket_of
 from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.commit import (
-    ABSENT,
     CatalogMoved,
-    CommitPlan,
-    Lease,
     LeaseLost,
     OutcomeUnknown,
     Overtaken,
@@ -29,7 +26,8 @@ from partita.database.storage.postgresql.commit import (
     on_all_copies,
 )
 from partita.database.storage.postgresql.connections import connected
-from partita.database.storage.postgresql.fetch import Wanted, fetch
+from partita.database.storage.postgresql.fetch import fetch
+from partita.database.storage.postgresql.plans import ABSENT, CommitPlan, Lease, Wanted
 
 from ..migrate.servers import PostgreSQL
 from .conftest import storage_url

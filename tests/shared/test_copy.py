@@ -149,6 +149,7 @@ def test_a_folder_is_copied_while_it_is_served(postgresql: PostgreSQL, tmp_path:
 def test_an_encrypted_folder_is_copied_with_its_key(postgresql: PostgreSQL, tmp_path: Path) -> None:
     storage = storage_url(postgresql, "opened")
     folder, key = tmp_path / "folder", tmp_path / "key"
+    key.touch(0o600)
     key.write_text(base64.b64encode(bytes(range(32))).decode())
     key.chmod(0o600)
     option = ("--encryption-key", f"file:{key}")

@@ -11,7 +11,8 @@ from psycopg import AsyncConnection
 from partita.database.shared.rounds.known import bucket_of
 from partita.database.storage.postgresql import schema
 from partita.database.storage.postgresql.connections import connected
-from partita.database.storage.postgresql.fetch import Wanted, fetch
+from partita.database.storage.postgresql.fetch import fetch
+from partita.database.storage.postgresql.plans import Wanted
 
 from ..migrate.servers import PostgreSQL
 from .conftest import storage_url

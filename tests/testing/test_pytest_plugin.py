@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from partita.optional_packages import install_command
+
 pytest_plugins = ["pytester"]
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
@@ -177,7 +179,7 @@ def test_without_boto3_a_client_is_refused_in_words() -> None:
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert found.returncode == 1
-    assert "pip install partita[testing]" in found.stderr
+    assert f"boto3 is not installed; to install it: {install_command('testing')}" in found.stderr
 
 
 def test_pytest_finds_the_plugin_when_partita_is_installed() -> None:

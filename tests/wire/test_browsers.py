@@ -269,12 +269,12 @@ class TestHosts:
         assert serve("--allow-host", "*")("ListTables", {}, {"Host": "evil.example"}).status == 200
 
     def test_a_server_for_others_answers_to_every_name(self, serve: Serve) -> None:
-        raw = serve("--host", "0.0.0.0")
+        raw = serve("--host", "0.0.0.0", "--no-auth")
         assert raw("ListTables", {}, {"Host": "dynamodb:8000"}).status == 200
 
     def test_but_shows_no_data_under_the_name_of_a_site(self, serve: Serve) -> None:
         """A GET tells no origin."""
-        raw = serve("--host", "0.0.0.0")
+        raw = serve("--host", "0.0.0.0", "--no-auth")
         for path in ("/insights?table=a", "/metrics", "/partitions?table=a"):
             for method in ("GET", "HEAD"):
                 answer = raw("", None, {"Host": "evil.example"}, method=method, path=path)
@@ -294,7 +294,7 @@ class TestHosts:
         )
 
     def test_unless_it_is_given_some(self, serve: Serve) -> None:
-        raw = serve("--host", "0.0.0.0", "--allow-host", "dynamodb")
+        raw = serve("--host", "0.0.0.0", "--no-auth", "--allow-host", "dynamodb")
         assert raw("ListTables", {}, {"Host": "dynamodb:8000"}).status == 200
         assert raw("ListTables", {}, {"Host": "evil.example"}).status == 421
 

@@ -11,7 +11,7 @@ import msgspec
 
 from partita.assembly.engines import Served
 from partita.assembly.options import ServeOptions
-from partita.assembly.protection import STATES, Protection
+from partita.assembly.protection import STATES, Protection, bucket_key
 from partita.client.services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
 from partita.clock import system_clock
 from partita.database.changes.streams import last_sequence, streams_of
@@ -73,6 +73,8 @@ class Companions:
             scheduler_credentials=keys.get(SCHEDULER, ()),
             certificate=certificate,
             client_certificate=client_certificate,
+            bucket_key=bucket_key(options.encryption_key) if service == STATES else "",
+            is_encrypted=bool(self._database.service.encryption_key),
             fence=self._fence(),
         )
         return msgspec.json.encode(begin)

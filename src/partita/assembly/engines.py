@@ -96,7 +96,7 @@ def _embedded(options: ServeOptions, protection: Protection, told: dict[str, Any
     keyring = protection.keyring
     if keyring is not None:
         # A new key counts from now on, when nobody else has the folder.
-        keyring.begin()
+        protection.begin_keyring()
         engine = told["sealed"] = sealed_engine(engine, keyring)
         archive = None if archive is None else sealed_archive(archive, keyring)
     cache_bytes = options.response_cache_bytes

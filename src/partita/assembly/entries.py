@@ -18,7 +18,7 @@ from partita.server.security.audit.events import is_data
 from partita.server.security.authentication.sts import FORM_BYTES_MAX
 from partita.server.security.authentication.sts import OPERATIONS as STS
 from partita.server.security.identities.roles import CHECK, SESSION
-from partita.server.security.pages import ACTIONS
+from partita.server.security.pages import ACTIONS, POLLED
 
 OPERATION, PAGE, CONSOLE = "Operations", "Pages", "Console"
 PROCESS, FILE = "Processes and peers", "Files"
@@ -92,9 +92,7 @@ PAGES: Final = (
         Entry(
             *(PAGE, "GET", (path.decode(),)),
             f"a known signature or password, and `partita:{action}`",
-            "refusals; the first success of a caller each hour"
-            if action == "GetMetrics"
-            else ALWAYS,
+            "refusals; the first success of a caller each hour" if path in POLLED else ALWAYS,
             "`--limit-failures` wrong passwords of an address",
         )
         for path, action in sorted(ACTIONS.items())

@@ -5,16 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from partita.errors import PartitaError
+from partita.optional_packages import packages_required
 
 
 def require_postgresql() -> None:
-    try:
+    with packages_required("postgresql"):
         import_module("psycopg_pool")
-    except ImportError as error:
-        raise PartitaError(
-            f"{error.name} is not installed; pip install 'partita[postgresql]' has it."
-        ) from error
 
 
 def key_source(text: str | None) -> Any:

@@ -5,6 +5,7 @@ The rooms of security are imported where they are asked for, since most servers 
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ from partita.server.security.denials import Denials
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from partita.assembly.notes import AuditNotes
     from partita.database.database import Database
     from partita.database.recovery.buckets import Bucket
     from partita.database.shared.database import SharedDatabase
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
     from partita.server.security.administration import Administration
+    from partita.server.security.audit.log import AuditLog
     from partita.server.security.audit.recorder import Recorder
     from partita.server.security.gate import Gate
     from partita.server.security.identities.access import Access
@@ -43,6 +46,8 @@ KEYRING = "keyring"
 """The file of an encrypted folder's keys."""
 AUDIT = "audit"
 """The folder of the audit log, in the data folder."""
+REFUSED_USERS = "RefuseUsers"
+"""The event that a file of users was not taken."""
 PASSWORD_VARIABLES = ("PGPASSWORD", "PGPASSFILE")
 """What the library of PostgreSQL reads."""
 STATES = "states"
@@ -75,10 +80,21 @@ class Protection:
         if options.data is not None and self.keyring is not None and self.keyring.is_new:
             _begin(options.data, self.keyring)
         self.access: Access | None = None
+        self._audit_notes: AuditNotes | None = None
         self.companion_keys: dict[str, tuple[str, str]] = {}
         if options.auth:
             self.access, self.companion_keys = _access(options, self.keyring)
         self._tls = _tls(options)
+        self.recorder: Recorder | None = None
+
+    def begin_keyring(self) -> None:
+        """When nobody else has the folder: a new key counts, and users are sealed from now on."""
+        keyring, data = self.keyring, self._options.data
+        if keyring is not None and data is not None:
+            from partita.server.security.identities.access_file import begin_sealing
+
+            keyring.begin()
+            begin_sealing(data, keyring)
 
     @property
     def scheme(self) -> str:
@@ -124,29 +140,64 @@ class Protection:
             return dispatcher.handle
         from partita.server.security.limits import Limits
 
+        access, log = self.access, self._settle(self.access, database)
+        recorder = self.recorder = None if log is None else self._recorder(log)
+
+        def tell(refusal: str) -> None:
+            if recorder is not None:
+                recorder.record_own("iam", REFUSED_USERS, {"reason": refusal})
+
+        def seal_again() -> None:
+            if log is not None:
+                log.save_head()
+            access.seal_again()
+
         gate = cast("Gate", dispatcher)
         gate.protect(
             database.service,
-            self.access.callers,
+            access.callers,
             rights(),
             forwarded_rights(),
-            self._recorder(),
+            recorder,
             Limits(self._options.limits),
         )
-        self.access.watch(gate.admit_callers)
+        access.watch(gate.admit_callers, tell, seal_again)
         return gate.guard
 
     def check_head(self, dispatcher: Dispatcher) -> CheckHead | None:
         """What looks at requests before their bodies are read, if anybody is asked who they are."""
         return None if self.access is None else cast("Gate", dispatcher).check_head
 
-    def _recorder(self) -> Recorder | None:
-        if self._audit_folder is None:
-            return None
+    def _settle(self, access: Access, database: Database | SharedDatabase) -> AuditLog | None:
+        """Open the audit log and settle the users, both by what the database remembers of them."""
+        from partita.assembly.notes import AuditNotes, Notes
+        from partita.database.database import Database
         from partita.server.security.audit.log import AuditLog
+
+        folder, data = self._audit_folder, self._options.data
+        notes = Notes(database) if isinstance(database, Database) and data is not None else None
+        name = "" if self._options.audit is None else str(self._options.audit.absolute())
+        if notes is not None:
+            access.check(notes.accepted())
+        log: AuditLog | None = None
+        if folder is not None:
+            noted = None if notes is None else notes.audited(name)
+            # Before old secrets go: its head may be sealed under one of them.
+            log = AuditLog(folder, keyring=self.keyring, noted=noted)
+        access.begin(None if notes is None else notes.note_accepted)
+        if notes is not None and log is not None:
+            self._audit_notes = AuditNotes(log, notes, name)
+        return log
+
+    def _recorder(self, log: AuditLog) -> Recorder:
+        from partita.server.security.audit.log import DAMAGED
         from partita.server.security.audit.recorder import Recorder
 
-        return Recorder(AuditLog(self._audit_folder), self._options.audit_data)
+        call_later = asyncio.get_running_loop().call_later
+        recorder = Recorder(log, self._options.audit_data, call_later=call_later)
+        for damage in log.damages:
+            recorder.record_own("partita", DAMAGED, {"reason": damage})
+        return recorder
 
     @property
     def _audit_folder(self) -> Path | None:
@@ -162,8 +213,15 @@ class Protection:
     def stop(self) -> None:
         if self.access is not None:
             self.access.stop()
+        if self._audit_notes is not None:
+            self._audit_notes.stop()
         if self._tls is not None:
             self._tls.stop()
+
+    def close(self) -> None:
+        """When the last request has been answered."""
+        if self.recorder is not None:
+            self.recorder.close()
 
 
 def policy_problem(document: str, arn: str) -> str:
@@ -269,6 +327,18 @@ def sealed_buckets(source: KeySource | None) -> Callable[[Bucket], Bucket] | Non
     from partita.database.recovery.sealed_bucket import SealedBucket
 
     return lambda bucket: SealedBucket(bucket, source.read)
+
+
+def bucket_key(source: KeySource | None) -> str:
+    """The same for a companion: a file is read again when keys rotate, and what the environment
+    has is withheld from it."""
+    if source is None:
+        return ""
+    from partita.database.storage.sealing.master_keys import printed
+
+    if source.path is not None:
+        return f"file:{source.path.absolute()}"
+    return f"keys:{' '.join(map(printed, source.read()))}"
 
 
 def key_watch(source: KeySource, keyring: Keyring, database: Database) -> KeyWatch:

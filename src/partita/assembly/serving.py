@@ -125,6 +125,7 @@ async def _run(
         await console.close()
         await peers.close()
         await served.close()
+        protection.close()
 
 
 def _advertised(url: str, host: str) -> str:

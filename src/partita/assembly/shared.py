@@ -7,9 +7,9 @@ from typing import Any, cast
 from partita.assembly.engines import Served, no_metric_lines
 from partita.database.shared.database import SharedDatabase, SharedOperations
 from partita.database.shared.leadership import NAME as LEASE
-from partita.database.shared.replica import Session
-from partita.database.storage.postgresql.commit import Lease
+from partita.database.shared.sessions import Session
 from partita.database.storage.postgresql.connections import place
+from partita.database.storage.postgresql.plans import Lease
 from partita.registry import ONLY_READS, READS, WRITES
 from partita.server.http.messages import Handle, HttpRequest, Reply
 from partita.server.large_requests.shared import SharedLargeRequests

@@ -20,6 +20,7 @@ from partita.database.recovery.stages import Stage
 from partita.database.storage.archive import Archive, FolderArchive, sync
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
+from partita.database.tables.layout import NOTES
 from partita.errors import PartitaError
 
 if TYPE_CHECKING:
@@ -73,6 +74,10 @@ def _restore(
         if keyring is not None:
             engine = protection.sealed_engine(engine, keyring)
         write_pairs(engine, seal(source), copy, progress)
+        # Users and the audit log are not in a copy.
+        engine.commit(dict.fromkeys(NOTES))
+        if keyring is not None:
+            keyring.begin_files(None)
     finally:
         engine.close()
     stages.reached(Stage.WHOLE_RESTORE_LOADED)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from partita import __version__, compiled
-from partita.assembly.extras import key_source, require_postgresql
+from partita.assembly.extras import key_source
 from partita.cli.local import local
 from partita.cli.serve import HOST, PORT, serve
 from partita.errors import PartitaError
@@ -34,26 +35,56 @@ def main() -> None:
         sys.exit(1)
 
 
+class Late(NamedTuple):
+    """A command whose module is only loaded when it is run."""
+
+    place: str
+    """Its module and its name there."""
+    help: str
+    """What the list of commands says of it."""
+
+
 LATE = {
-    "audit": "partita.server.security.commands.audit:audit",
-    "backup": "partita.backups.commands:backup",
-    "console": "partita.console.commands:console",
-    "diff": "partita.exchange.commands:diff",
-    "export": "partita.exchange.commands:export_command",
-    "import": "partita.exchange.commands:import_command",
-    "keys": "partita.server.security.commands.keys:keys",
-    "metrics": "partita.apps.metrics.commands:metrics",
-    "migrate": "partita.migrate.commands:migrate",
-    "pagehits": "partita.apps.pagehits.commands:pagehits",
-    "policies": "partita.server.security.commands.policies:policies",
-    "query": "partita.exchange.commands:query",
-    "restore": "partita.backups.commands:restore_command",
-    "scan": "partita.exchange.commands:scan",
-    "storage": "partita.cli.storage:storage",
-    "users": "partita.server.security.commands.users:users",
-    "workflow": "partita.workflows.commands:workflow",
+    "audit": Late(
+        "partita.server.security.commands.audit:audit", "Verify the log of who did what."
+    ),
+    "backup": Late(
+        "partita.backups.commands:backup", "Back up a running server, or a shared storage."
+    ),
+    "console": Late("partita.console.commands:console", "Show any DynamoDB in a browser."),
+    "diff": Late(
+        "partita.exchange.commands:diff", "Show what changed in a table between two moments."
+    ),
+    "export": Late(
+        "partita.exchange.commands:export_command", "Write a table into CSV, JSON lines or Parquet."
+    ),
+    "import": Late(
+        "partita.exchange.commands:import_command", "Put the items of a file in a table."
+    ),
+    "keys": Late(
+        "partita.server.security.commands.keys:keys", "Make keys, and encrypt a data folder."
+    ),
+    "metrics": Late(
+        "partita.apps.metrics.commands:metrics", "Run the metric catalogue, or migrate it."
+    ),
+    "migrate": Late("partita.migrate.commands:migrate", "Take a relational database to DynamoDB."),
+    "pagehits": Late(
+        "partita.apps.pagehits.commands:pagehits", "Count page visits, and list the most popular."
+    ),
+    "policies": Late(
+        "partita.server.security.commands.policies:policies", "Manage policies of IAM's language."
+    ),
+    "query": Late("partita.exchange.commands:query", "Print the items of a partition as JSON."),
+    "restore": Late("partita.backups.commands:restore_command", "Restore a backup, and verify it."),
+    "scan": Late("partita.exchange.commands:scan", "Print the items of a table as JSON."),
+    "storage": Late("partita.cli.storage:storage", "Manage a storage that servers share."),
+    "users": Late(
+        "partita.server.security.commands.users:users", "Manage users, groups and roles."
+    ),
+    "workflow": Late(
+        "partita.workflows.commands:workflow", "Validate, run and draw state machines."
+    ),
 }
-"""Groups of commands whose modules are only loaded when they are asked for."""
 
 
 class Commands(click.Group):
@@ -61,13 +92,19 @@ class Commands(click.Group):
         return sorted([*super().list_commands(ctx), *LATE])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """What a list shows: nothing is imported for it."""
         if cmd_name not in LATE:
             return super().get_command(ctx, cmd_name)
-        module, _, name = LATE[cmd_name].partition(":")
-        if cmd_name == "storage":
-            require_postgresql()
-        group: click.Command = getattr(import_module(module), name)
-        return group
+        return click.Command(cmd_name, help=LATE[cmd_name].help)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in LATE:
+            module, _, function = LATE[name].place.partition(":")
+            command = getattr(import_module(module), function)
+        return name, command, rest
 
 
 @click.group(

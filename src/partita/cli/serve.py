@@ -131,9 +131,10 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     help="A name that is answered to besides localhost, or * for all.",
 )
 @click.option(
-    "--auth",
-    is_flag=True,
-    help="Verify signatures and policies: who is known is for `partita users`.",
+    "--auth/--no-auth",
+    default=None,
+    help="Verify signatures and policies: who is known is for `partita users`. One of both is "
+    "needed for a --host that others can reach.",
 )
 @click.option(
     "--encryption-key",
@@ -224,7 +225,7 @@ def serve(
     time_scale: float | None,
     allow_origin: tuple[str, ...],
     allow_host: tuple[str, ...],
-    auth: bool,
+    auth: bool | None,
     encryption_key: str | None,
     users: Path | None,
     audit: Path | None,
@@ -248,6 +249,11 @@ def serve(
     from partita import settings
     from partita.database.capacity.schedules import scheduled_changes
 
+    if auth is False and users is not None:
+        raise click.UsageError("Give --users, or --no-auth.")
+    signs = bool(auth) or users is not None
+    if not signs and auth is None and tls_client_ca is None:
+        _check_reach(host)
     if storage is not None:
         require_postgresql()
     loaded = settings.Settings() if config is None else settings.load(config)
@@ -271,17 +277,26 @@ def serve(
         allowed_hosts=allow_host,
         console=console,
         moves=move,
-        auth=auth or users is not None,
+        auth=signs,
         users=users,
         encryption_key=key_source(encryption_key),
         audit=audit,
         audit_data=_sampled(audit_data),
-        limits=_limits(
-            auth or users is not None,
-            *(limit_failures, limit_requests, limit_connections, limit_bytes),
-        ),
+        limits=_limits(signs, *(limit_failures, limit_requests, limit_connections, limit_bytes)),
         tls=_tls(tls_cert, tls_key, tls_client_ca, tls_self_signed, kept, host),
     )
+
+
+def _check_reach(host: str) -> None:
+    """Nobody opens their data to others by accident, such as in a container."""
+    from partita.server.http.hosts import is_local
+
+    if not is_local(host):
+        raise PartitaError(
+            f"Others can reach a server that listens on {host}, and without --auth it asks nobody "
+            "who they are. Start it with --auth, or with --no-auth if everybody who can reach it "
+            "may read, change and delete all data."
+        )
 
 
 def _sampled(texts: tuple[str, ...]) -> tuple[Any, ...]:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from typing import Any
 
 import click
 
 from partita.assembly.extras import key_source
-from partita.database.storage.postgresql import schema
-from partita.database.storage.postgresql.connections import connected, place
 from partita.errors import StorageError
+from partita.optional_packages import packages_required
 
 _url = click.argument("url", envvar="PARTITA_SERVE_STORAGE")
 
 
-@click.group()
+class Storage(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        with packages_required("postgresql"):
+            return super().invoke(ctx)
+
+
+@click.group(cls=Storage)
 def storage() -> None:
     """Manage the storage that several servers share: URL is postgresql://user@host/db."""
 
@@ -25,6 +31,7 @@ def storage() -> None:
 def init(url: str) -> None:
     """Create the tables; nothing happens where they are there already."""
     from partita.assembly import checking
+    from partita.database.storage.postgresql.connections import place
 
     is_new = checking.create_tables(url)
     click.echo(f"{place(url)}: {'ready for servers' if is_new else 'was ready already'}.")
@@ -39,6 +46,8 @@ def check(url: str) -> None:
     may go on meanwhile.
     """
     from partita.assembly import checking
+    from partita.database.storage.postgresql import schema
+    from partita.database.storage.postgresql.connections import connected
 
     async def fits() -> None:
         async with connected(url) as connection:
@@ -57,6 +66,8 @@ def check(url: str) -> None:
 @_url
 def status(url: str) -> None:
     """Show the servers, who leads, and what is stored."""
+    from partita.database.storage.postgresql import schema
+    from partita.database.storage.postgresql.connections import connected
 
     async def run() -> list[str]:
         async with connected(url) as connection:

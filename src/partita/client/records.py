@@ -17,7 +17,7 @@ import msgspec
 
 from partita.client.client import Client
 from partita.client.failures import ClientError
-from partita.limits import KB
+from partita.limits import KB, MB
 
 Item = dict[str, Any]
 Action = dict[str, Any]
@@ -29,6 +29,8 @@ BATCH_DELETES_MAX = 25
 PLAIN_BYTES_MAX = 64 * KB
 """Longer records are compressed."""
 PIECE_BYTES_MAX = 350 * KB
+THREAD_BYTES = 1 * MB
+"""Compressing more than that would keep others waiting."""
 
 
 class Table:
@@ -61,7 +63,10 @@ class Table:
         condition: Item | None = None,
     ) -> Action:
         """The action that writes a record; what does not fit into its item is written before."""
-        item, rest = pack(partition, sort, record, attributes or {})
+        if len(record) > THREAD_BYTES:
+            item, rest = await asyncio.to_thread(pack, partition, sort, record, attributes or {})
+        else:
+            item, rest = pack(partition, sort, record, attributes or {})
         if rest:
             await asyncio.gather(*(self.call("PutItem", {"Item": one}) for one in rest))
         return {"Put": {"TableName": self._name, "Item": item, **(condition or {})}}

@@ -33,6 +33,8 @@ SERVICES = {
 
 ROLE_HEADER = "X-Partita-Role"
 """For which role a part of our own server sends a request."""
+SIGN_IN_HEADER = "X-Partita-Sign-In"
+"""With it, the console says that somebody's credentials are tried who signs in to it."""
 RIGHTS = "partita"
 """Our own server's service to its parts, which says whether a role may do something."""
 

@@ -18,7 +18,7 @@ from partita import __version__
 from partita.client import Client, ClientError, Credentials
 from partita.client.client import CALL_SECONDS_MAX, REGION
 from partita.client.failures import Unreachable, refusal
-from partita.client.services import FUNCTIONS_TABLE, SERVICES, Service
+from partita.client.services import FUNCTIONS_TABLE, SERVICES, SIGN_IN_HEADER, Service
 from partita.client.signing import signed_headers, split_target, unverified_headers
 from partita.clock import system_clock
 from partita.errors import PartitaError
@@ -113,7 +113,8 @@ class OwnServer:
 
     async def identify(self, asker: Asker) -> str:
         """What AWS STS says of somebody, in its XML; ClientError when the key is not known."""
-        response = await self._answer(STS, "POST", "/", {}, IDENTITY, asker)
+        sign_in = {SIGN_IN_HEADER: "console"}
+        response = await self._answer(STS, "POST", "/", sign_in, IDENTITY, asker)
         if response.status >= 300:
             raise refusal(response.status, response.body)
         return response.body.decode()

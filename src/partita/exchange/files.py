@@ -23,6 +23,7 @@ from partita.errors import PartitaError
 from partita.exchange.columns import Columns
 from partita.exchange.tables import Described, Item
 from partita.exchange.values import KINDS, is_item, plain, read_plain, text_of, typed, value_of
+from partita.optional_packages import packages_required
 
 JSON_LINES, CSV, PARQUET = "jsonl", "csv", "parquet"
 FORMATS: Final = (CSV, JSON_LINES, PARQUET)
@@ -168,12 +169,8 @@ def _finish_parquet(out: IO[bytes], columns: Columns, items: Iterator[Item]) -> 
 
 
 def _pyarrow() -> None:
-    try:
+    with packages_required("parquet"):
         import pyarrow.parquet  # noqa: F401
-    except ImportError:
-        raise PartitaError(
-            "Parquet needs a package that is not installed: pip install 'partita[parquet]'."
-        ) from None
 
 
 # Reading

@@ -21,8 +21,8 @@ from partita.errors import FunctionNotFound
 from partita.functions import arns
 from partita.functions.arns import LATEST, Qualified
 from partita.functions.packages import Packages
-from partita.functions.running.pools import Pool
-from partita.functions.running.process import Function, Outcome
+from partita.functions.running.pools import IDLE_MAX, IDLE_SECONDS_MAX, Pool
+from partita.functions.running.process import Function, Limits, Outcome
 from partita.functions.sessions import Sessions
 from partita.functions.storage.records import (
     AliasRecord,
@@ -43,7 +43,7 @@ NO_ROLE = arns.role_arn("-")
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PARTITA_PURE")
 """What uploaded code sees of the server's environment."""
-REAP_SECONDS = 60.0
+REAP_SECONDS = 5.0
 
 
 class Version(NamedTuple):
@@ -74,6 +74,7 @@ class Catalog:
         endpoint: str,
         now: float,
         sessions: Sessions,
+        packages: Packages,
     ) -> None:
         self._store = store
         self._folder = folder
@@ -84,7 +85,7 @@ class Catalog:
         self._settings = {setting.name: setting for setting in (*offered, *settings)}
         self._since = now
         self._sessions = sessions
-        self._packages = Packages(store)
+        self._packages = packages
         self._starts = asyncio.Lock()
         self._pools: dict[tuple[str, str], tuple[str, Pool]] = {}
         """By name and version, with the revision that they run."""
@@ -185,6 +186,7 @@ class Catalog:
         # Somebody else may have been here meanwhile.
         if (known := self._pools.get(place)) is not None:
             if known[0] == revision:
+                await self._packages.release(function.folder)
                 return known[1]
             self.close_later(known[1])
         pool = Pool(function, self._starts, version.concurrency)
@@ -196,10 +198,17 @@ class Catalog:
         setting = self._settings.get(name)
         given = configuration.get("Environment", {}).get("Variables", {})
         if setting is None:
-            folder = await self._packages.folder(name, version.package)
+            folder, trusted = await self._packages.folder(name, version.package), {}
             own = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+            limits = Limits(
+                configuration["MemorySize"],
+                configuration["EphemeralStorage"]["Size"],
+                self._packages.place(),
+            )
         else:
-            folder, own = self._folder / setting.folder, dict(os.environ)
+            # Uploaded variables would otherwise decide what an interpreter loads first.
+            given, trusted = {}, given
+            folder, own, limits = self._folder / setting.folder, dict(os.environ), None
         if setting is not None and setting.role is None:
             # Without one, the keys of the environment count, if it has some.
             own = {**session, **own}
@@ -211,9 +220,11 @@ class Catalog:
             folder,
             configuration["Timeout"] if setting is None else setting.timeout_seconds,
             arns.function_arn(name),
-            {**self._surroundings(own, name, version), **given},
+            {**self._surroundings(own, name, version), **trusted},
             version.number,
             configuration["MemorySize"],
+            given,
+            limits,
         )
 
     async def surroundings(self, role: str | None) -> dict[str, str]:
@@ -251,6 +262,7 @@ class Catalog:
             while not pool.is_idle:
                 await asyncio.sleep(0.1)
             await pool.close()
+            await self._packages.release(pool.folder)
 
         closing = asyncio.create_task(close())
         self._closing.add(closing)
@@ -266,9 +278,11 @@ class Catalog:
         """End processes that nobody uses, until cancelled."""
         while True:
             await asyncio.sleep(REAP_SECONDS)
-            now = asyncio.get_running_loop().time()
-            for _, pool in list(self._pools.values()):
-                await pool.close_unused(now)
+            pools = [pool for _, pool in self._pools.values()]
+            latest = sorted((used for pool in pools for used in pool.idle_since()), reverse=True)
+            since = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
+            for pool in pools:
+                await pool.close_unused(max([since, *latest[IDLE_MAX - 1 : IDLE_MAX]]))
 
     async def close(self) -> None:
         tasks = [*self._calls, *self._closing]

@@ -16,8 +16,11 @@ from partita.functions.api.registry import Api
 from partita.functions.api.service import Service
 from partita.functions.catalog import Catalog
 from partita.functions.destinations import Destinations
+from partita.functions.folders import OwnFolder
 from partita.functions.mappings.mappings import Mappings
+from partita.functions.packages import Packages
 from partita.functions.queue import Queue
+from partita.functions.running import outlet
 from partita.functions.schedules.scheduler import Scheduler
 from partita.functions.schedules.targets import Targets
 from partita.functions.sessions import Sessions
@@ -38,8 +41,9 @@ class Functions:
         )
         sessions = Sessions(client, start.certificate, system_clock)
         store = self._store = Store(client)
+        packages = Packages(store, OwnFolder(is_in_memory=start.is_encrypted))
         catalog = Catalog(
-            store, settings.functions, folder, start.endpoint, system_clock(), sessions
+            store, settings.functions, folder, start.endpoint, system_clock(), sessions, packages
         )
         destinations = Destinations(Sinks(settings.sinks, folder, client), folder)
         queue = Queue(store, catalog, destinations, system_clock, start.time_scale)
@@ -61,6 +65,7 @@ class Functions:
         self._service = Service(
             client,
             store,
+            packages,
             catalog,
             queue,
             mappings,
@@ -102,4 +107,5 @@ class Functions:
 
 
 def main(server_pid: str) -> None:
+    outlet.install()
     companion_process.main("functions", server_pid, Functions)

@@ -1,22 +1,56 @@
-"""Code as it is uploaded: a zip archive, checked, and unpacked where a process can import it."""
+"""Code as it is uploaded: a zip archive, checked, and unpacked where a process can import it.
+
+An archive is somebody else's: its directory is believed in nothing that the content does not show.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import io
+import stat
 import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from partita.errors import InvalidParameterValueException, RequestTooLargeException
+from partita.functions.folders import NoFolder, OwnFolder
+from partita.functions.running.supervisor import remove
+from partita.functions.sinks import in_thread
 from partita.functions.storage.store import Package, Store, code_of
 from partita.limits import MB
 
 UNPACKED_BYTES_MAX = 262_144_000
 ZIPPED_BYTES_MAX = 50 * MB
 """(Lambda guide, "Quotas")"""
+ENTRIES_MAX = 65_535
+"""What an archive without the extensions for larger ones can have."""
+NAME_BYTES_MAX, PATH_BYTES_MAX = 255, 1024
+"""Of a part of a path, and of all of it; file systems take no longer ones."""
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Others may ask for any amount of memory."""
+LOCAL_HEADER_BYTES = 30
+DIRECTORY_MARK = b"PK\x01\x02"
+"""Before each entry of an archive's directory."""
+ENCRYPTED = 0x1
+PART_BYTES = MB
+AT_ONCE = 2
+"""How many archives are read at the same time; others wait."""
 DAMAGED = "Could not unzip uploaded file. Please check your file, then try to upload again."
+UNZIPPABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+    OSError,
+)
+"""What zipfile raises for archives that are none."""
 
 
 def sha256_of(content: bytes) -> str:
@@ -25,48 +59,158 @@ def sha256_of(content: bytes) -> str:
 
 
 def check(content: bytes) -> None:
-    """Refuse what cannot be unpacked, or becomes too large."""
+    """Refuse what cannot be unpacked, or becomes too large. Takes time: run it in a thread."""
     if len(content) > ZIPPED_BYTES_MAX:
         raise RequestTooLargeException(f"Zipped size must be smaller than {ZIPPED_BYTES_MAX} bytes")
+    # A directory of a million entries must not be read to be refused.
+    if content.count(DIRECTORY_MARK) > ENTRIES_MAX:
+        raise InvalidParameterValueException(DAMAGED)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-            if size > UNPACKED_BYTES_MAX:
-                raise InvalidParameterValueException(
-                    f"Unzipped size must be smaller than {UNPACKED_BYTES_MAX} bytes"
-                )
-            damaged = archive.testzip()
-    except (zipfile.BadZipFile, ValueError, NotImplementedError, RuntimeError, OSError):
+            entries = _checked(archive)
+            for entry in entries:
+                for _ in _parts(archive, entry):
+                    pass
+    except UNZIPPABLE:
         raise InvalidParameterValueException(DAMAGED) from None
-    if damaged is not None:
-        raise InvalidParameterValueException(DAMAGED)
+
+
+def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """The entries, if they can be unpacked one beside the other inside of one folder."""
+    entries = archive.infolist()
+    if sum(entry.file_size for entry in entries) > UNPACKED_BYTES_MAX:
+        raise InvalidParameterValueException(
+            f"Unzipped size must be smaller than {UNPACKED_BYTES_MAX} bytes"
+        )
+    for entry in entries:
+        if stat.S_ISLNK(entry.external_attr >> 16):
+            raise InvalidParameterValueException(
+                f"The package has a symbolic link, {entry.filename[:NAME_BYTES_MAX]}, which this "
+                "server does not unpack: put the file itself into it."
+            )
+        if entry.flag_bits & ENCRYPTED or entry.compress_type not in METHODS:
+            raise ValueError(entry.filename)
+    _check_places(entries, archive.start_dir)
+    _check_names(entries)
+    return entries
+
+
+def _check_places(entries: list[zipfile.ZipInfo], end: int) -> None:
+    """No entry shares bytes with another one: small archives become huge that way."""
+    for entry in sorted(entries, key=lambda one: one.header_offset, reverse=True):
+        if entry.header_offset + LOCAL_HEADER_BYTES + entry.compress_size > end:
+            raise ValueError(entry.filename)
+        end = entry.header_offset
+
+
+def _check_names(entries: list[zipfile.ZipInfo]) -> None:
+    files, folders = set(), {""}
+    for entry in entries:
+        # zipfile leaves out what follows a NUL.
+        path = entry.orig_filename
+        parts = path.removesuffix("/").split("/")
+        if len(path.encode()) > PATH_BYTES_MAX or "\0" in path:
+            raise ValueError(path)
+        for part in parts:
+            if part in ("", ".", "..") or len(part.encode()) > NAME_BYTES_MAX:
+                raise ValueError(path)
+        if entry.is_dir():
+            folders.add("/".join(parts))
+        else:
+            files.add(path)
+        folders.update("/".join(parts[:length]) for length in range(1, len(parts)))
+    if files & folders:
+        raise ValueError("a file is also a folder")
+
+
+def _parts(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
+    """The content of an entry; an error if it is not what the directory says."""
+    size = 0
+    with archive.open(entry) as file:
+        while part := file.read(PART_BYTES):
+            size += len(part)
+            yield part
+    if size != entry.file_size:
+        raise ValueError(entry.filename)
 
 
 class Packages:
-    """Unpacked code, in a folder that only we may read and that goes with the process."""
+    """Unpacked code, in a folder of our own, as long as somebody uses it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, own: OwnFolder) -> None:
         self._store = store
-        self._folder = TemporaryDirectory(prefix="partita-functions-", ignore_cleanup_errors=True)
+        self._own = own
+        self._users: Counter[Path] = Counter()
+        self._places: dict[Path, asyncio.Lock] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    def place(self) -> Path:
+        """Where everything is; refuses when there is no such place."""
+        try:
+            return self._own.path
+        except NoFolder as error:
+            raise InvalidParameterValueException(str(error)) from None
+
+    async def check(self, content: bytes) -> None:
+        self.place()
+        async with self._turns:
+            await in_thread(partial(check, content))
 
     async def folder(self, function: str, digest: str) -> Path:
-        folder = Path(self._folder.name, function, digest)
-        if not folder.exists():
-            package = await self._store.find(code_of(function), digest, Package)
-            if package is None:
-                raise InvalidParameterValueException(f"The code of {function} is gone.")
-            if not folder.exists():
-                unpack(package.content, folder)
+        """Where the code is, until it is released as often as it was asked for."""
+        folder = self.place() / "code" / function / digest
+        self._users[folder] += 1
+        try:
+            async with self._places.setdefault(folder, asyncio.Lock()):
+                if not folder.exists():
+                    await self._fill(folder, function, digest)
+        except BaseException:
+            self._users[folder] -= 1
+            raise
         return folder
 
+    async def _fill(self, folder: Path, function: str, digest: str) -> None:
+        package = await self._store.find(code_of(function), digest, Package)
+        if package is None:
+            raise InvalidParameterValueException(f"The code of {function} is gone.")
+        try:
+            async with self._turns:
+                await in_thread(partial(unpack, package.content, folder))
+        except UNZIPPABLE as error:
+            raise InvalidParameterValueException(
+                f"The code of {function} could not be unpacked: {error}"
+            ) from None
+
+    async def release(self, folder: Path) -> None:
+        """Folders of the settings are not ours."""
+        if folder not in self._users:
+            return
+        self._users[folder] -= 1
+        async with self._places[folder]:
+            if not self._users[folder]:
+                del self._users[folder]
+                await in_thread(partial(remove, folder))
+
     def close(self) -> None:
-        self._folder.cleanup()
+        self._own.close()
 
 
 def unpack(content: bytes, folder: Path) -> None:
     """All or nothing: whoever finds the folder finds everything in it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
     beside = folder.with_name(f"{folder.name}.part")
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        archive.extractall(beside)
-    beside.rename(folder)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            beside.mkdir(mode=0o700, parents=True)
+            for entry in _checked(archive):
+                path = beside / entry.filename
+                if entry.is_dir():
+                    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                    continue
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                with path.open("wb") as file:
+                    for part in _parts(archive, entry):
+                        file.write(part)
+        beside.rename(folder)
+    except BaseException:
+        remove(beside)
+        raise

@@ -8,10 +8,11 @@ the queue is found as it was, so an event may be handled twice.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import uuid
 from typing import Any
+
+import msgspec
 
 from partita.client import ClientError
 from partita.clock import Clock
@@ -87,7 +88,9 @@ class Queue:
                 return
             except ClientError as error:
                 logger.error("The event %s for %s waits: %s", event.id, event.function, error)
-                await asyncio.sleep(REST_SECONDS)
+            except Exception:
+                logger.exception("The event %s for %s waits.", event.id, event.function)
+            await asyncio.sleep(REST_SECONDS)
 
     async def _handle_to_the_end(self, event: QueuedEvent) -> None:
         throttled = 0
@@ -194,12 +197,12 @@ def _record(event: QueuedEvent, condition: str, invocation: Invocation | None, n
             "condition": condition,
             "approximateInvokeCount": event.attempts,
         },
-        "requestPayload": json.loads(event.payload),
+        "requestPayload": msgspec.Raw(event.payload.encode()),
     }
     if invocation is not None:
         outcome = invocation.outcome
         context: dict[str, Any] = {"statusCode": 200, "executedVersion": invocation.version}
         if outcome.error is not None:
             context["functionError"] = "Unhandled"
-        record |= {"responseContext": context, "responsePayload": json.loads(outcome.payload)}
-    return json.dumps(record).encode()
+        record |= {"responseContext": context, "responsePayload": msgspec.Raw(outcome.payload)}
+    return msgspec.json.encode(record)

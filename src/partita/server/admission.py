@@ -37,6 +37,9 @@ QUERY_PARTS: Final = (
     "X-Amz-SignedHeaders",
     "X-Amz-Date",
 )
+QUERY_PARAMETERS_MAX: Final = 200
+"""Ours: nobody needs as many, and before a signature is verified all of them are sorted."""
+TOO_MANY_PARAMETERS: Final = f"A query has up to {QUERY_PARAMETERS_MAX} parameters."
 
 Parts = Sequence[Sequence[Any]]
 """The needs of a request (`security/rights/needs.py`), by the parts of it that are refused each on
@@ -163,6 +166,8 @@ class AnyCaller(Admission):
 def check_credentials(request: HttpRequest) -> None:
     """Whether a signature is there, in the header or in the query; never whether it is right."""
     authorization = request.headers.get(b"authorization")
+    if request.target.count(b"&") >= QUERY_PARAMETERS_MAX:
+        raise IncompleteSignatureException(TOO_MANY_PARAMETERS)
     is_in_query = request.target != b"/" and "X-Amz-Algorithm" in query_of(request.target)
     if authorization is not None and is_in_query:
         raise InvalidSignatureException(BOTH_SIGNATURES)

@@ -3,13 +3,19 @@
 A request is turned into JSON before anybody looks at it, and the answer into CBOR behind everybody.
 Blobs are bytes there, not base64. Times count milliseconds behind tag 1, where the standard has
 seconds (captured from the SDK).
+
+Requests are decoded here rather than by a library, since only what JSON can say is wanted: without
+references, large numbers, or any tag but that of times, and up to a depth and a number of items.
+What decoding costs is then bounded, whatever the body.
 """
 
 from __future__ import annotations
 
+import struct
 from base64 import b64decode, b64encode
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from itertools import repeat
+from typing import Any, Final
 
 import cbor2
 import orjson
@@ -17,12 +23,25 @@ import orjson
 from partita.server.http.messages import HttpRequest, HttpResponse, Reply
 from partita.server.responses import CBOR_1_1, JSON_1_1
 
-NO_CONTENT = b""
-TIME_TAG = 1
-BLOBS = frozenset(("Data",))
-TIMES = frozenset(("ApproximateArrivalTimestamp", "StreamCreationTimestamp"))
+NO_CONTENT: Final = b""
+TIME_TAG: Final = 1
+BLOBS: Final = frozenset(("Data",))
+TIMES: Final = frozenset(("ApproximateArrivalTimestamp", "StreamCreationTimestamp"))
+DEPTH_MAX: Final = 16
+"""A request of Kinesis has up to four levels."""
+ITEMS_MAX: Final = 10_000
+"""Names, values and parts of strings. PutRecords, the largest request, has 500 records of 7."""
 
-_TAGS = {TIME_TAG: lambda milliseconds, _: milliseconds / 1000}
+UNSIGNED, NEGATIVE, BYTES, TEXT, ARRAY, MAP, TAG, SIMPLE = range(8)
+INDEFINITE: Final = 31
+BREAK: Final = 0xFF
+ARGUMENT_BYTES: Final = {24: 1, 25: 2, 26: 4, 27: 8}
+FLOATS: Final = {25: ">e", 26: ">f", 27: ">d"}
+SIMPLE_VALUES: Final = {20: False, 21: True, 22: None}
+
+
+class NotDecoded(ValueError):
+    """Raised for what is not CBOR, or more of it than a request may have."""
 
 
 def answer_in_cbor(
@@ -44,23 +63,135 @@ def answer_in_cbor(
 
 
 def to_json(body: bytes) -> bytes:
-    """Nothing for a body that is not CBOR: that is refused as a request without content is."""
+    """Nothing for a body that is not decoded: that is refused as a request without content is."""
     try:
-        content = cbor2.loads(body, semantic_decoders=_TAGS)
-        return orjson.dumps(content, default=_base64)
-    except (cbor2.CBORDecodeError, TypeError, ValueError, OverflowError, RecursionError):
+        return orjson.dumps(decode(body))
+    except (NotDecoded, TypeError):
+        # A TypeError is for a negative number beyond 64 bits.
         return NO_CONTENT
+
+
+def decode(body: bytes) -> Any:
+    """The value in a body, with blobs in base64, as JSON has them."""
+    reader = _Reader(body)
+    try:
+        value = reader.value(DEPTH_MAX)
+    except (struct.error, IndexError, UnicodeDecodeError):
+        raise NotDecoded from None
+    reader.check_end()
+    return value
+
+
+class _Reader:
+    """(RFC 8949, section 3)"""
+
+    __slots__ = ("_body", "_items_left", "_place")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._place = 0
+        self._items_left = ITEMS_MAX
+
+    def value(self, depth: int) -> Any:
+        major, info = self._head()
+        if major == MAP:
+            return self._map(info, depth - 1)
+        if major == ARRAY:
+            return [self.value(depth - 1) for _ in self._items(info, depth - 1)]
+        if major == TEXT:
+            return self._string(major, info).decode()
+        if major == BYTES:
+            return b64encode(self._string(major, info)).decode()
+        if major == UNSIGNED:
+            return self._argument(info)
+        if major == NEGATIVE:
+            return -1 - self._argument(info)
+        if major == TAG:
+            return self._time(info, depth - 1)
+        if info in FLOATS:
+            return struct.unpack(FLOATS[info], self._take(ARGUMENT_BYTES[info]))[0]
+        if info not in SIMPLE_VALUES:
+            raise NotDecoded
+        return SIMPLE_VALUES[info]
+
+    def check_end(self) -> None:
+        if self._place != len(self._body):
+            raise NotDecoded
+
+    def _head(self) -> tuple[int, int]:
+        self._items_left -= 1
+        if self._items_left < 0:
+            raise NotDecoded
+        first = self._body[self._place]
+        self._place += 1
+        return first >> 5, first & 31
+
+    def _argument(self, info: int) -> int:
+        if info < 24:
+            return info
+        if info not in ARGUMENT_BYTES:
+            raise NotDecoded
+        return int.from_bytes(self._take(ARGUMENT_BYTES[info]), "big")
+
+    def _take(self, size: int) -> bytes:
+        end = self._place + size
+        if end > len(self._body):
+            raise NotDecoded
+        taken = self._body[self._place : end]
+        self._place = end
+        return taken
+
+    def _items(self, info: int, depth: int) -> Iterator[None]:
+        """Once for each item of an array or a map, which is then read."""
+        if depth < 0:
+            raise NotDecoded
+        if info != INDEFINITE:
+            yield from repeat(None, self._counted(info))
+        else:
+            while self._body[self._place] != BREAK:
+                yield
+            self._place += 1
+
+    def _counted(self, info: int) -> int:
+        count = self._argument(info)
+        if count > self._items_left:
+            raise NotDecoded
+        return count
+
+    def _map(self, info: int, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for _ in self._items(info, depth):
+            major, name_info = self._head()
+            if major != TEXT:
+                raise NotDecoded
+            name = self._string(major, name_info).decode()
+            found[name] = self.value(depth)
+        return found
+
+    def _string(self, major: int, info: int) -> bytes:
+        if info != INDEFINITE:
+            return self._take(self._argument(info))
+        parts: list[bytes] = []
+        for _ in self._items(info, 0):
+            part_major, part_info = self._head()
+            if part_major != major or part_info == INDEFINITE:
+                raise NotDecoded
+            parts.append(self._take(self._argument(part_info)))
+        return b"".join(parts)
+
+    def _time(self, info: int, depth: int) -> float:
+        """In seconds."""
+        if self._argument(info) != TIME_TAG or depth < 0:
+            raise NotDecoded
+        milliseconds = self.value(depth)
+        if type(milliseconds) not in (int, float):
+            raise NotDecoded
+        return float(milliseconds / 1000)
 
 
 def from_json(body: bytes) -> bytes:
     encoded: bytes = cbor2.dumps(_coded(orjson.loads(body)))
     return encoded
-
-
-def _base64(blob: Any) -> str:
-    if not isinstance(blob, bytes):
-        raise TypeError
-    return b64encode(blob).decode()
 
 
 def _coded(content: Any, name: str = "") -> Any:

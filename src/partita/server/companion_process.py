@@ -60,8 +60,10 @@ def client_of(start: frames.Start, connections: int) -> Client:
 
 
 def main(name: str, server_pid: str, make: Callable[[frames.Start], Service]) -> None:
+    # uvloop lets children inherit what the server has open, such as the file of the database.
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     logging.basicConfig(format=f"partita {name}: %(message)s")
-    _end_with(int(server_pid))
+    end_with(int(server_pid))
     # Ctrl-C is for the server, which closes the connection when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -116,7 +118,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return uvloop.new_event_loop
 
 
-def _end_with(server_pid: int) -> None:
+def end_with(server_pid: int) -> None:
     """End with the server even if it is killed: two companions must not run at the same time."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)

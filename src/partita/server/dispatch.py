@@ -138,6 +138,7 @@ class Operation:
     write: Handler | None
     only_reads: Callable[[Request], bool] | None
     """Of what reads and writes: whether a request is for `read`, and waits for no commit."""
+    decode: Callable[[bytes], Request]
     validate: Validator
     cache: ResponseCache | None
     read_plainly: PlainRead | None
@@ -196,6 +197,7 @@ class Dispatcher:
                 reads.get(name),
                 writes.get(name),
                 only_reads.get(name),
+                codec.decode_large if name in MAY_BE_LARGE else codec.decode,
                 validators[name],
                 response_caches.get(name),
                 plain_reads.get(name),
@@ -254,7 +256,8 @@ class Dispatcher:
                 admission.check_credentials()
                 self._decide_elsewhere(operation, request, content_type, started, reply, admission)
                 return
-            body = codec.decode(request.body) if request.body else None
+            decode = codec.decode if operation is None else operation.decode
+            body = decode(request.body) if request.body else None
             if operation is None:
                 self._forward(asked, request, started, reply, admission)
                 return
@@ -326,7 +329,7 @@ class Dispatcher:
 
         def decide_here() -> None:
             try:
-                permitted = _permitted(operation, codec.decode(body), admission)
+                permitted = _permitted(operation, operation.decode(body), admission)
                 decoding_budget.bytes_left = NO_LIMIT
                 if operation.writes(permitted.request):
                     assert operation.write is not None
@@ -483,6 +486,8 @@ def _validators(operations: tuple[str, ...]) -> dict[str, Validator]:
 
 
 def _has_many_values(body: bytes) -> bool:
+    if codec.has_many_values(body):
+        return True
     quotes = 0
     for start in range(0, len(body), MB):
         quotes += body.count(b'"', start, start + MB)

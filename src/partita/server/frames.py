@@ -46,6 +46,11 @@ class Start(msgspec.Struct):
     """The file of the server's own, where it speaks TLS."""
     client_certificate: str = ""
     """The file of one that the server takes, with its key, where it asks for one."""
+    bucket_key: str = ""
+    """Where encryption is on, what objects in folders are sealed with: `file:PATH`, or `keys:` and
+    the keys. Only for the companion that writes such objects."""
+    is_encrypted: bool = False
+    """Whether the server encrypts its data at rest."""
     fence: str = ""
     """The fencing token of the server, where it leads others."""
 

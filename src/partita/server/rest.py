@@ -40,6 +40,11 @@ def is_location(target: bytes) -> bool:
     return _LOCATION.match(target) is not None and b"X-Amz-Signature=" in target
 
 
+def function_at(location: bytes) -> str:
+    """The function whose code is there."""
+    return unquote(location.split(b"/", 4)[3].decode("latin-1"))
+
+
 class Asked(NamedTuple):
     """An operation, and the members of a request for it, which nobody has checked."""
 

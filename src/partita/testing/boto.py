@@ -14,8 +14,8 @@ from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
-from partita.errors import PartitaError
 from partita.limits import REQUEST_BODY_BYTES_MAX
+from partita.optional_packages import packages_required
 from partita.server.http.messages import HttpRequest, HttpResponse
 from partita.server.responses import AwsResponses
 
@@ -142,12 +142,8 @@ def _loader() -> Any:
 
 
 def _boto3() -> Any:
-    try:
+    with packages_required("testing"):
         import boto3
-    except ImportError as error:
-        raise PartitaError(
-            "boto3 is not installed; partita[testing] comes with it: pip install partita[testing]"
-        ) from error
     return boto3
 
 

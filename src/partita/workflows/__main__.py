@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 
 from partita.errors import PartitaError
-from partita.workflows.optional_packages import packages_required
+from partita.optional_packages import packages_required
 
 try:
-    with packages_required():
+    with packages_required("workflows"):
         from partita.workflows.companion import main
 
         main(*sys.argv[1:])

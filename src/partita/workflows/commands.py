@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from partita.errors import PartitaError
-from partita.workflows.optional_packages import packages_required
+from partita.optional_packages import packages_required
 
 ENDPOINT = "http://127.0.0.1:8000"
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -34,7 +34,7 @@ def _endpoint(default: str | None) -> Callable[[Command], Command]:
 
 class Workflow(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
-        with packages_required():
+        with packages_required("workflows"):
             return super().invoke(ctx)
 
 

@@ -8,6 +8,7 @@ and the next one continues.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from partita.clock import system_clock
 from partita.functions.api.registry import OPERATIONS as REST
@@ -18,6 +19,7 @@ from partita.server.responses import JSON_1_0
 from partita.workflows.api.machines import remove_later
 from partita.workflows.api.registry import OPERATIONS, Api
 from partita.workflows.api.service import Service
+from partita.workflows.evaluation.pool import Pool
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions
 from partita.workflows.running.storage.items import MACHINES, TABLE
@@ -32,6 +34,9 @@ from partita.workflows.running.tasks.jobs import Jobs
 from partita.workflows.running.tasks.map_runs import Children
 from partita.workflows.running.tasks.runner import TaskRunner
 from partita.workflows.running.trials import Trials
+
+if TYPE_CHECKING:
+    from partita.workflows.running.tasks.sealed_objects import SealedObjects
 
 CONNECTIONS = 32
 MACHINES_PAGE = 1000
@@ -52,20 +57,6 @@ class Workflows:
         stand_ins = {one.resource: one.function for one in settings.stand_ins}
         sinks = Sinks(settings.sinks, folder, self.client)
         self._delayed = DelayedMessages(store, sinks, system_clock, start.time_scale)
-        tasks = TaskRunner(
-            self.client,
-            store,
-            self._functions,
-            activities,
-            sinks,
-            Buckets(settings.buckets, folder),
-            Jobs(settings.jobs),
-            stand_ins,
-            self._delayed,
-        )
-        engine = Engine(store, tasks, system_clock, start.time_scale)
-        executions = tasks.executions = Executions(store, engine, system_clock)
-        tasks.map_runs.children = Children(executions.running, executions.run_child)
         abilities = Abilities(
             frozenset(
                 (
@@ -79,10 +70,24 @@ class Workflows:
             start.may_upload,
             stand_ins,
         )
-        trials = Trials(tasks, system_clock, start.time_scale)
-        self.service = Service(
-            store, engine, executions, activities, trials, system_clock, abilities
+        pool = Pool(abilities)
+        tasks = TaskRunner(
+            self.client,
+            store,
+            self._functions,
+            activities,
+            sinks,
+            Buckets(settings.buckets, folder, _sealed_objects(start.bucket_key)),
+            Jobs(settings.jobs),
+            stand_ins,
+            self._delayed,
+            pool,
         )
+        engine = Engine(store, tasks, pool, system_clock, start.time_scale)
+        executions = tasks.executions = Executions(store, engine, system_clock)
+        tasks.map_runs.children = Children(executions.running, executions.run_child)
+        trials = Trials(tasks, system_clock, start.time_scale)
+        self.service = Service(store, engine, pool, executions, activities, trials, system_clock)
         self.api = Api(self.service)
 
     async def open(self) -> None:
@@ -112,6 +117,14 @@ class Workflows:
 
     def stop_waiting(self) -> None:
         self.service.activities.close()
+
+
+def _sealed_objects(bucket_key: str) -> SealedObjects | None:
+    if not bucket_key:
+        return None
+    from partita.workflows.running.tasks.sealed_objects import SealedObjects
+
+    return SealedObjects(bucket_key)
 
 
 def main(server_pid: str) -> None:

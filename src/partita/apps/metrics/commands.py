@@ -13,7 +13,7 @@ import click
 
 from partita.apps.metrics.dynamodb.tables import Tables
 from partita.apps.metrics.modes import Mode
-from partita.errors import PartitaError
+from partita.optional_packages import packages_required
 
 if TYPE_CHECKING:
     from partita.apps.metrics.migration.verification import Verification
@@ -23,20 +23,12 @@ T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
 Stage = Callable[[str, str, Tables, "Progress"], Coroutine[Any, Any, T]]
 SERVED = [Mode.LEGACY, Mode.MIGRATING, Mode.DYNAMODB]
-PACKAGES = ("asyncmy", "jsonata", "jsonpath", "pymysql", "rich", "sqlalchemy")
-"""Those of `partita[metrics]`."""
 
 
 class Metrics(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with packages_required("metrics"):
             return super().invoke(ctx)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] not in PACKAGES:
-                raise
-            raise PartitaError(
-                f"{error.name} is not installed: pip install 'partita[metrics]'."
-            ) from error
 
 
 @click.group(cls=Metrics)

@@ -30,7 +30,7 @@ from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.records import SharedRecords
 from partita.database.shared.leadership import Leadership
 from partita.database.shared.recovery import Recovery
-from partita.database.shared.replica import PRIMARY, Replica, Session
+from partita.database.shared.replica import Replica
 from partita.database.shared.rounds.execution import Surroundings
 from partita.database.shared.rounds.foresight import TARGETS, Targets, foresee
 from partita.database.shared.rounds.known import CurrentView
@@ -40,10 +40,11 @@ from partita.database.shared.rounds.requests import (
     SharedRequest,
 )
 from partita.database.shared.rounds.rounds import Rounds
+from partita.database.shared.sessions import PRIMARY, Session
 from partita.database.shared.usage import Usage
 from partita.database.storage.postgresql import schema
-from partita.database.storage.postgresql.commit import Lease
 from partita.database.storage.postgresql.connections import Connections, host_towards
+from partita.database.storage.postgresql.plans import Lease
 from partita.database.storage.postgresql.schema import ARCHIVE_VERSION
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout

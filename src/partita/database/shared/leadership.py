@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple
 from psycopg import AsyncConnection
 
 from partita.clock import system_stopwatch
-from partita.database.storage.postgresql.commit import Lease, OutcomeUnknown
+from partita.database.storage.postgresql.commit import OutcomeUnknown
 from partita.database.storage.postgresql.connections import Connections
 from partita.database.storage.postgresql.heartbeat import beat
+from partita.database.storage.postgresql.plans import Lease
 from partita.errors import StorageError
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
 from partita.database.shared.rounds.known import FIGURES, Known, Pair, bucket_of
 from partita.database.storage.engine import Changes, prefix_end
 from partita.database.storage.postgresql import long_keys
-from partita.database.storage.postgresql.commit import ABSENT
-from partita.database.storage.postgresql.fetch import Row
+from partita.database.storage.postgresql.plans import ABSENT, Row
 from partita.database.storage.recovery_log import STAMP_KEY
 from partita.database.tables import layout
 

@@ -28,8 +28,9 @@ from partita.database.shared.rounds.drafts import Draft, RoundState
 from partita.database.shared.rounds.known import CATALOG_SPACES, COUNTED, Known
 from partita.database.shared.rounds.rounds import Rounds
 from partita.database.storage.postgresql.archive import PostgresqlArchive
-from partita.database.storage.postgresql.commit import PROMISE_STAMPS, Lease, stamp_row
+from partita.database.storage.postgresql.commit import PROMISE_STAMPS, stamp_row
 from partita.database.storage.postgresql.connections import SESSION, failure
+from partita.database.storage.postgresql.plans import Lease
 from partita.database.storage.postgresql.schema import ARCHIVE_VERSION
 from partita.database.storage.recovery_log import (
     MICROSECONDS,

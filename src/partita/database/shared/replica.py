@@ -15,34 +15,14 @@ from psycopg import AsyncConnection
 
 from partita.clock import Clock
 from partita.database.storage.postgresql.connections import Connections
-from partita.database.storage.postgresql.fetch import Fetched
+from partita.database.storage.postgresql.plans import Fetched
 
 CONNECTIONS_MAX: Final = 4
 LAG_SECONDS_MAX: Final = 10.0
 """Who is further behind is not asked."""
-PRIMARY: Final = ""
 _IDENTITY: Final = """
     SELECT coalesce(host(inet_server_addr()), '') || ':' || coalesce(inet_server_port(), 0)
         || ' ' || pg_postmaster_start_time()"""
-
-
-class Session:
-    """What a client has seen over one connection."""
-
-    __slots__ = ("seen_at", "source")
-
-    def __init__(self) -> None:
-        self.seen_at = 0.0
-        """By the clock of the database: who shows a later heartbeat has all of it."""
-        self.source = PRIMARY
-        """Who it was read from last."""
-
-    def note(self, source: str, seen_at: float) -> None:
-        self.source, self.seen_at = source, max(seen_at, self.seen_at)
-
-    def accepts(self, source: str, beat_at: float) -> bool:
-        """Whether a replica has what this client has seen; it never goes back itself."""
-        return beat_at > self.seen_at or (source == self.source and source != PRIMARY)
 
 
 class Replica:

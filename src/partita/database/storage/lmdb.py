@@ -321,6 +321,16 @@ def _lock_folder(folder: Path) -> _FolderLock:
         ) from error
 
 
+@contextmanager
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Inside, no server has the folder."""
+    lock = _lock_folder(folder)
+    try:
+        yield
+    finally:
+        lock.close()
+
+
 def _lock_for_reading(folder: Path) -> _FolderLock | None:
     """A folder without a lock file is not served by anybody: it is a copy of another's data."""
     try:

@@ -2,6 +2,7 @@
 
     00 format, 00 numbers                            format of the folder, last table number
     00 secret                                        what tokens for clients are sealed with
+    00 access, 00 audit                              what is known of files beside the database
     01 name                                          a table of the catalog
     02 table, index                                  number of items and bytes (index 0: the table)
     03 token                                         a client request token
@@ -47,6 +48,9 @@ from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 FORMAT_KEY: Final = b"\x00format"
 NUMBERS_KEY: Final = b"\x00numbers"
 SECRET_KEY: Final = b"\x00secret"
+ACCESS_KEY, AUDIT_KEY = b"\x00access", b"\x00audit"
+NOTES: Final = (ACCESS_KEY, AUDIT_KEY)
+"""What belongs to this folder alone, and to no copy of it."""
 CATALOG: Final = b"\x01"
 STATISTICS: Final = b"\x02"
 TOKENS: Final = b"\x03"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.parse import quote
 
 from partita.client.records import aliases_of, version_sort, versions_of
 from partita.errors import (
+    CodeStorageExceededException,
     InvalidParameterValueException,
     PreconditionFailedException,
     ResourceConflictException,
@@ -36,6 +37,8 @@ TIMEOUT_SECONDS, MEMORY_MB, STORAGE_MB = 3, 128, 512
 TIMEOUT_SECONDS_MAX = 900
 CONCURRENCY_MAX, UNRESERVED_MIN = 1000, 100
 """Of an account, and what of it no function may reserve. (Lambda guide, "Reserved concurrency")"""
+CODE_BYTES_MAX = 80_530_636_800
+"""Of all functions. (Lambda guide, "Quotas")"""
 VERSION_ID = "versionId"
 """What names a package in its location, as in a bucket of S3."""
 LOCATION_SECONDS = 600
@@ -96,7 +99,7 @@ async def create_function(service: Service, request: Request) -> Answer:
                 "Runtime and Handler are mandatory parameters for functions created with deployment"
                 " packages."
             )
-    content = _code(service, request["Code"])
+    content = await _code(service, request["Code"])
     await _check_role(service, request)
     function = FunctionRecord(
         name=name,
@@ -201,7 +204,7 @@ async def _check_role(service: Service, request: Request) -> None:
             raise InvalidParameterValueException(error.message) from None
 
 
-def _code(service: Service, code: Request) -> bytes:
+async def _code(service: Service, code: Request) -> bytes:
     """The archive that a request brings."""
     if "ZipFile" not in code:
         raise InvalidParameterValueException(
@@ -211,7 +214,9 @@ def _code(service: Service, code: Request) -> bytes:
     if not service.may_upload:
         raise UploadsNotAllowed(UPLOADS)
     content = base64.b64decode(code["ZipFile"])
-    packages.check(content)
+    await service.packages.check(content)
+    if _code_bytes(await service.catalog.all()) + len(content) > CODE_BYTES_MAX:
+        raise CodeStorageExceededException("Code storage limit exceeded.")
     return content
 
 
@@ -245,7 +250,7 @@ async def changeable(service: Service, request: Request) -> FunctionRecord:
 
 
 async def update_function_code(service: Service, request: Request) -> Answer:
-    content = _code(service, request)
+    content = await _code(service, request)
     async with service.changes:
         function = await changeable(service, request)
         before = function.package
@@ -431,18 +436,22 @@ async def delete_function_concurrency(service: Service, request: Request) -> Ans
 # The account
 
 
+def _code_bytes(functions: Iterable[FunctionRecord]) -> int:
+    return sum(one.configuration["CodeSize"] for one in functions)
+
+
 async def get_account_settings(service: Service, request: Request) -> Answer:
     functions = await service.catalog.all()
     return {
         "AccountLimit": {
-            "TotalCodeSize": 80_530_636_800,
+            "TotalCodeSize": CODE_BYTES_MAX,
             "CodeSizeUnzipped": packages.UNPACKED_BYTES_MAX,
             "CodeSizeZipped": packages.ZIPPED_BYTES_MAX,
             "ConcurrentExecutions": CONCURRENCY_MAX,
             "UnreservedConcurrentExecutions": await _unreserved(service),
         },
         "AccountUsage": {
-            "TotalCodeSize": sum(one.configuration["CodeSize"] for one in functions),
+            "TotalCodeSize": _code_bytes(functions),
             "FunctionCount": len(functions),
         },
     }

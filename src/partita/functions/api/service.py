@@ -16,6 +16,7 @@ from partita.errors import InvalidParameterValueException
 from partita.functions.catalog import Catalog
 from partita.functions.destinations import Destinations
 from partita.functions.mappings.mappings import Mappings
+from partita.functions.packages import Packages
 from partita.functions.queue import Queue
 from partita.functions.schedules.scheduler import Scheduler
 from partita.functions.sessions import Sessions
@@ -33,6 +34,7 @@ PAGE_MAX = 50
 class Service:
     client: Client
     store: Store
+    packages: Packages
     catalog: Catalog
     queue: Queue
     mappings: Mappings

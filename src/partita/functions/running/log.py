@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from partita.limits import KB
+from partita.limits import KB, MB
 
 TAIL_BYTES = 4 * KB
 """How much of the log Invoke shows. (guide)"""
 KEPT_BYTES = 256 * KB
 READ_BYTES = 64 * KB
+READ_BYTES_PER_SECOND = 8 * MB
+"""A function that logs faster waits; otherwise reading would leave no time for other functions."""
+LINE_BYTES_MAX = 256 * KB
+"""What is longer is passed on as several lines. (CloudWatch's maximum)"""
 END_SECONDS_MAX = 1.0
 """A process that was killed never says that a call has ended."""
 MARKS = (b"START RequestId: ", b"END RequestId: ", b"REPORT RequestId: ")
@@ -24,12 +28,20 @@ class Log:
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         rest = b""
+        clock = asyncio.get_running_loop().time
+        ready_at = clock()
         while part := await reader.read(READ_BYTES):
             self._content += part
             del self._content[:-KEPT_BYTES]
             *lines, rest = (rest + part).split(b"\n")
+            if len(rest) > LINE_BYTES_MAX:
+                lines, rest = [*lines, rest], b""
             _pass_on(lines)
             self._more.set()
+            # A second's worth may come at once.
+            ready_at = max(ready_at, clock() - 1.0) + len(part) / READ_BYTES_PER_SECOND
+            if ready_at > clock():
+                await asyncio.sleep(ready_at - clock())
         _pass_on([rest] if rest else [])
         self._more.set()
 
@@ -54,5 +66,5 @@ class Log:
 def _pass_on(lines: list[bytes]) -> None:
     own = [line + b"\n" for line in lines if not line.startswith(MARKS)]
     if own:
-        sys.stderr.buffer.write(b"".join(own))
-        sys.stderr.buffer.flush()
+        sys.stderr.write(b"".join(own).decode(errors="replace"))
+        sys.stderr.flush()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 from typing import Any
 
 from partita.errors import TooManyRequestsException
@@ -20,6 +21,8 @@ BUSY_SECONDS = 0.05
 CALLS_MAX = 1000
 """Running and waiting: the concurrency that Lambda gives an account."""
 IDLE_SECONDS_MAX = 600.0
+IDLE_MAX = 64
+"""Processes of all functions that are kept for the next call; more are ended after a moment."""
 
 
 class Pool:
@@ -36,6 +39,11 @@ class Pool:
         self._turns = asyncio.Semaphore(PROCESSES_MAX if concurrency is None else concurrency)
         self._processes: list[FunctionProcess] = []
         self._idle: asyncio.LifoQueue[FunctionProcess] = asyncio.LifoQueue()
+
+    @property
+    def folder(self) -> Path:
+        """Where its function's code is."""
+        return self._function.folder
 
     @property
     def is_idle(self) -> bool:
@@ -77,15 +85,20 @@ class Pool:
         self._processes.append(process)
         return process
 
-    async def close_unused(self, now: float) -> None:
-        """Those that nobody has called for a while; `now` is the event loop's time."""
-        idle: list[FunctionProcess] = []
-        while not self._idle.empty():
-            idle.append(self._idle.get_nowait())
-        for process in reversed(idle):
-            if now - process.used_at > IDLE_SECONDS_MAX:
+    def idle_since(self) -> list[float]:
+        """When each process that runs and is idle was used last, in the event loop's time."""
+        return [
+            process.used_at
+            for process in self._processes
+            if process.is_running and not process.is_called
+        ]
+
+    async def close_unused(self, since: float) -> None:
+        """Those that nobody has called since then."""
+        for process in self._processes:
+            # They stay in the queue of the idle, and start again when they are called.
+            if process.used_at < since and not process.is_called:
                 await process.close()
-            self._idle.put_nowait(process)
 
     async def close(self) -> None:
         for process in self._processes:

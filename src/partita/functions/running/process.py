@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator, Mapping
@@ -13,16 +15,34 @@ from pathlib import Path
 from signal import strsignal
 from typing import Any
 
-from partita.functions.running import worker
+import msgspec
+
+from partita.functions.running import supervisor
 from partita.functions.running.log import Log
+from partita.functions.running.supervisor import descendants
 from partita.functions.running.worker import LOADED, RESULT_BYTES_MAX, STARTED
 
 LINE_BYTES_MAX = 2 * RESULT_BYTES_MAX
 START_SECONDS_MAX = 60.0
 """For an interpreter on a busy machine, and once more for what the function imports."""
+END_SECONDS_MAX = 5.0
+"""For a supervisor to end all processes of its function."""
 EXIT_ERROR, TIMED_OUT, UNKNOWN = "Runtime.ExitError", "Sandbox.Timedout", "Runtime.Unknown"
-INVALID_ENTRYPOINT = "Runtime.InvalidEntrypoint"
+INVALID_ENTRYPOINT, OUT_OF_MEMORY = "Runtime.InvalidEntrypoint", "Runtime.OutOfMemory"
 """Lambda's names for a process that ended, one that took too long, and one that talks nonsense."""
+EXCEEDED = {
+    -supervisor.OUT_OF_MEMORY: (OUT_OF_MEMORY, "Runtime exited with error: signal: killed"),
+    -supervisor.OUT_OF_STORAGE: (
+        EXIT_ERROR,
+        "The function was ended: its temporary folder exceeded the size of EphemeralStorage.",
+    ),
+    -supervisor.OUT_OF_PROCESSES: (
+        EXIT_ERROR,
+        f"The function was ended: it had more than {supervisor.PROCESSES_MAX} processes and "
+        "threads.",
+    ),
+}
+"""What is told of a function that exceeded a limit, by how its supervisor ended."""
 
 
 class FunctionError(Exception):
@@ -37,6 +57,16 @@ class FunctionError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """What a function may use; one of the settings has none."""
+
+    memory_mb: int
+    storage_mb: int
+    scratch: Path
+    """Where each of its processes has a temporary folder of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """What there is to know of a function before it is called."""
 
@@ -47,9 +77,12 @@ class Function:
     timeout_seconds: float
     arn: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """All that its process has."""
+    """With which its interpreter starts."""
     version: str = "$LATEST"
     memory_mb: int = 128
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further ones that its code sees, and its interpreter does not."""
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +111,24 @@ class FunctionProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._log: Log | None = None
         self.is_starting = False
+        self.is_called = False
         self.used_at = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     async def call(self, event: bytes, request_id: str = "", **context: Any) -> Outcome:
         """`context` is what the function is told besides of the call."""
         request_id = request_id or str(uuid.uuid4())
+        self.is_called = True
         try:
             payload = await self._call(event, request_id, context)
             error = None
         except FunctionError as failure:
             payload, error = json.dumps(failure.content).encode(), failure
+        finally:
+            self.is_called = False
         self.used_at = asyncio.get_running_loop().time()
         log = b"" if self._log is None else await self._log.end_of(request_id)
         if error is not None and self._process is None:
@@ -141,7 +182,7 @@ class FunctionProcess:
         function = self._function
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", worker.__file__, function.handler),
+                *(sys.executable, "-P", supervisor.__file__),
                 cwd=function.folder,
                 env=dict(function.environment),
                 stdin=asyncio.subprocess.PIPE,
@@ -153,15 +194,39 @@ class FunctionProcess:
             raise FunctionError(INVALID_ENTRYPOINT, f"It cannot be started: {error}") from error
         assert process.stderr is not None
         self._log = Log(process.stderr)
+        await _send(process, _start_line(function))
         return process
 
     async def close(self) -> None:
+        """Returns when neither the process is left, nor anything that the function has started."""
         process, self._process = self._process, None
-        if process is not None:
-            # It may have ended by itself meanwhile.
-            with suppress(ProcessLookupError):
-                process.kill()
+        if process is None:
+            return
+        # It may have ended by itself meanwhile.
+        with suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(END_SECONDS_MAX):
+                await process.wait()
+        except TimeoutError:
+            # A function can stop its supervisor, too.
+            for pid in [process.pid, *descendants(process.pid)]:
+                with suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
             await process.wait()
+
+
+def _start_line(function: Function) -> bytes:
+    limits = function.limits
+    start = {
+        "parent": os.getpid(),
+        "handler": function.handler,
+        "variables": dict(function.variables),
+        "memory_mb": limits and limits.memory_mb,
+        "storage_mb": limits and limits.storage_mb,
+        "scratch": limits and str(limits.scratch / f"tmp-{uuid.uuid4()}"),
+    }
+    return json.dumps(start).encode() + b"\n"
 
 
 @asynccontextmanager
@@ -191,7 +256,8 @@ async def _line(process: asyncio.subprocess.Process, request_id: str) -> bytes:
         raise _nonsense(request_id) from None
     if not line.endswith(b"\n"):
         code = await process.wait()
-        raise FunctionError(EXIT_ERROR, f"RequestId: {request_id} Error: {_exit(code)}")
+        error_type, text = EXCEEDED.get(code) or (EXIT_ERROR, _exit(code))
+        raise FunctionError(error_type, f"RequestId: {request_id} Error: {text}")
     return line
 
 
@@ -207,9 +273,11 @@ def _exit(code: int) -> str:
 def _result(line: bytes, request_id: str) -> bytes:
     """Of this very call: a function may have written into the pipe of its results."""
     head = b'{"requestId":"%b","result":' % request_id.encode()
-    if line.startswith(head):
-        return line[len(head) : -len(b"}\n")]
     try:
+        if line.startswith(head):
+            result = line[len(head) : -len(b"}\n")]
+            msgspec.json.decode(result, type=msgspec.Raw)
+            return result
         answer = json.loads(line)
     except (ValueError, RecursionError):
         raise _nonsense(request_id) from None
@@ -217,7 +285,7 @@ def _result(line: bytes, request_id: str) -> bytes:
         raise _nonsense(request_id)
     if not {"errorType", "errorMessage"} <= answer.keys():
         raise _nonsense(request_id)
-    raise FunctionError(answer["errorType"], answer["errorMessage"], answer)
+    raise FunctionError(str(answer["errorType"]), str(answer["errorMessage"]), answer)
 
 
 def _expect(word: bytes, line: bytes, request_id: str) -> None:

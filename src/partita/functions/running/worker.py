@@ -1,18 +1,18 @@
 """A function's own process: a slow or broken function stops nothing but itself.
 
-It says when it has started, and when it has looked for the function. From then on, a call comes in
-as a line of JSON on stdin, the result goes out as one on what was stdout; what the function prints
-goes to stderr, between the lines with which Lambda's log shows where a call begins and ends. Errors
-have Lambda's names and shape. The process ends with the one that started it, however that ends.
+Its supervisor makes it. It says when it has started, and when it has looked for the function. From
+then on, a call comes in as a line of JSON on what was stdin, the result goes out as one on what was
+stdout; what the function prints goes to stderr, between the lines with which Lambda's log shows
+where a call begins and ends. Errors have Lambda's names and shape.
 """
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import json
 import math
 import os
+import resource
 import signal
 import sys
 import time
@@ -23,9 +23,9 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO
 
-PARENT_DEATH_SIGNAL = 1
 STARTED, LOADED = b"started\n", b"loaded\n"
 RESULT_BYTES_MAX = 6 * 1024 * 1024
+OWN = os.getpid()
 
 
 class Context:
@@ -72,12 +72,14 @@ class RuntimeFault(Exception):
 Handler = Callable[[Any, Context], Any]
 
 
-def main(handler_name: str) -> None:
-    _end_with_the_parent()
+def main(handler_name: str, memory_mb_max: int | None, out_of_memory: int) -> None:
+    """`out_of_memory` is the signal that tells the supervisor of it."""
     # Ctrl-C is for the server, which ends this process when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What a function prints must not come between its results.
-    answers = os.fdopen(os.dup(1), "wb")
+    # What a function prints must not come between its results, nor may what it starts read calls.
+    calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     _say(answers, STARTED)
     sys.path.insert(0, str(Path.cwd()))
@@ -85,8 +87,9 @@ def main(handler_name: str) -> None:
     # One that cannot be loaded is looked for again when it is called, and the call says why.
     with suppress(Exception):
         handler = load(handler_name)
+    _end_copies()
     _say(answers, LOADED)
-    for line in sys.stdin.buffer:
+    for line in calls:
         call = json.loads(line)
         request_id = call["request_id"]
         started = time.monotonic()
@@ -97,10 +100,22 @@ def main(handler_name: str) -> None:
             answer = b'{"requestId":"%b","result":%b}' % (request_id.encode(), result)
         except Exception as error:
             described = _described(error)
+            if len(json.dumps(described)) > RESULT_BYTES_MAX:
+                described = _described(_too_large())
             _log(f"[ERROR] {described['errorType']}: {described['errorMessage']}")
             answer = json.dumps({**described, "requestId": request_id}).encode()
+        _end_copies()
+        if memory_mb_max and _peak_mb() > memory_mb_max:
+            # Before the supervisor has seen it.
+            os.kill(os.getpid(), out_of_memory)
         _log(f"END RequestId: {request_id}", _report(call, time.monotonic() - started))
         _say(answers, answer + b"\n")
+
+
+def _end_copies() -> None:
+    """Of this process that the function has made by a fork: only the original answers."""
+    if os.getpid() != OWN:
+        os._exit(0)
 
 
 def _say(answers: BinaryIO, line: bytes) -> None:
@@ -116,22 +131,21 @@ def _log(*lines: str) -> None:
     """After what the function has printed."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os.write(2, "".join(f"{line}\n" for line in lines).encode())
+    os.write(2, "".join(f"{line}\n" for line in lines).encode(errors="replace"))
 
 
 def _report(call: dict[str, Any], seconds: float) -> str:
     milliseconds = 1000 * seconds
-    used_mb = 0
-    # Not on Windows.
-    with suppress(ImportError):
-        import resource
-
-        used_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return (
         f"REPORT RequestId: {call['request_id']}\tDuration: {milliseconds:.2f} ms\t"
         f"Billed Duration: {math.ceil(milliseconds)} ms\tMemory Size: {call['memory_mb']} MB\t"
-        f"Max Memory Used: {used_mb} MB\t"
+        f"Max Memory Used: {_peak_mb()} MB\t"
     )
+
+
+def _peak_mb() -> int:
+    unit = 1024 * 1024 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // unit
 
 
 def load(handler_name: str) -> Handler:
@@ -162,9 +176,13 @@ def _encoded(result: Any) -> bytes:
         text = f"Unable to marshal response: {error}"
         raise RuntimeFault("Runtime.MarshalError", text) from error
     if len(encoded) > RESULT_BYTES_MAX:
-        text = f"Response payload size exceeded maximum allowed payload size ({RESULT_BYTES_MAX})."
-        raise RuntimeFault("Function.ResponseSizeTooLarge", text)
+        raise _too_large()
     return encoded
+
+
+def _too_large() -> RuntimeFault:
+    text = f"Response payload size exceeded maximum allowed payload size ({RESULT_BYTES_MAX})."
+    return RuntimeFault("Function.ResponseSizeTooLarge", text)
 
 
 def _described(error: Exception) -> dict[str, Any]:
@@ -177,16 +195,3 @@ def _described(error: Exception) -> dict[str, Any]:
         "errorType": type(error).__name__,
         "stackTrace": frames,
     }
-
-
-def _end_with_the_parent() -> None:
-    """A function of a server that was killed must not run beside that of the next one."""
-    parent = os.getppid()
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

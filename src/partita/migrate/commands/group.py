@@ -15,25 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from partita.errors import PartitaError
+from partita.optional_packages import packages_required
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from partita.migrate.folder import Folder
     from partita.migrate.progress import Progress
-
-PACKAGES = (
-    "jinja2",
-    "psycopg",
-    "pymysql",
-    "rich",
-    "sqlalchemy",
-    "sqlglot",
-    "tomli_w",
-)
-"""The packages of `partita[migrate]`."""
-
 
 PROGRESS = "PARTITA_PROGRESS"
 """An environment variable: "lines" asks for lines instead of bars."""
@@ -81,17 +69,11 @@ def asked_once() -> Callable[[str], str]:
 @contextmanager
 def stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
     """The migration folder, and bars that show how far a stage is."""
-    try:
+    with packages_required("migrate"):
         from partita.migrate.folder import Folder
 
         with progress_bars() as progress:
             yield Folder.open(path), progress
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in PACKAGES:
-            raise
-        raise PartitaError(
-            f"{error.name} is not installed; pip install 'partita[migrate]' has it."
-        ) from error
 
 
 def _progress_line(description: str, done: int, total: int) -> None:

@@ -60,7 +60,7 @@ class Worker:
             self._catalog = Catalog(TableList(job.tables))
         self._now = job.now
         try:
-            request = codec.decode(job.body)
+            request = codec.decode_large(job.body)
             self._validator(job.operation)(request)
             permitted = self._permitted(job, request)
             only_reads = ONLY_READS.get(job.operation)

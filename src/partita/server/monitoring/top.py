@@ -12,6 +12,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, TypeVar
 
 from partita.errors import PartitaError
+from partita.optional_packages import packages_required
 from partita.server.monitoring.fetching import fetch
 from partita.server.monitoring.samples import Sample, percentile_seconds, read_sample, since_start
 from partita.server.monitoring.wording import shortened, shown_number, shown_seconds
@@ -33,12 +34,10 @@ def show(endpoint: str, seconds: float, *, once: bool) -> None:
     """Draw until interrupted, or once."""
     if not 0 < seconds <= SECONDS_MAX:
         raise PartitaError(f"--seconds is from above 0 to {SECONDS_MAX}, not {seconds:g}.")
-    try:
+    with packages_required("monitor"):
         from rich.console import Console
         from rich.live import Live
         from rich.text import Text
-    except ImportError as error:
-        raise PartitaError("`partita top` needs rich: pip install 'partita[monitor]'.") from error
     before, console = _look(endpoint), Console()
     if once:
         time.sleep(seconds)

@@ -34,10 +34,8 @@ from partita.server.security.identities.directory import (
     User,
     add_key,
     add_user,
-    changing,
     check_name,
     find_user,
-    load,
     set_status,
 )
 from partita.server.security.policies.documents import PolicyError, parse
@@ -128,24 +126,21 @@ class Administration:
 
     def _directory(self) -> Directory:
         """What the file says now; a change of a moment ago is in it."""
-        path = self._access.path
-        if path is None or not self._access.is_changeable:
+        file = self._access.file
+        if file is None or not file.is_own:
             return self._access.callers.directory
-        known = load(path)
+        known = file.load()
         root = self._access.callers.directory.users.get(ROOT)
         return known if root is None else replace(known, users={**known.users, ROOT: root})
 
     # Changing
 
     def _change(self, change: Callable[[Directory], Directory]) -> None:
-        path = self._access.path
-        if path is None or not self._access.is_changeable:
+        file = self._access.file
+        if file is None or not file.is_own:
             raise Invalid("Users of this server come from elsewhere: they are changed there.")
-        with changing(path) as save:
-            changed = change(load(path))
-            # What a server could not read is not kept.
-            Callers(changed)
-            save(changed)
+        with file.changing() as changing:
+            changing.directory = change(changing.directory)
 
     def create_user(self, asked: Asked) -> Answer:
         made: list[AccessKey] = []

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
+from partita.client.services import SIGN_IN_HEADER
 from partita.database.operations.context import Permitted, PermittedBytes, Service
 from partita.errors import (
     AccessDeniedException,
@@ -61,7 +62,14 @@ from partita.server.http.messages import (
 from partita.server.protocol import codec
 from partita.server.protocol.model import LAMBDA, SCHEDULER
 from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
-from partita.server.rest import Asked, Routes, is_location, rest_error, service_at
+from partita.server.rest import (
+    Asked,
+    Routes,
+    function_at,
+    is_location,
+    rest_error,
+    service_at,
+)
 from partita.server.security import pages
 from partita.server.security.audit.recorder import Recorder
 from partita.server.security.authentication import sts
@@ -81,6 +89,7 @@ from partita.server.security.identities.callers import Caller, Callers, unknown_
 from partita.server.security.limits import Limits
 from partita.server.security.policies.decision import Request, Steps, decide, denial
 from partita.server.security.rights import items, service_tables
+from partita.server.security.rights.functions import function_arn
 from partita.server.security.rights.needs import (
     Keys,
     Need,
@@ -112,6 +121,11 @@ REFUSALS: Final = (
     UnrecognizedClientException,
 )
 """Of one who is not known, or may not."""
+CODE: Final = "GetFunctionCode"
+"""What the audit log calls a download of a function's code; AWS has no operation for it."""
+SIGN_IN: Final = SIGN_IN_HEADER.lower().encode()
+SIGN_IN_EVENT: Final = ("signin", "ConsoleLogin")
+"""What AWS calls it when somebody signs in to a console."""
 NO_RIGHTS: Final = "{} has no rights that could be granted."
 PAGE_METHODS: Final = (b"GET", b"HEAD")
 NOT_PACKED: Final = HttpResponse(
@@ -234,21 +248,35 @@ class Gate(Dispatcher):
 
             answer_in_cbor(handle, request, reply)
             return
-        recorded = self._recorded(request, caller, reply)
+        admission = KnownCaller(self, caller, request)
+        recorded = self._recorded(request, caller, reply, admission.resources)
         if recorded is not None:
-            self.handle_admitted(request, recorded, KnownCaller(self, caller, request))
+            self.handle_admitted(request, recorded, admission)
 
-    def _recorded(self, request: HttpRequest, caller: Caller | None, reply: Reply) -> Reply | None:
-        """What to reply with, so that the answer is written down; None if it was refused."""
-        if self._recorder is None:
+    def _recorded(
+        self, request: HttpRequest, caller: Caller | None, reply: Reply, resources: Sequence[str]
+    ) -> Reply | None:
+        """What to reply with, so that the answer is written down; None if it was refused. By then,
+        `resources` has what the request was found to be about."""
+        recorder = self._recorder
+        if recorder is None:
             return reply
-        return self._recorder.recorded(
-            request, caller, reply, self._asked_of_rest(request, caller), self._resources
-        )
+        rest = None if request.target == b"/" else self._asked_of_rest(request, caller)
+        if rest is None and request.method in PAGE_METHODS:
+            path = request.target.partition(b"?")[0]
+            need = pages.need_of(self.service, path)
+            return recorder.replying(
+                *(pages.SIGNING_NAME, need.action.partition(":")[2], caller, request),
+                *(pages.named_in(request.target), (need.resource,), reply),
+                is_polled=path in pages.POLLED,
+            )
+        if caller is None and _is_form(request):
+            return recorder.replying(sts.SERVICE, "", None, request, {}, (), reply)
+        return recorder.recorded(request, caller, reply, rest, resources)
 
     def _refuse(self, request: HttpRequest, reply: Reply, error: DynamoDBError) -> None:
         """Answer somebody unknown: from the head of the request alone, whatever its body is."""
-        recorded = self._recorded(request, None, reply)
+        recorded = self._recorded(request, None, reply, ())
         if recorded is not None:
             recorded(self._refusal(request, error))
 
@@ -283,7 +311,9 @@ class Gate(Dispatcher):
             if not _is_public(request):
                 self._claimed(request, self._service_of(request))
         except DynamoDBError as error:
-            return self._refusal(request, error)
+            answers: list[HttpResponse] = []
+            self._refuse(request, answers.append, error)
+            return answers[0]
         return None
 
     def _answered_elsewhere(self, request: HttpRequest, reply: Reply) -> bool:
@@ -356,12 +386,15 @@ class Gate(Dispatcher):
 
     def _with_password(self, request: HttpRequest) -> Caller:
         address = address_of(request)
-        self.limits.check_unknown(address)
         try:
-            return pages.caller_of(self.callers, request)
+            access_key_id, password = pages.password_of(request)
+            self._check_address(address, access_key_id, None, time())
+            caller = pages.caller_of(self.callers, access_key_id, password)
         except UnrecognizedClientException:
             self.limits.note_failure(address)
             raise
+        self.limits.note_right(address, access_key_id)
+        return caller
 
     def authenticate(self, request: HttpRequest, service: str | None) -> Caller:
         """Who signed a request for a service, whose body is as it came."""
@@ -393,6 +426,7 @@ class Gate(Dispatcher):
         if claim.is_new:
             authorization = request.headers[b"authorization"]
             self._verifier.remember(authorization, claim.scope, address_of(request))
+            self.limits.note_right(address_of(request), claim.scope.access_key_id)
         return claim.caller
 
     def _claimed(self, request: HttpRequest, service: str | None) -> Claim:
@@ -403,32 +437,46 @@ class Gate(Dispatcher):
         known = self._verifier.known(authorization[:place])
         if request.target != b"/" or (known is None and not authorization.startswith(ALGORITHM)):
             check_credentials(request)
-        is_new = known is None or (
-            self.limits.failures_total > 0 and address_of(request) not in known.addresses
-        )
-        if is_new:
-            self.limits.check_unknown(address_of(request))
         if known is not None:
             scope, signature = known, authorization[place + len(SIGNATURE) :]
         else:
             check_credentials(request)
             scope, signature = parse(authorization)
-        if service is not None:
-            check_service(scope, service)
         now = time()
         token = headers.get(b"x-amz-security-token")
+        peer = request.peer
+        is_new = known is None or (peer is not None and peer.address not in known.addresses)
+        if is_new:
+            self._check_address(address_of(request), scope.access_key_id, token, now)
+        if service is not None:
+            check_service(scope, service)
         secret, caller = self.callers.find(scope.access_key_id, token, now)
         return Claim(scope, signature, secret, caller, now, is_new)
+
+    def _check_address(
+        self, address: str, access_key_id: str, token: bytes | None, now: float
+    ) -> None:
+        """Raises when an address is closed to strangers, and this is one. Whoever has a session of
+        ours is none, and nor is a part of this server."""
+        if not self.limits.is_closed(address, access_key_id):
+            return
+        try:
+            _, caller = self.callers.find(access_key_id, token, now)
+            if caller.session is not None or caller.kind == "AWSService":
+                return
+        except DynamoDBError:
+            pass
+        self.limits.refuse_unread()
 
     def authenticate_query(self, request: HttpRequest, service: str) -> Caller:
         """Who signed a URL."""
         address = address_of(request)
-        self.limits.check_unknown(address)
         try:
             check_credentials(request)
             signed = parse_query(request.target)
-            check_service(signed.scope, service)
             now = time()
+            self._check_address(address, signed.scope.access_key_id, signed.token, now)
+            check_service(signed.scope, service)
             secret, caller = self.callers.find(signed.scope.access_key_id, signed.token, now)
             query = canonical_query(request.target, without="X-Amz-Signature")
             self._verifier.verify(
@@ -445,6 +493,7 @@ class Gate(Dispatcher):
         except (InvalidSignatureException, UnrecognizedClientException):
             self.limits.note_failure(address)
             raise
+        self.limits.note_right(address, signed.scope.access_key_id)
         return caller
 
     def _act_for_role(self, request: HttpRequest, service: Caller, reply: Reply) -> None:
@@ -471,23 +520,11 @@ class Gate(Dispatcher):
 
     # What may you do
 
-    def _resources(self, request: HttpRequest) -> Sequence[str]:
-        """What a request is about that does not say so by name; nothing if it is wrong."""
-        operation = self._operations.get(request.headers.get(b"x-amz-target", b""))
-        if operation is None or not request.body:
-            return ()
-        try:
-            body = codec.decode(request.body)
-            operation.validate(body)
-            return [need.resource for need in self.rights[operation.name](self.service, body)]
-        except DynamoDBError:
-            return ()
-
     def _asked_of_rest(
         self, request: HttpRequest, caller: Caller | None
     ) -> tuple[str, Asked | None] | None:
         """The service whose protocol is REST, and what is asked of it; None for all others."""
-        service = service_at(request.target) if request.target != b"/" else None
+        service = service_at(request.target)
         if service is None:
             return None
         body = b"" if caller is None else request.body
@@ -537,17 +574,24 @@ class Gate(Dispatcher):
 
     def _send_code(self, functions: Companion, request: HttpRequest, reply: Reply) -> None:
         """The code of a function, for who has the URL that GetFunction told: we signed it."""
+        caller: Caller | None = None
+        refused: DynamoDBError | None = None
         try:
             if request.method != b"GET" or request.body:
                 raise UnknownRoute
-            if self.authenticate_query(request, LAMBDA).kind != "AWSService":
+            caller = self.authenticate_query(request, LAMBDA)
+            if caller.kind != "AWSService":
                 raise unknown_key()
-        except REFUSALS as error:
-            reply(rest_error(Forbidden(error)))
         except DynamoDBError as error:
-            reply(rest_error(error))
-        else:
+            refused = error
+        if self._recorder is not None:
+            name = function_at(request.target)
+            named, arns = {"FunctionName": name}, (function_arn(self.service, name),)
+            reply = self._recorder.replying(LAMBDA, CODE, caller, request, named, arns, reply)
+        if refused is None:
             functions.forward(Forwarded(rest_operation(request), b""), reply)
+        else:
+            reply(rest_error(Forbidden(refused) if isinstance(refused, REFUSALS) else refused))
 
     def _answer_sts(self, request: HttpRequest, reply: Reply) -> None:
         if request.unpack is not None:
@@ -555,9 +599,10 @@ class Gate(Dispatcher):
             return
         answered = sts.answer(self, request)
         if self._recorder is not None:
+            # A stranger who sends this header is one who could have tried to sign in.
+            is_sign_in = SIGN_IN in request.headers
             self._recorder.record(
-                sts.SERVICE,
-                answered.action,
+                *(SIGN_IN_EVENT if is_sign_in else (sts.SERVICE, answered.action)),
                 answered.caller,
                 request,
                 answered.parameters,
@@ -573,6 +618,8 @@ class KnownCaller(Admission):
         self._gate = gate
         self._caller = caller
         self._head = head
+        self.resources: list[str] = []
+        """What the request turned out to be about: all that it needed rights on."""
 
     def check_credentials(self) -> None:
         pass
@@ -582,6 +629,7 @@ class KnownCaller(Admission):
         action = items.PREFIX + operation
         try:
             named = items.NamedIn(gate.service, operation, body)
+            self.resources.append(named.resource)
             if not caller.applicable(action, named.resource, named.policy).is_plain_allow:
                 need = Need(action, named.resource, named.keys, named.policy)
                 gate.check(caller, self._head, need)
@@ -594,6 +642,8 @@ class KnownCaller(Admission):
         return permitted(request, self.denials(gate.parts_of(operation, gate.rights, request)))
 
     def denials(self, parts: Parts) -> list[Denial]:
+        for needs in parts:
+            self.resources += [need.resource for need in needs]
         check = partial(self._gate.check, self._caller, self._head, steps=Steps())
         return denials_of(parts, check)
 

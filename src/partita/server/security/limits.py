@@ -1,17 +1,25 @@
 """Against abuse: how many wrong signatures, requests, bytes and connections one key or address may
 have.
 
-Wrong signatures count per address: beyond their number only clients that were right before are
-verified there; all others are refused unread until a while has passed. They do not count per key,
-for then whoever knows a key's id could lock its owner out. Requests count per key, bytes per key
-and address.
+Wrong signatures count per address. Beyond their number, an address is closed to strangers: they are
+refused unread until a while has passed. Keys that were right from there before are verified all the
+same, for many people may share an address, and one of them must not lock the others out. Whether a
+key was right is remembered by its id, and not by what it was right with: a signature's scope ends
+at midnight, and decisions are void when policies change. A key that was disabled meanwhile is
+refused by its id, before anything is hashed.
+
+Whoever guesses with the id of such a key from its own address is verified each time, too. That
+costs one hash of bytes that have been received already, and a limit there would lock out the owner,
+whom nothing but the signature tells from the one who guesses. Secrets are too long to be guessed.
+
+Requests count per key, bytes per key and address.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from partita.errors import ThrottlingException
 
@@ -62,6 +70,8 @@ class Limits:
     def __init__(self, settings: LimitSettings | None = None) -> None:
         self._settings = settings or LimitSettings()
         self._failures = Window(WINDOW_SECONDS)
+        self._right: dict[tuple[str, str], None] = {}
+        """Addresses and ids of keys whose signature was right, those used last at the end."""
         self._requests = Window(1.0)
         self._bytes = Window(1.0)
         self.counts_requests = self._settings.requests_max > 0
@@ -69,11 +79,23 @@ class Limits:
         self.refused_total = 0
         self.failures_total = 0
 
-    def check_unknown(self, address: str) -> None:
-        """Before a signature is verified of a client that was never right."""
-        if self._failures.count(address, monotonic()) >= self._settings.failures_max:
-            self.refused_total += 1
-            raise ThrottlingException(TOO_MANY_FAILURES)
+    def is_closed(self, address: str, access_key_id: str) -> bool:
+        """Whether too many signatures from an address were wrong, and the key was never right."""
+        failures = self._failures.count(address, monotonic())
+        return (
+            failures >= self._settings.failures_max and (address, access_key_id) not in self._right
+        )
+
+    def refuse_unread(self) -> NoReturn:
+        self.refused_total += 1
+        raise ThrottlingException(TOO_MANY_FAILURES)
+
+    def note_right(self, address: str, access_key_id: str) -> None:
+        pair = address, access_key_id
+        self._right.pop(pair, None)
+        self._right[pair] = None
+        if len(self._right) > KNOWN_MAX:
+            del self._right[next(iter(self._right))]
 
     def note_failure(self, address: str) -> None:
         self.failures_total += 1

@@ -7,12 +7,14 @@ the connection is.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from hmac import compare_digest
 from http import HTTPStatus
 from time import time
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 from partita.database.operations.context import Service
 from partita.errors import AccessDeniedException, DynamoDBError
@@ -31,8 +33,11 @@ ACTIONS: Final = {
     b"/moves/steer": "SteerMoves",
 }
 OTHER: Final = "GetPage"
+POLLED: Final = frozenset((b"/metrics", b"/requests", b"/insights", b"/partitions", b"/moves"))
+"""Pages that Prometheus, the console and `partita top` ask for every few seconds."""
 SIGNING_NAME: Final = "partita"
 BASIC: Final = b"Basic "
+_TABLE: Final = re.compile(rb"[?&]table=([^&]+)")
 CHALLENGE: Final = b'www-authenticate: Basic realm="partita"\r\n'
 
 
@@ -44,18 +49,30 @@ def need_of(service: Service, path: bytes) -> Need:
     return Need(f"partita:{action}", arn)
 
 
+def named_in(target: bytes) -> dict[str, str]:
+    """What the audit log says of a page: never the statement that one explains."""
+    named = {"page": target.partition(b"?")[0].decode("latin-1")}
+    table = _TABLE.search(target)
+    return {**named, "TableName": unquote_to_bytes(table[1]).decode("latin-1")} if table else named
+
+
 def has_password(request: HttpRequest) -> bool:
     return request.headers.get(b"authorization", b"").startswith(BASIC)
 
 
-def caller_of(callers: Callers, request: HttpRequest) -> Caller:
-    """Whose name and password a request has."""
+def password_of(request: HttpRequest) -> tuple[str, bytes]:
+    """The access key that a request has for a name, and its password."""
     authorization = request.headers[b"authorization"]
     try:
         name, _, password = b64decode(authorization[len(BASIC) :], validate=True).partition(b":")
     except (Base64Error, ValueError):
         raise unknown_key() from None
-    secret, caller = callers.find(name.decode("latin-1"), None, time())
+    return name.decode("latin-1"), password
+
+
+def caller_of(callers: Callers, access_key_id: str, password: bytes) -> Caller:
+    """Whose secret a password is."""
+    secret, caller = callers.find(access_key_id, None, time())
     if not compare_digest(secret.encode(), password):
         raise unknown_key()
     return caller

@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from partita.errors import PartitaError
 
@@ -38,30 +38,48 @@ class Certificate(NamedTuple):
     client_ca: Path | None = None
 
 
+class ListenerContext(ssl.SSLContext):
+    """What a listener is given once: each connection is made by the newest context.
+
+    A CA cannot be taken out of a context that it was loaded into, and whoever has had a connection
+    may resume it without showing a certificate again, in the same context only.
+    """
+
+    current: ssl.SSLContext
+
+    def wrap_bio(self, *arguments: Any, **more: Any) -> ssl.SSLObject:
+        return self.current.wrap_bio(*arguments, **more)
+
+
 class Tls:
     """`context` is for a listener; `watch` keeps it up to date."""
 
     def __init__(self, files: Certificate) -> None:
         self.files = files
-        self.context = _context(files)
-        self._state = _state(files)
         self._watching: asyncio.TimerHandle | None = None
         self._folder: TemporaryDirectory[str] | None = None
+        self._companions = b""
+        """The certificate of our own processes."""
         self.companion_certificate = ""
         """Where clients need one: a certificate and key that only processes of ours can read."""
+        first = _context(files)
         if files.client_ca is not None:
             self._make_companion_certificate()
+            first = _context(files, self._companions)
+        self.context = ListenerContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.current = first
+        self._state = _state(files)
 
     def _make_companion_certificate(self) -> None:
-        certificate, key = made("", is_client=True)
+        self._companions, key = made("", is_client=True)
         self._folder = TemporaryDirectory(prefix="partita-tls-")
         path = Path(self._folder.name) / "companion.pem"
-        _write(path, key + certificate)
-        self.context.load_verify_locations(cadata=certificate.decode())
+        _write(path, key + self._companions)
         self.companion_certificate = str(path)
 
     def watch(self) -> None:
-        """New connections get the new certificate; a pair that does not fit changes nothing."""
+        """New connections get the new certificate, and are asked for one of the new CA; files that
+        do not fit change nothing."""
         loop = asyncio.get_running_loop()
 
         def look() -> None:
@@ -69,8 +87,7 @@ class Tls:
                 state = _state(self.files)
                 if state != self._state:
                     self._state = state
-                    _context(self.files)
-                    self.context.load_cert_chain(self.files.certificate, self.files.key)
+                    self.context.current = _context(self.files, self._companions)
                     logger.warning("The certificate in %s is in use now.", self.files.certificate)
             except (PartitaError, OSError) as error:
                 logger.error("The certificate stays as it was: %s", error)
@@ -85,7 +102,7 @@ class Tls:
             self._folder.cleanup()
 
 
-def _context(files: Certificate) -> ssl.SSLContext:
+def _context(files: Certificate, companions: bytes = b"") -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
@@ -107,12 +124,14 @@ def _context(files: Certificate) -> ssl.SSLContext:
             context.load_verify_locations(files.client_ca)
         except (ssl.SSLError, OSError) as error:
             raise PartitaError(f"{files.client_ca} is not a file of certificates.") from error
+        if companions:
+            context.load_verify_locations(cadata=companions.decode())
         context.verify_mode = ssl.CERT_REQUIRED
     return context
 
 
 def _state(files: Certificate) -> State:
-    found = [path.stat() for path in (files.certificate, files.key)]
+    found = [path.stat() for path in files if path is not None]
     return tuple((one.st_ino, one.st_mtime_ns, one.st_size) for one in found)
 
 

@@ -14,6 +14,7 @@ from partita.errors import (
     StateMachineTypeNotSupported,
     ValidationException,
 )
+from partita.limits import MB
 from partita.workflows.api import pages
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import Stopped
@@ -29,6 +30,8 @@ from partita.workflows.running.storage.records import (
 )
 
 NOT_SUPPORTED = "This operation is not supported by this type of state machine"
+HISTORY_PAGE_CHARS_MAX = 4 * MB
+"""A page of a history ends after that, however many events it may have."""
 DATA_MEMBERS = ("input", "output", "parameters")
 CHANGES = {
     "maxConcurrency": "concurrency",
@@ -86,7 +89,7 @@ async def redrive_execution(service: Service, request: Request) -> Answer:
     async with service.changes:
         execution = await find(service, request["executionArn"])
         redriven_at = await redrives.redrive_execution(
-            service.store, service.engine, execution, token, service.clock()
+            service.store, service.engine, service.pool, execution, token, service.clock()
         )
     return {"redriveDate": redriven_at}
 
@@ -165,13 +168,22 @@ async def get_execution_history(service: Service, request: Request) -> Answer:
     first = pages.place(request, int) or (count if is_reverse else 1)
     has_data = request.get("includeExecutionData", True)
     events: list[dict[str, Any]] = []
+    chars = 0
     async for event in service.store.events(execution.arn, first, is_reverse=is_reverse):
         if event["id"] > count:
             break
-        if len(events) == limit:
+        if len(events) == limit or chars > HISTORY_PAGE_CHARS_MAX:
             return {"events": events, **pages.more(event["id"])}
-        events.append(event if has_data else _without_data(event))
+        shown = event if has_data else _without_data(event)
+        events.append(shown)
+        chars += sum(_chars(details) for details in shown.values())
     return {"events": events}
+
+
+def _chars(details: Any) -> int:
+    if not isinstance(details, dict):
+        return 0
+    return sum(len(value) for value in details.values() if isinstance(value, str))
 
 
 def _without_data(event: dict[str, Any]) -> dict[str, Any]:
@@ -271,9 +283,12 @@ def _counts(counts: MapRunCounts) -> dict[str, int]:
 async def stop_execution(service: Service, request: Request) -> Answer:
     execution = await find(service, request["executionArn"])
     live = service.engine.live(execution.arn)
+    stopped = Stopped(request.get("error"), request.get("cause"))
     if live is not None:
-        await service.engine.deliver(live, Stopped(request.get("error"), request.get("cause")))
+        await service.engine.deliver(live, stopped)
         execution = live.execution
+    elif execution.status == RUNNING:
+        execution = await service.engine.end_stored(execution, stopped)
     return {"stopDate": execution.stopped_at or service.clock()}
 
 

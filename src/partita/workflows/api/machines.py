@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from hashlib import blake2b
 
 import msgspec
 
@@ -20,12 +21,13 @@ from partita.errors import (
 from partita.workflows.api import pages, tags, versions
 from partita.workflows.api.executions import wants_metadata_only
 from partita.workflows.api.service import Answer, Request, Service
-from partita.workflows.language import Diagnostic, InvalidDefinition, diagnose, parse
+from partita.workflows.evaluation.messages import Examine, Examined
+from partita.workflows.language import Diagnostic, InvalidDefinition
+from partita.workflows.language.errors import StateError
 from partita.workflows.running import arns
 from partita.workflows.running.storage.commits import Conflict
 from partita.workflows.running.storage.items import MACHINES
 from partita.workflows.running.storage.records import DELETING, STANDARD, Machine, Version
-from partita.workflows.running.tasks.integrations import check_resources
 
 DIAGNOSTICS_MAX = 100
 
@@ -46,7 +48,7 @@ async def create_state_machine(service: Service, request: Request) -> Answer:
         tracing=request.get("tracingConfiguration"),
         tags=tags.given(request),
     )
-    _check_definition(service, machine.definition, machine.type)
+    await _check_definition(service, machine.definition, machine.type)
     version = versions.next_version(machine, request, now)
     try:
         await service.store.put_machine(machine, is_new=True, version=version)
@@ -88,7 +90,7 @@ async def update_state_machine(service: Service, request: Request) -> Answer:
         if machine.status == DELETING:
             raise StateMachineDeleting(f"State Machine Deleting: '{request['stateMachineArn']}'")
         if "definition" in request:
-            _check_definition(service, request["definition"], machine.type)
+            await _check_definition(service, request["definition"], machine.type)
         for name in changed:
             setattr(machine, _CHANGES[name], request[name])
         machine.updated_at, machine.revision_id = service.clock(), str(uuid.uuid4())
@@ -160,13 +162,7 @@ async def list_state_machines(service: Service, request: Request) -> Answer:
 
 
 async def validate_state_machine_definition(service: Service, request: Request) -> Answer:
-    found = diagnose(request["definition"])
-    if all(one.severity != "ERROR" for one in found):
-        try:
-            machine = parse(request["definition"])
-            check_resources(machine, request.get("type", STANDARD), service.abilities)
-        except InvalidDefinition as error:
-            found += error.diagnostics
+    found = await _findings(service, request["definition"], request.get("type", STANDARD))
     if request.get("severity", "ERROR") == "ERROR":
         found = [one for one in found if one.severity == "ERROR"]
     limit = request.get("maxResults") or DIAGNOSTICS_MAX
@@ -198,11 +194,19 @@ def _described(machine: Machine) -> Answer:
     return described
 
 
-def _check_definition(service: Service, definition: str, type: str) -> None:
+async def _check_definition(service: Service, definition: str, type: str) -> None:
+    found = await _findings(service, definition, type)
+    wrong = [one for one in found if one.severity == "ERROR"]
+    if wrong:
+        raise InvalidStateMachineDefinition(str(InvalidDefinition(wrong)))
+
+
+async def _findings(service: Service, definition: str, type: str) -> list[Diagnostic]:
+    key = blake2b(definition.encode(), digest_size=16).hexdigest()
     try:
-        check_resources(parse(definition), type, service.abilities)
-    except InvalidDefinition as error:
-        raise InvalidStateMachineDefinition(str(error)) from error
+        return (await service.pool.run(Examine(definition, type), key, Examined)).diagnostics
+    except StateError as error:
+        return [Diagnostic("ERROR", "SCHEMA_VALIDATION_FAILED", error.cause or "")]
 
 
 def _check_configurations(request: Request) -> None:

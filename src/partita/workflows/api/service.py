@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from partita.clock import Clock
+from partita.workflows.evaluation.pool import Pool
 from partita.workflows.running.engine import Engine
 from partita.workflows.running.executions import Executions
 from partita.workflows.running.storage.store import Store
 from partita.workflows.running.tasks.activities import Activities
-from partita.workflows.running.tasks.integrations import Abilities
 from partita.workflows.running.trials import Trials
 
 Request = dict[str, Any]
@@ -23,11 +23,11 @@ Answer = dict[str, Any]
 class Service:
     store: Store
     engine: Engine
+    pool: Pool
     executions: Executions
     activities: Activities
     trials: Trials
     clock: Clock
-    abilities: Abilities
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while an existing machine or activity is changed, or an execution redriven."""
     removals: set[asyncio.Task[None]] = field(default_factory=set)

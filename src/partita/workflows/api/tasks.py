@@ -12,8 +12,7 @@ from partita.errors import (
 from partita.workflows.api import pages, tags
 from partita.workflows.api.service import Answer, Request, Service
 from partita.workflows.language import TaskFailed, TaskSucceeded, task_of_token
-from partita.workflows.language.limits import DATA_BYTES_MAX
-from partita.workflows.language.values import json_text, parse_json
+from partita.workflows.language.values import json_text, parse_data
 from partita.workflows.running import arns
 from partita.workflows.running.live_execution import LiveExecution
 from partita.workflows.running.storage.commits import Conflict
@@ -58,11 +57,9 @@ async def get_activity_task(service: Service, request: Request) -> Answer:
 async def send_task_success(service: Service, request: Request) -> Answer:
     text = request["output"]
     try:
-        output = parse_json(text)
+        output = parse_data(text)
     except ValueError as error:
         raise InvalidOutput(f"Invalid Output: '{error}'") from error
-    if len(text.encode()) > DATA_BYTES_MAX:
-        raise InvalidOutput(f"Invalid Output: 'It is longer than {DATA_BYTES_MAX} bytes'")
     live, id = _task(service, request["taskToken"])
     await service.engine.deliver(live, TaskSucceeded(id, output))
     return {}

@@ -2,267 +2,41 @@
 
 from __future__ import annotations
 
-import random
-import uuid
-from typing import Any
+from hashlib import blake2b
+from secrets import token_bytes
 
-from partita.errors import InvalidStateMachineDefinition, ValidationException
+import msgspec
+
+from partita.errors import ValidationException
 from partita.workflows.api.service import Answer, Request, Service
-from partita.workflows.language import InvalidDefinition, Moment, StateMachine, parse
-from partita.workflows.language.definition import State, States
-from partita.workflows.language.interpreting.trial import Trial
-from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.validation.definitions import alone
-from partita.workflows.language.values import Json, json_text, parse_json
-from partita.workflows.running import arns
-from partita.workflows.running.executions import check_input
-from partita.workflows.running.storage.records import STANDARD
-from partita.workflows.running.tasks import integrations
-from partita.workflows.running.tasks.integrations import (
-    Abilities,
-    check_resources,
-    integration_of,
-    stand_in,
-)
-from partita.workflows.running.tasks.mocks import STRICT, check_mock
+from partita.workflows.evaluation.messages import Tested, TestState, decode_task, encode_json
+from partita.workflows.language.errors import StateError
+from partita.workflows.language.interpreting.happenings import TaskHappening, TimerFired
 
-STATE_NAME = "StateName"
-"""The name of a state that is given without one. (observed)"""
-MOCKED_TYPES = ("Task", "Map", "Parallel")
-CONTEXT_FIELDS = {
-    "Execution": ("Id", "Input", "Name", "RoleArn", "StartTime", "RedriveCount", "RedriveTime"),
-    "State": ("EnteredTime", "Name", "RetryCount"),
-    "StateMachine": ("Id", "Name"),
-    "Task": ("Token",),
-}
-TEXT_FIELDS = ("Id", "Name", "RoleArn", "StartTime", "EnteredTime", "Token")
+SEED_BYTES = 32
 
 
 async def test_state(service: Service, request: Request) -> Answer:
-    mock = request.get("mock")
-    _check_combination(request, mock)
-    machine = _machine(request)
-    state = machine.states[machine.start_at]
-    if mock is None:
-        _check_without_mock(machine, state, request, service.abilities)
-    else:
-        _check_with_mock(state, request.get("stateConfiguration", {}))
-    text = request.get("input", "{}")
-    check_input(text)
-    moment = Moment(service.clock(), random.SystemRandom())
-    variables = _object(request, "variables")
-    trial = Trial(machine, parse_json(text), variables, _context(request, text, moment), moment)
-    if "context" in request:
-        trial.context = _given_context(request, state)
-    if mock is None:
-        await service.trials.run(trial)
-    else:
-        _act_on(trial, mock, request.get("stateConfiguration", {}))
-    return _answer(trial, request, text)
-
-
-# Validation. The texts are the service's own, as far as they were observed.
-
-
-def _check_combination(request: Request, mock: Request | None) -> None:
-    if mock is None:
-        for name in ("context", "stateConfiguration"):
-            if name in request:
-                raise ValidationException(f"A {name} can only be given together with a mock.")
-        return
-    if request.get("revealSecrets"):
-        raise ValidationException(
-            "TestState does not support RevealSecrets when a mock is specified."
-        )
-    if len([name for name in ("result", "errorOutput") if name in mock]) != 1:
-        raise ValidationException(
-            "A test mock should have only one of the following fields: [result, errorOutput]."
-        )
-    if "error" not in mock.get("errorOutput", {"error": ""}):
-        raise ValidationException("The errorOutput of a mock needs an error.")
-
-
-def _check_without_mock(
-    machine: StateMachine, state: State, request: Request, abilities: Abilities
-) -> None:
-    if state.type in ("Map", "Parallel"):
-        raise InvalidStateMachineDefinition(
-            "TestState API does not support Map or Parallel states. Supported state types include: "
-            "[Task, Wait, Pass, Succeed, Fail, Choice]"
-        )
-    if state.type != "Task":
-        return
-    if "roleArn" not in request:
-        raise ValidationException("RoleArn must be specified when testing a Task state")
-    try:
-        check_resources(machine, STANDARD, abilities)
-    except InvalidDefinition as error:
-        raise InvalidStateMachineDefinition(str(error)) from error
-    resource = state.fields["Resource"]
-    integration = stand_in(resource, abilities.stand_ins) or integration_of(resource)
-    assert integration is not None
-    if integration.pattern or integration.kind == integrations.ACTIVITY:
-        raise InvalidStateMachineDefinition(
-            "TestState API does not support Activity tasks, nor the service integration patterns "
-            ".sync and .waitForTaskToken, unless a mock is specified"
-        )
-
-
-def _check_with_mock(state: State, configuration: Request) -> None:
-    if state.type not in MOCKED_TYPES:
-        raise ValidationException(
-            f"State type '{state.type}' is not supported when a mock is specified"
-        )
-    if "mapItemReaderData" in configuration:
-        raise ValidationException("Map states run inline here: there is no ItemReader.")
-    cause = configuration.get("errorCausedByState")
-    if cause is not None and not any(_found(branch, cause) for branch in state.branches):
-        raise ValidationException(f"State not found in the definition: '{cause}'")
-
-
-def _machine(request: Request) -> StateMachine:
-    """A machine with nothing but the state."""
-    definition, name = request["definition"], request.get("stateName")
-    try:
-        if name is None:
-            return alone(STATE_NAME, parse_json(definition))
-        whole = parse(definition)
-        state = _found(States(whole.start_at, whole.states), name)
-        if state is None:
-            raise ValidationException(f"State not found in the definition: '{name}'")
-        return alone(name, state.fields, whole.query_language)
-    except InvalidDefinition as error:
-        raise InvalidStateMachineDefinition(str(error)) from error
-    except ValueError as error:
-        raise InvalidStateMachineDefinition(
-            f"Invalid State Machine Definition: '{error}'"
-        ) from error
-
-
-def _found(states: States, name: str) -> State | None:
-    if name in states.states:
-        return states.states[name]
-    inner = (branch for state in states.states.values() for branch in state.branches)
-    return next(filter(None, (_found(branch, name) for branch in inner)), None)
-
-
-def _object(request: Request, name: str) -> dict[str, Json]:
-    try:
-        value = parse_json(request.get(name, "{}"))
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise ValidationException(f"The {name} must be a JSON object.")
-    return value
-
-
-# The context object
-
-
-def _context(request: Request, text: str, moment: Moment) -> dict[str, Json]:
-    machine, name = str(uuid.uuid4()), str(uuid.uuid4())
-    execution = arns.ExecutionName(machine, name)
-    return {
-        "Execution": {
-            "Id": arns.express_arn(execution, str(uuid.uuid4())),
-            "Input": parse_json(text),
-            "Name": name,
-            "RoleArn": request.get("roleArn"),
-            "StartTime": format_timestamp(moment.now),
-        },
-        "StateMachine": {"Id": arns.machine_arn(machine), "Name": machine},
-    }
-
-
-def _given_context(request: Request, state: State) -> dict[str, Json]:
-    context = _object(request, "context")
-    problem = _context_problem(context, state)
-    if problem is not None:
-        raise ValidationException(f"Invalid Context object provided: {problem}")
-    return context
-
-
-def _context_problem(context: dict[str, Json], state: State) -> str | None:
-    if "Map" in context:
-        return "'Map' field is not supported when mocking a Context object"
-    for section, fields in context.items():
-        if section not in CONTEXT_FIELDS:
-            return f"Field '{section}' is not allowed"
-        if not isinstance(fields, dict):
-            return f"{section} must be an object"
-        for name, value in fields.items():
-            if name not in CONTEXT_FIELDS[section]:
-                return f"Field '{name}' is not allowed"
-            if name in TEXT_FIELDS and not isinstance(value, str):
-                return f"{section}.{name} must be a string"
-    resource = state.fields.get("Resource", "")
-    if "Task" in context and not resource.partition(".")[2].startswith(
-        ("sync", "waitForTaskToken")
-    ):
-        return (
-            "Context object contains 'Task' when state is not a Task state with a '.sync' or "
-            "'.waitForTaskToken' service integration pattern"
-        )
-    return None
-
-
-# Results
-
-
-def _act_on(trial: Trial, mock: Request, configuration: Request) -> None:
-    """Give the state the result or the error of a mock."""
-    failed = mock.get("errorOutput")
-    result = None if failed else _mocked_result(trial.state, mock)
-    trial.begin()
-    if trial.status is not None:
-        return
-    if failed:
-        retries = configuration.get("retrierRetryCount", 0)
-        trial.break_off(failed["error"], failed.get("cause"), retries)
-    else:
-        trial.succeed(result, configuration.get("mapIterationFailureCount", 0))
-
-
-def _mocked_result(state: State, mock: Request) -> Json:
-    try:
-        result = parse_json(mock["result"])
-    except ValueError:
-        raise ValidationException("Mocked result must be valid JSON") from None
-    if state.type == "Task":
-        integration = integration_of(state.fields["Resource"])
-        check_mock(integration, result, mock.get("fieldValidationMode", STRICT))
-    elif not isinstance(result, list):
-        raise ValidationException("Mocked result must be an array.")
-    elif state.type == "Parallel" and len(result) != len(state.branches):
-        raise ValidationException(
-            "Mocked result must contain the same number of items as number of Parallel branches."
-        )
-    return result
-
-
-def _answer(trial: Trial, request: Request, text: str) -> Answer:
-    answer: Answer = {"status": trial.status}
-    if trial.status in ("SUCCEEDED", "CAUGHT_ERROR"):
-        answer["output"] = json_text(trial.output)
-        if trial.next is not None:
-            answer["nextState"] = trial.next
-    for name, value in zip(("error", "cause"), trial.failure, strict=True):
-        if value is not None:
-            answer[name] = value
-    if request.get("inspectionLevel", "INFO") != "INFO":
-        answer["inspectionData"] = _inspection(trial, text)
+    job = TestState(encode_json(request), service.clock(), token_bytes(SEED_BYTES))
+    # Tests of other definitions do not wait for one that takes long.
+    key = blake2b(request["definition"].encode(), digest_size=16).hexdigest()
+    tested = await _tested(service, job, key)
+    happening: TaskHappening | TimerFired | None = None
+    if tested.timer is not None:
+        happening = await service.trials.wait(*tested.timer)
+    elif tested.task is not None:
+        task = decode_task(tested.task)
+        happening = await service.trials.outcome(task, tested.execution_arn, tested.role_arn)
+    if happening is not None:
+        job.happening = encode_json(happening)
+        tested = await _tested(service, job, key)
+    assert tested.answer is not None
+    answer: Answer = msgspec.json.decode(tested.answer)
     return answer
 
 
-def _inspection(trial: Trial, text: str) -> dict[str, Any]:
-    numbers = ("maxConcurrency", "toleratedFailureCount", "toleratedFailurePercentage")
-    data: dict[str, Any] = {
-        name: value if name in numbers else json_text(value)
-        for name, value in trial.inspected.items()
-    }
-    data["input"] = text
-    if trial.variables:
-        data["variables"] = json_text(trial.variables)
-    if trial.error_details:
-        data["errorDetails"] = trial.error_details
-    return data
+async def _tested(service: Service, job: TestState, key: str) -> Tested:
+    try:
+        return await service.pool.run(job, key, Tested)
+    except StateError as error:
+        raise ValidationException(f"The state cannot be tested: {error.cause}") from error

@@ -26,6 +26,7 @@ from partita.workflows.language.interpreting.interpreter import (
     Progress,
     advance,
     begin,
+    break_off,
     outstanding,
     redrive,
 )
@@ -60,6 +61,7 @@ __all__ = [
     "TimerFired",
     "advance",
     "begin",
+    "break_off",
     "decode_run",
     "diagnose",
     "encode_run",

@@ -21,6 +21,7 @@ RESULT_PATH_MATCH_FAILURE = "States.ResultPathMatchFailure"
 INTRINSIC_FAILURE = "States.IntrinsicFailure"
 QUERY_EVALUATION_ERROR = "States.QueryEvaluationError"
 BRANCH_FAILED = "States.BranchFailed"
+ITEM_READER_FAILED = "States.ItemReaderFailed"
 EXCEED_TOLERATED_FAILURE_THRESHOLD = "States.ExceedToleratedFailureThreshold"
 
 

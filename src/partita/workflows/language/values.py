@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from partita.workflows.language.errors import DATA_LIMIT_EXCEEDED, StateError
-from partita.workflows.language.limits import DATA_BYTES_MAX
+from partita.workflows.language.limits import DATA_BYTES_MAX, DATA_LEVELS_MAX
 
 Json = Any
 
@@ -28,6 +28,33 @@ def parse_json(text: str | bytes) -> Json:
         raise ValueError("it is nested too deeply") from None
     except msgspec.DecodeError as error:
         raise ValueError(str(error)) from None
+
+
+def is_nested_deeper(value: Json, levels: int) -> bool:
+    """Whether a value is nested deeper than that; without recursion."""
+    depth, level = 0, [value]
+    while level and depth <= levels:
+        depth += 1
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, dict | list)
+        ]
+    return depth > levels
+
+
+def parse_data(text: str) -> Json:
+    """The value of a JSON text that a client gives to an execution. Raises ValueError."""
+    if len(text.encode()) > DATA_BYTES_MAX:
+        raise ValueError(f"It is longer than {DATA_BYTES_MAX} bytes")
+    value = parse_json(text)
+    if text.count("[") + text.count("{") > DATA_LEVELS_MAX and is_nested_deeper(
+        value, DATA_LEVELS_MAX
+    ):
+        raise ValueError(f"It is nested deeper than {DATA_LEVELS_MAX} levels")
+    return value
 
 
 def is_number(value: Json) -> bool:

@@ -9,48 +9,50 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
+from contextlib import suppress
 from functools import partial
+from secrets import token_bytes
+from weakref import WeakValueDictionary
 
 import msgspec
 
 from partita.clock import Clock
+from partita.errors import InvalidExecutionInput
+from partita.workflows.evaluation.messages import (
+    Advance,
+    Begin,
+    Definition,
+    FindOutstanding,
+    Happened,
+    Stepped,
+    decode_tasks,
+    encode_json,
+)
+from partita.workflows.evaluation.pool import Pool
 from partita.workflows.language import (
-    CancelTask,
-    CancelTimer,
-    Command,
     ExecutionTimedOut,
     Happening,
     HeartbeatMissed,
-    InvalidDefinition,
-    Moment,
-    Run,
     StartTask,
-    StartTimer,
-    StateMachine,
     Stopped,
     TaskFailed,
     TaskStarted,
     TaskSucceeded,
     TaskTimedOut,
     TimerFired,
-    advance,
-    begin,
     errors,
-    outstanding,
-    parse,
 )
-from partita.workflows.language.values import parse_json
+from partita.workflows.language.interpreting import history
 from partita.workflows.running.live_execution import (
     LiveExecution,
     StartedTask,
     context_of,
     heartbeat_timer,
     timeout_timer,
-    with_progress,
+    with_step,
 )
 from partita.workflows.running.storage.commits import Conflict
-from partita.workflows.running.storage.records import EXPRESS, RUNNING, Execution
+from partita.workflows.running.storage.records import ABORTED, EXPRESS, RUNNING, Execution
 from partita.workflows.running.storage.store import Store
 from partita.workflows.running.tasks.integrations import is_activity
 from partita.workflows.running.tasks.runner import TaskRunner, started_execution
@@ -58,9 +60,16 @@ from partita.workflows.running.tasks.runner import TaskRunner, started_execution
 logger = logging.getLogger(__name__)
 
 LOADS_AT_ONCE = 64
-UNREADABLE = (KeyError, ValueError, msgspec.MsgspecError, InvalidDefinition)
+UNREADABLE = (KeyError, ValueError, msgspec.MsgspecError, RuntimeError, errors.StateError)
 """Errors of executions that were stored by another version of Partita."""
-MACHINES_KEPT = 512
+SEED_BYTES = 32
+BEGIN_SECONDS = 0.5
+"""What StartExecution waits for the first step; an execution that needs longer begins without
+it."""
+ENDS = (Stopped, ExecutionTimedOut)
+
+Loaded = tuple[LiveExecution, Stepped]
+"""An execution, and what it waits for."""
 SLEEP_SECONDS_MAX = 24 * 3600.0
 """Longer waits are split: event loops limit the delay of a timer."""
 EXPRESS_SECONDS_MAX = 300
@@ -75,18 +84,18 @@ class Engine:
         self,
         store: Store,
         tasks: TaskRunner,
+        pool: Pool,
         clock: Clock,
         time_scale: float = 1.0,
-        chance: random.Random | None = None,
     ) -> None:
         self._store = store
+        self._pool = pool
         self._tasks = tasks
         self.map_runs = tasks.map_runs
         self._clock = clock
         self._time_scale = time_scale
-        self._chance = chance or random.SystemRandom()
         self._live: dict[str, LiveExecution] = {}
-        self._machines: dict[str, StateMachine] = {}
+        self._definitions: WeakValueDictionary[str, Definition] = WeakValueDictionary()
         self._is_closing = False
 
     # For the API
@@ -98,39 +107,58 @@ class Engine:
         self, execution: Execution, definition: str, *, is_kept: bool = True
     ) -> LiveExecution:
         """Begin an execution; it is durable on return. Raises Conflict when the name is taken."""
-        machine = self.machine(execution.digest, definition)
-        given = parse_json(execution.input)
-        progress = begin(machine, given, context_of(execution), self.moment())
-        finished = asyncio.get_running_loop().create_future()
-        live = LiveExecution(execution, machine, progress.run, finished, is_kept=is_kept)
-        live.execution = with_progress(execution, progress, self._clock())
+        shared = self._definition(execution.digest, definition)
+        step = await self._begun(execution, shared)
+        live = live_after(execution, shared, step)
+        live.is_kept = is_kept
+        live.execution = with_step(execution, step, self._clock())
         if is_kept:
-            await self._store.begin(live.execution, progress.run, progress.events)
+            await self._store.begin(live.execution, step)
         if live.execution.status != RUNNING:
-            finished.set_result(live.execution)
+            live.finished.set_result(live.execution)
             return live
-        self.take_up(live, progress.commands)
+        self.take_up(live, step)
         return live
 
-    def take_up(self, live: LiveExecution, commands: list[Command]) -> None:
+    async def _begun(self, execution: Execution, definition: Definition) -> Stepped:
+        """The first step; that of a machine that computes much is left to the next turn."""
+        job = Begin(
+            definition,
+            execution.input,
+            context_of(execution),
+            self._clock(),
+            token_bytes(SEED_BYTES),
+        )
+        if not self._pool.is_slow(definition.digest):
+            try:
+                async with asyncio.timeout(BEGIN_SECONDS):
+                    return await self._pool.run(job, definition.digest, Stepped)
+            except TimeoutError:
+                pass
+            except errors.StateError as error:
+                raise _refused_input(error) from error
+        job.is_short = True
+        try:
+            return await self._pool.run(job, definition.digest, Stepped, is_urgent=True)
+        except errors.StateError as error:
+            raise _refused_input(error) from error
+
+    def take_up(self, live: LiveExecution, step: Stepped) -> None:
         """Run an execution that has been stored."""
         self._live[live.execution.arn] = live
-        self._act(live, commands)
+        self._act(live, step)
         self._limit(live)
 
-    def machine(self, digest: str, definition: str) -> StateMachine:
-        machine = self._machines.get(digest)
-        if machine is None:
-            if len(self._machines) >= MACHINES_KEPT:
-                self._machines.clear()
-            machine = self._machines[digest] = parse(definition)
-        return machine
+    def _definition(self, digest: str, text: str) -> Definition:
+        """Executions of one machine share its text."""
+        return self._definitions.setdefault(digest, Definition(digest, text))
 
-    async def machine_of(self, execution: Execution) -> StateMachine:
-        if execution.digest in self._machines:
-            return self._machines[execution.digest]
-        definition = await self._store.definition(execution.digest)
-        return self.machine(execution.digest, definition)
+    async def definition_of(self, execution: Execution) -> Definition:
+        known = self._definitions.get(execution.digest)
+        if known is not None:
+            return known
+        text = await self._store.definition(execution.digest)
+        return self._definition(execution.digest, text)
 
     async def deliver(self, live: LiveExecution, *happenings: Happening) -> None:
         """Returns when the happenings are durable."""
@@ -142,6 +170,19 @@ class Engine:
         """A worker has reported that it is still working."""
         self._expect_heartbeat(live, live.tasks[id].command)
 
+    async def end_stored(self, execution: Execution, stopped: Stopped) -> Execution:
+        """Stop an execution that is stored as running, but could not be resumed."""
+        state = await self._store.state(execution.arn)
+        if state is None:
+            return execution
+        revision, run = state
+        count = await self._store.event_count(execution.arn)
+        step = _broken_off(run, count, stopped, self._clock())
+        ended = with_step(execution, step, self._clock())
+        with suppress(Conflict):
+            await self._store.finish(ended, revision, step)
+        return ended
+
     async def stop_all(self, machine: str) -> None:
         """Stop the executions of a machine that is deleted."""
         running = [live for live in self._live.values() if live.execution.machine == machine]
@@ -151,7 +192,7 @@ class Engine:
         """Resume all running executions."""
         turns = asyncio.Semaphore(LOADS_AT_ONCE)
 
-        async def load(arn: str) -> LiveExecution | None:
+        async def load(arn: str) -> Loaded | None:
             async with turns:
                 try:
                     return await self._load(arn)
@@ -162,8 +203,8 @@ class Engine:
 
         loaded = await asyncio.gather(*[load(arn) async for arn in self._store.running()])
         # After all are loaded, because one may wait for another.
-        for live in filter(None, loaded):
-            self._go_on(live)
+        for live, step in filter(None, loaded):
+            self.take_up(live, step)
 
     def abort(self, live: LiveExecution) -> None:
         """Stop an execution that nobody waits for any more; not when all of them will go on."""
@@ -177,12 +218,13 @@ class Engine:
             if live.draining is not None:
                 live.draining.cancel()
         self._live.clear()
+        await self._pool.close()
 
     # One execution
 
     async def _load(
         self, arn: str, finished: asyncio.Future[Execution] | None = None
-    ) -> LiveExecution | None:
+    ) -> Loaded | None:
         """An execution as it was stored; None when it has ended.
 
         `finished` is resolved with its end, for callers that wait for it already.
@@ -194,15 +236,15 @@ class Engine:
             if execution is not None:
                 finished.set_result(execution)
             return None
-        machine = await self.machine_of(execution)
         revision, run = state
-        live = self._live[arn] = LiveExecution(execution, machine, run, finished, revision)
-        return live
-
-    def _go_on(self, live: LiveExecution) -> None:
-        """Start everything again that an execution waits for."""
-        self._act(live, outstanding(live.run))
-        self._limit(live)
+        definition = await self.definition_of(execution)
+        step = await self._pool.run(
+            FindOutstanding(definition, run), definition.digest, Stepped, is_urgent=True
+        )
+        live = live_after(execution, definition, step, finished)
+        live.revision = revision
+        self._live[arn] = live
+        return live, step
 
     def _post(
         self,
@@ -216,6 +258,8 @@ class Engine:
         *before, last = happenings
         live.inbox += [(happening, began or now, None) for happening in before]
         live.inbox.append((last, now, done))
+        if isinstance(last, ENDS) and live.step is not None:
+            live.step.cancel()
         if live.draining is None:
             live.draining = asyncio.create_task(self._drain(live))
 
@@ -223,21 +267,24 @@ class Engine:
         """Everything that happened since the last step is one step."""
         try:
             while live.inbox:
-                gathered, live.inbox = live.inbox, []
+                # What ends it goes first: it does not wait for what would have come before.
+                gathered = sorted(live.inbox, key=lambda one: not isinstance(one[0], ENDS))
+                live.inbox = []
                 waiting = [done for _, _, done in gathered if done is not None]
                 try:
-                    await self._step(live, [(what, when) for what, when, _ in gathered])
+                    handled = await self._step(live, [one[:2] for one in gathered])
                 except Exception as error:
                     _settle(waiting, error)
                     raise
-                _settle(waiting)
+                live.inbox[:0] = gathered[handled:]
+                _settle([done for *_, done in gathered[:handled] if done is not None])
         except Conflict:
             logger.warning("%s was changed concurrently; loading it again.", live.execution.arn)
             live.stop_waiting()
             self._live.pop(live.execution.arn, None)
             again = await self._load(live.execution.arn, live.finished)
             if again is not None:
-                self._go_on(again)
+                self.take_up(*again)
         except Exception as error:
             logger.exception("%s cannot continue.", live.execution.arn)
             await self._abandon(live, error)
@@ -252,35 +299,58 @@ class Engine:
         try:
             await self._step(live, [(stopped, self._clock())])
         except Exception:
-            logger.exception("%s cannot be stopped either.", live.execution.arn)
-            live.stop_waiting()
+            logger.exception("%s is ended as it is.", live.execution.arn)
+            try:
+                now, count = self._clock(), live.event_count
+                await self._count(live, _broken_off(live.run, count, stopped, now))
+            except Exception:
+                logger.exception("%s cannot be stopped either.", live.execution.arn)
+                live.stop_waiting()
 
-    async def _step(self, live: LiveExecution, happenings: list[tuple[Happening, float]]) -> None:
-        run, events, commands = live.run, [], list[Command]()
-        for happening, when in happenings:
-            progress = advance(live.machine, run, happening, Moment(when, self._chance))
-            run = progress.run
-            events += progress.events
-            commands += progress.commands
+    async def _step(self, live: LiveExecution, happenings: list[tuple[Happening, float]]) -> int:
+        """Returns how many of the happenings were taken in."""
+        is_end = isinstance(happenings[0][0], ENDS)
+        job = Advance(
+            live.definition,
+            live.run,
+            encode_json([Happened(*one) for one in happenings]),
+            token_bytes(SEED_BYTES),
+        )
+        computed = self._pool.run(job, live.definition.digest, Stepped, is_urgent=is_end)
+        live.step = asyncio.ensure_future(computed)
+        try:
+            step = await live.step
+        except asyncio.CancelledError:
+            if self._is_closing or not any(isinstance(one[0], ENDS) for one in live.inbox):
+                raise
+            # The end comes first; the others are told after it.
+            return 0
+        finally:
+            live.step = None
+        taken = [what for what, _ in happenings[: step.handled]]
+        for happening in taken:
             self._forget(live, happening)
-        if run is live.run:
-            return
-        if len(happenings) > 1:
-            commands = _still_wanted(commands, run)
-        execution = with_progress(live.execution, progress, self._clock())
-        if live.is_kept:
-            if execution.status == RUNNING:
-                await self._store.advance(execution, live.revision, run, events)
-            else:
-                await self._store.finish(execution, live.revision, run, events)
-        live.run, live.execution = run, execution
-        live.revision += 1
-        if execution.status == RUNNING:
-            self._act(live, commands)
-            for happening, _ in happenings:
+        if step.is_changed:
+            await self._count(live, step)
+        if live.execution.status == RUNNING:
+            for happening in taken:
                 # Heartbeats of an activity are expected from the worker that has it. (guide)
                 if isinstance(happening, TaskStarted) and happening.id in live.tasks:
                     self.heartbeat(live, happening.id)
+        return step.handled
+
+    async def _count(self, live: LiveExecution, step: Stepped) -> None:
+        """Store a step, and act on it."""
+        execution = with_step(live.execution, step, self._clock())
+        if live.is_kept:
+            if execution.status == RUNNING:
+                await self._store.advance(execution, live.revision, step)
+            else:
+                await self._store.finish(execution, live.revision, step)
+        live.run, live.event_count, live.execution = step.run, step.event_count, execution
+        live.revision += 1
+        if execution.status == RUNNING:
+            self._act(live, step)
         else:
             self._end(live)
 
@@ -309,16 +379,15 @@ class Engine:
                 self._post(inner, (Stopped(),))
         live.drop_task(id)
 
-    def _act(self, live: LiveExecution, commands: list[Command]) -> None:
-        for command in commands:
-            if isinstance(command, StartTask):
-                self._start_task(live, command)
-            elif isinstance(command, StartTimer):
-                self._set_timer(live, command.id, command.until, TimerFired(command.id))
-            elif isinstance(command, CancelTask):
-                self._give_up_task(live, command.id)
-            else:
-                live.drop_timer(command.id)
+    def _act(self, live: LiveExecution, step: Stepped) -> None:
+        for id in step.cancelled_tasks:
+            self._give_up_task(live, id)
+        for id in step.cancelled_timers:
+            live.drop_timer(id)
+        for task in decode_tasks(step.tasks):
+            self._start_task(live, task)
+        for id, until in step.timers:
+            self._set_timer(live, id, until, TimerFired(id))
 
     def _start_task(self, live: LiveExecution, command: StartTask) -> None:
         task = live.tasks[command.id] = StartedTask(command)
@@ -351,11 +420,8 @@ class Engine:
 
     # Time
 
-    def moment(self) -> Moment:
-        return Moment(self._clock(), self._chance)
-
     def _limit(self, live: LiveExecution) -> None:
-        seconds = live.machine.timeout_seconds
+        seconds = live.timeout_seconds
         if live.execution.type == EXPRESS:
             seconds = min(seconds or EXPRESS_SECONDS_MAX, EXPRESS_SECONDS_MAX)
         if seconds is not None:
@@ -384,12 +450,37 @@ class Engine:
         live.timers[name] = loop.call_later(delay, action)
 
 
-def _still_wanted(commands: list[Command], run: Run) -> list[Command]:
-    """A later happening may have ended what an earlier one started."""
-    wanted = {command.id for command in outstanding(run)}
-    return [
-        one for one in commands if isinstance(one, CancelTask | CancelTimer) or one.id in wanted
-    ]
+def live_after(
+    execution: Execution,
+    definition: Definition,
+    step: Stepped,
+    finished: asyncio.Future[Execution] | None = None,
+) -> LiveExecution:
+    """An execution after a step that has not been acted on yet."""
+    finished = finished or asyncio.get_running_loop().create_future()
+    return LiveExecution(
+        execution, definition, step.run, step.event_count, step.timeout_seconds, finished
+    )
+
+
+def _refused_input(error: errors.StateError) -> InvalidExecutionInput:
+    return InvalidExecutionInput(f"Invalid State Machine Execution Input: '{error.cause}'")
+
+
+def _broken_off(run: bytes, event_count: int, stopped: Stopped, now: float) -> Stepped:
+    """The end of an execution whose data nobody can work with any more."""
+    number = event_count + 1
+    details = history.failure(stopped.error, stopped.cause)
+    event = history.event("ExecutionAborted", number, event_count, now, details)
+    return Stepped(
+        run=run,
+        status=ABORTED,
+        error=stopped.error,
+        cause=stopped.cause,
+        event_count=number,
+        events=encode_json([event]),
+        first_event=number,
+    )
 
 
 def _settle(waiting: list[asyncio.Future[None]], error: Exception | None = None) -> None:

@@ -13,16 +13,14 @@ from partita.clock import Clock
 from partita.errors import (
     ExecutionAlreadyExists,
     ExecutionDoesNotExist,
-    InvalidExecutionInput,
     StateMachineDeleting,
     StateMachineDoesNotExist,
 )
-from partita.workflows.language import StateMachine
-from partita.workflows.language.limits import DATA_BYTES_MAX
-from partita.workflows.language.values import parse_json
+from partita.workflows.evaluation.messages import Definition
 from partita.workflows.running import arns
 from partita.workflows.running.arns import ExecutionName
 from partita.workflows.running.engine import Engine
+from partita.workflows.running.execution_input import check_input
 from partita.workflows.running.live_execution import LiveExecution
 from partita.workflows.running.storage.commits import Conflict
 from partita.workflows.running.storage.records import (
@@ -117,11 +115,11 @@ class Executions:
         execution = self._new(chosen, name, input, trace)
         return await self._engine.start(execution, chosen.machine.definition, is_kept=False)
 
-    def running(self, arn: str) -> tuple[Execution, StateMachine]:
-        """An execution under way, and its machine."""
+    def running(self, arn: str) -> tuple[Execution, Definition]:
+        """An execution under way, and its definition."""
         live = self._engine.live(arn)
         assert live is not None
-        return live.execution, live.machine
+        return live.execution, live.definition
 
     async def run_child(
         self, machine: Machine, name: str, input: str, *, is_kept: bool
@@ -194,15 +192,3 @@ def _routed(alias: Alias) -> int:
     """A version of an alias, chosen by its weights."""
     [number] = random.choices(list(alias.routes), list(alias.routes.values()))
     return number
-
-
-def check_input(text: str) -> None:
-    try:
-        parse_json(text)
-    except ValueError as error:
-        raise InvalidExecutionInput(f"Invalid State Machine Execution Input: '{error}'") from error
-    if len(text.encode()) > DATA_BYTES_MAX:
-        raise InvalidExecutionInput(
-            "Invalid State Machine Execution Input: "
-            f"'The input is longer than {DATA_BYTES_MAX} bytes'"
-        )

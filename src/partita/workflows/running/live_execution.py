@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from partita.workflows.language import Happening, Progress, Run, StartTask, StateMachine
+from partita.workflows.evaluation.messages import Definition, Stepped
+from partita.workflows.language import Happening, StartTask
 from partita.workflows.language.timestamps import format_timestamp
-from partita.workflows.language.values import json_text
 from partita.workflows.running.arns import machine_arn
-from partita.workflows.running.storage.records import RUNNING, SUCCEEDED, Execution
+from partita.workflows.running.storage.records import RUNNING, Execution
 
 
 @dataclass(slots=True, eq=False)
@@ -26,14 +26,18 @@ class LiveExecution:
     """An execution in memory."""
 
     execution: Execution
-    machine: StateMachine
-    run: Run
+    definition: Definition
+    run: bytes
+    event_count: int
+    timeout_seconds: float | None
     finished: asyncio.Future[Execution]
     revision: int = 1
     is_kept: bool = True
     """Whether it is stored: synchronous ones are not."""
     inbox: list[tuple[Happening, float, asyncio.Future[None] | None]] = field(default_factory=list)
     draining: asyncio.Task[None] | None = None
+    step: asyncio.Future[Stepped] | None = None
+    """The step that is being computed. It is dropped when the execution is to end."""
     tasks: dict[str, StartedTask] = field(default_factory=dict)
     timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
 
@@ -79,15 +83,15 @@ def context_of(execution: Execution) -> dict[str, Any]:
     }
 
 
-def with_progress(execution: Execution, progress: Progress, now: float) -> Execution:
+def with_step(execution: Execution, step: Stepped, now: float) -> Execution:
     """The execution after a step."""
-    if progress.status == RUNNING:
+    if step.status == RUNNING:
         return execution
     return msgspec.structs.replace(
         execution,
-        status=progress.status,
+        status=step.status,
         stopped_at=now,
-        output=json_text(progress.output) if progress.status == SUCCEEDED else None,
-        error=progress.error,
-        cause=progress.cause,
+        output=step.output,
+        error=step.error,
+        cause=step.cause,
     )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+from secrets import token_bytes
 
 import msgspec
 
 from partita.errors import ExecutionNotRedrivable
-from partita.workflows.language import redrive
+from partita.workflows.evaluation.messages import Redrive, Stepped
+from partita.workflows.evaluation.pool import Pool
+from partita.workflows.language.errors import StateError
 from partita.workflows.language.limits import HISTORY_EVENTS_MAX
-from partita.workflows.running.engine import Engine
-from partita.workflows.running.live_execution import LiveExecution, with_progress
+from partita.workflows.running.engine import SEED_BYTES, Engine, live_after
+from partita.workflows.running.live_execution import with_step
 from partita.workflows.running.storage.commits import Conflict
 from partita.workflows.running.storage.records import DELETING, RUNNING, SUCCEEDED, Execution
 from partita.workflows.running.storage.store import Store
@@ -45,7 +47,12 @@ async def refusal(store: Store, execution: Execution, now: float) -> str | None:
 
 
 async def redrive_execution(
-    store: Store, engine: Engine, execution: Execution, token: str | None, now: float
+    store: Store,
+    engine: Engine,
+    pool: Pool,
+    execution: Execution,
+    token: str | None,
+    now: float,
 ) -> float:
     """Returns when it was redriven: now, or earlier with the same token."""
     tokens = {
@@ -71,24 +78,32 @@ async def redrive_execution(
         redrive_tokens=dict(list(tokens.items())[-TOKENS_KEPT:]),
     )
     try:
-        await _resume(store, engine, redriven)
+        await _resume(store, engine, pool, redriven, now)
     except Conflict:
         raise ExecutionNotRedrivable(IS_RUNNING) from None
     return now
 
 
-async def _resume(store: Store, engine: Engine, execution: Execution) -> None:
+async def _resume(
+    store: Store, engine: Engine, pool: Pool, execution: Execution, now: float
+) -> None:
     state = await store.state(execution.arn)
-    if state is None or state[1].status == RUNNING:
+    if state is None:
         raise Conflict
     revision, run = state
-    machine = await engine.machine_of(execution)
-    progress = redrive(machine, run, engine.moment())
-    finished = asyncio.get_running_loop().create_future()
-    live = LiveExecution(execution, machine, progress.run, finished, revision + 1)
-    live.execution = with_progress(execution, progress, engine.moment().now)
+    definition = await engine.definition_of(execution)
+    job = Redrive(definition, run, now, token_bytes(SEED_BYTES))
+    try:
+        step = await pool.run(job, definition.digest, Stepped, is_urgent=True)
+    except StateError as error:
+        raise ExecutionNotRedrivable(f"Execution cannot be redriven: {error.cause}") from error
+    if not step.is_changed:
+        raise Conflict
+    live = live_after(execution, definition, step)
+    live.revision = revision + 1
+    live.execution = with_step(execution, step, now)
     if live.execution.status == RUNNING:
-        await store.resume(live.execution, revision, progress.run, progress.events)
-        engine.take_up(live, progress.commands)
+        await store.resume(live.execution, revision, step)
+        engine.take_up(live, step)
     else:
-        await store.finish(live.execution, revision, progress.run, progress.events)
+        await store.finish(live.execution, revision, step)

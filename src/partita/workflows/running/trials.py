@@ -8,14 +8,12 @@ from partita.clock import Clock
 from partita.workflows.language import (
     Happening,
     StartTask,
-    StartTimer,
     TaskFailed,
     TaskTimedOut,
     TimerFired,
 )
-from partita.workflows.language.errors import TIMEOUT, StateError
+from partita.workflows.language.errors import StateError
 from partita.workflows.language.interpreting.happenings import TaskHappening
-from partita.workflows.language.interpreting.trial import Trial
 from partita.workflows.running.tasks.runner import TaskRunner
 
 SECONDS_MAX = 300.0
@@ -28,22 +26,14 @@ class Trials:
         self._clock = clock
         self._time_scale = time_scale
 
-    async def run(self, trial: Trial) -> None:
-        """Returns when the state has ended."""
-        command = trial.begin()
-        if isinstance(command, StartTimer):
-            seconds = command.until - self._clock()
-            await asyncio.sleep(min(seconds, SECONDS_MAX) / self._time_scale)
-            if seconds > SECONDS_MAX:
-                trial.break_off(TIMEOUT, None)
-            else:
-                trial.go_on(TimerFired(command.id))
-        elif isinstance(command, StartTask):
-            execution = trial.run.context["Execution"]
-            role = execution.get("RoleArn") or ""
-            trial.go_on(await self._outcome(command, execution["Id"], role))
+    async def wait(self, id: str, until: float) -> TimerFired | TaskTimedOut:
+        """Let the wait of a state pass; one that is too long times out."""
+        seconds = until - self._clock()
+        await asyncio.sleep(min(seconds, SECONDS_MAX) / self._time_scale)
+        return TaskTimedOut(id) if seconds > SECONDS_MAX else TimerFired(id)
 
-    async def _outcome(self, task: StartTask, arn: str, role: str) -> TaskHappening:
+    async def outcome(self, task: StartTask, arn: str, role: str) -> TaskHappening:
+        """What becomes of the task of a state."""
         reported: list[TaskHappening] = []
 
         async def note(*happenings: Happening) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partita.errors import PartitaError
+from partita.optional_packages import packages_required
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -97,13 +98,8 @@ class RelationalCounter:
 
     @classmethod
     def connect(cls, url: str) -> RelationalCounter:
-        try:
+        with packages_required("pagehits"):
             import psycopg
-        except ModuleNotFoundError as error:
-            raise PartitaError(
-                "psycopg, which the old counter needs, is not installed; "
-                "pip install 'partita[pagehits]' has it."
-            ) from error
         try:
             return cls(psycopg.connect(url, autocommit=True))
         except psycopg.Error as error:

@@ -25,9 +25,10 @@ from partita.database.storage.archive import Archive
 from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Changes, Snapshot, prefix_end
 from partita.database.storage.postgresql.archive import PostgresqlArchive
-from partita.database.storage.postgresql.commit import PROMISE_STAMPS, Lease, stamp_row
+from partita.database.storage.postgresql.commit import PROMISE_STAMPS, stamp_row
 from partita.database.storage.postgresql.connections import SESSION, failure
 from partita.database.storage.postgresql.long_keys import stored_key, stored_value
+from partita.database.storage.postgresql.plans import Lease
 from partita.database.storage.postgresql.schema import COPYING, SCHEMA_VERSION
 from partita.database.storage.recovery_log import STAMP_KEY
 from partita.database.tables import layout
@@ -40,7 +41,7 @@ SPACES: Final = tuple(bytes([space]) for space in range(0x20))
 PIECE_PAIRS: Final = 2000
 PIECE_BYTES: Final = 8 * MB
 LEASE: Final = "copy"
-LEFT: Final = (STAMP_KEY, record_key("base", ""))
+LEFT: Final = (STAMP_KEY, record_key("base", ""), *layout.NOTES)
 """The past of tables with recovery on stays behind: their new place takes a base of its own."""
 
 _PUT: Final = """

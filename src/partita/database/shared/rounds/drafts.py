@@ -14,7 +14,7 @@ from partita.database.changes import layout as change_layout
 from partita.database.recovery.layout import PROGRESS
 from partita.database.shared.rounds.known import CATALOG_SPACES, COUNTED, UNSHARED, Known
 from partita.database.storage.engine import prefix_end
-from partita.database.storage.postgresql.commit import CommitPlan, LogEntry
+from partita.database.storage.postgresql.plans import CommitPlan, LogEntry
 from partita.database.storage.recovery_log import PREFIX_BYTES
 from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.database.tables import layout

@@ -21,8 +21,9 @@ from partita.database.shared.rounds.known import CurrentView, Known, bucket_of
 from partita.database.shared.rounds.requests import RequestLedger, SharedRequest
 from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.connections import Connections
-from partita.database.storage.postgresql.fetch import Wanted, fetch
+from partita.database.storage.postgresql.fetch import fetch
 from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
+from partita.database.storage.postgresql.plans import Wanted
 from partita.database.tables import layout
 from partita.database.tables.stored import NO_LIMIT, decoding_budget
 from partita.errors import RequestError, StorageError

@@ -14,8 +14,8 @@ from partita.database.changes import layout as change_layout
 from partita.database.events import layout as event_layout
 from partita.database.item.keys import PARTITION_HASH_BYTES
 from partita.database.recovery import layout as recovery_layout
-from partita.database.storage.postgresql.commit import ABSENT
-from partita.database.storage.postgresql.fetch import (
+from partita.database.storage.postgresql.plans import (
+    ABSENT,
     PAGE_BYTES_MAX,
     PAGE_ROWS,
     PAGE_ROWS_MAX,

@@ -10,8 +10,8 @@ from partita.database.capacity.buckets import Bucket
 from partita.database.capacity.ledger import Charge, Ledger
 from partita.database.capacity.refusals import Refusal
 from partita.database.events.throughput import ShardMeter, Throughput
-from partita.database.shared.replica import Session
-from partita.database.storage.postgresql.commit import Lease
+from partita.database.shared.sessions import Session
+from partita.database.storage.postgresql.plans import Lease
 from partita.database.storage.write_batch import WriteBatch
 
 Done = Callable[[Any], None]

@@ -24,8 +24,6 @@ from partita.database.shared.rounds.requests import SharedRequest
 from partita.database.storage.postgresql.commit import (
     BEGIN_LOCKED,
     CatalogMoved,
-    CommitPlan,
-    Lease,
     LeaseLost,
     OutcomeUnknown,
     Overtaken,
@@ -36,6 +34,7 @@ from partita.database.storage.postgresql.commit import (
     roll_back,
 )
 from partita.database.storage.postgresql.fetch import fetch
+from partita.database.storage.postgresql.plans import CommitPlan, Lease
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.errors import (

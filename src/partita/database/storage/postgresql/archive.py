@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from psycopg import Connection
 
-from partita.database.storage.postgresql.commit import Lease
+from partita.database.storage.postgresql.plans import Lease
 from partita.errors import StorageError
 
 _REMOVE: Final = "DELETE FROM partita_archive WHERE name = %s"

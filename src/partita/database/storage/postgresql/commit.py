@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import psycopg
 from psycopg import AsyncConnection
@@ -20,11 +19,9 @@ from psycopg.errors import InvalidTextRepresentation
 from partita.database.storage.postgresql import trips
 from partita.database.storage.postgresql.fetch import Bucket
 from partita.database.storage.postgresql.long_keys import stored_key, stored_value
+from partita.database.storage.postgresql.plans import ABSENT, CommitPlan, Lease, LogEntry
 from partita.database.storage.postgresql.trips import Statement, Step
 from partita.database.storage.recovery_log import PREFIX_BYTES, STAMP_KEY
-
-ABSENT: Final = 0
-"""The version of what is not there."""
 
 _SAME_ROW: Final = "r.key = x.key AND r.bucket = x.bucket"
 _CHECKED: Final = "unnest($1::bytea[], $2::smallint[], $3::bigint[]) AS x(key, bucket, version)"
@@ -115,47 +112,6 @@ _TOUCH_TOKEN: Final = "UPDATE partita_commits SET at = now() WHERE token = %s"
 
 BEGIN_LOCKED: Final = (Step(_BEGIN), Step(_LIMIT_PAUSES), Step(_LOCK_CATALOG))
 """How a transaction begins that takes more than one round trip."""
-
-
-class LogEntry(NamedTuple):
-    """A change for a log: its key begins with a prefix and ends with its sequence number."""
-
-    log: bytes
-    prefix: bytes
-    number: int
-    """From 1, within this commit."""
-    value: bytes
-
-
-class Lease(NamedTuple):
-    name: str
-    token: int
-
-
-@dataclass
-class CommitPlan:
-    """What one transaction does."""
-
-    token: int
-    """Also the version of what is written: no other commit has it."""
-    catalog_version: int
-    checks: dict[bytes, int] = field(default_factory=dict)
-    """The versions of what was read."""
-    changes: dict[bytes, bytes | None] = field(default_factory=dict)
-    counts: dict[bytes, tuple[int, int]] = field(default_factory=dict)
-    removed_counts: list[tuple[bytes, bytes]] = field(default_factory=list)
-    """Ranges of their keys."""
-    log_entries: list[LogEntry] = field(default_factory=list)
-    followed: dict[bytes, bytes | None] = field(default_factory=dict)
-    """Those of the changes that are kept for recovery."""
-    sequences: dict[bytes, int | None] = field(default_factory=dict)
-    """Under an exclusive lock, logs are set or removed; otherwise their entries move them."""
-    lease: Lease | None = None
-    moves_catalog: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.checks or self.changes or self.counts or self.log_entries)
 
 
 class Overtaken(Exception):

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from psycopg import AsyncConnection
 from psycopg.pq.abc import PGresult
 
 from partita.database.storage.postgresql import long_keys, trips
+from partita.database.storage.postgresql.plans import Fetched, RangePage, Row, Wanted
 from partita.database.storage.postgresql.schema import OtherSchema, version_problem
 from partita.database.storage.postgresql.trips import Statement, Step
-from partita.limits import MB
-
-PAGE_ROWS: Final = 128
-"""Of the first page of a range; each later one has four times as many, up to a limit."""
-PAGE_ROWS_MAX: Final = 8192
-PAGE_BYTES_MAX: Final = MB + MB // 2
-"""A page of a Query ends at 1 MB; index entries and sizes come with it."""
 
 Bucket = Callable[[bytes], int]
 
@@ -50,43 +44,6 @@ _CATALOG: Final = Statement("""
     SELECT c.version, extract(epoch FROM clock_timestamp() - h.at)::float8,
         extract(epoch FROM h.at)::float8, f.version::bigint
     FROM partita_catalog c, partita_heartbeat h, partita_format f WHERE c.id = 1 AND h.id = 1""")
-
-
-class Row(NamedTuple):
-    key: bytes
-    value: bytes
-    version: int
-
-
-class RangePage(NamedTuple):
-    """The next part of a range that is wanted."""
-
-    start: bytes
-    stop: bytes
-    reverse: bool
-    rows_max: int
-    bytes_max: int = PAGE_BYTES_MAX
-
-
-class Wanted(NamedTuple):
-    keys: Collection[bytes]
-    ranges: Sequence[RangePage]
-    counts: Collection[bytes]
-    sequences: Collection[bytes]
-
-
-class Fetched(NamedTuple):
-    rows: list[Row]
-    pages: list[tuple[list[Row], bool]]
-    """For each range its next rows, and whether they are the last."""
-    counts: dict[bytes, tuple[int, int]]
-    sequences: dict[bytes, int]
-    catalog_version: int
-    beat_age_seconds: float
-    """How long ago the heartbeat was moved."""
-    beat_at: float
-    """When that was, by the clock of the database."""
-    schema_version: int
 
 
 async def fetch(

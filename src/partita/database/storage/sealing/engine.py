@@ -24,7 +24,12 @@ from cryptography.exceptions import InvalidTag
 
 from partita.database.storage.engine import Changes, CommitArchive, Engine, Snapshot
 from partita.database.storage.sealing.cipher import EPOCH_BYTES, TAG_BYTES, Damaged, derived
-from partita.database.storage.sealing.keyring import FOLDER, Keyring
+from partita.database.storage.sealing.keyring import (
+    FOLDER,
+    GENERATION_BYTES,
+    Keyring,
+    generation_of,
+)
 from partita.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -59,7 +64,6 @@ SEALED_FORMAT: Final = b" encrypted"
 """Behind the folder's format: whoever has no key must not take it for one of theirs."""
 COUNTER_BYTES: Final = 6
 HEADER_BYTES: Final = EPOCH_BYTES + COUNTER_BYTES
-GENERATION_BYTES: Final = 2
 COUNTER_START: Final = bytes(6)
 """What AES-GCM's nonce has before the counter."""
 SEALS_PER_EPOCH_MAX: Final = 1 << 32
@@ -149,14 +153,14 @@ class Cipher:
         if key == FORMAT_KEY:
             return False
         number = int.from_bytes(owner_of(key), "big")
-        return self.keyring.opens(number, _generation(value)) is None
+        return self.keyring.opens(number, generation_of(value)) is None
 
     def is_outdated(self, key: bytes, value: bytes) -> bool:
         """Whether a value is under a secret that a newer one has replaced."""
         if key == FORMAT_KEY:
             return False
         secret = self.keyring.seals(int.from_bytes(owner_of(key), "big"))
-        return secret is not None and _generation(value) != secret.generation
+        return secret is not None and generation_of(value) != secret.generation
 
     def _new_sealing(self, owner: bytes) -> tuple[bytes, Crypt]:
         number = int.from_bytes(owner, "big")
@@ -173,7 +177,7 @@ class Cipher:
             return None
         if len(value) < HEADER_BYTES + TAG_BYTES:
             raise _damaged(key, "is too short to be encrypted")
-        secret = self.keyring.opens(number, _generation(value))
+        secret = self.keyring.opens(number, generation_of(value))
         if secret is None:
             raise _damaged(key, "is under a key that the keyring does not have")
         if len(self.opening) >= CIPHERS_MAX:
@@ -182,10 +186,6 @@ class Cipher:
         decrypt: Crypt = derived(secret, epoch).decrypt
         self.opening[owner + epoch] = decrypt
         return decrypt
-
-
-def _generation(value: bytes) -> int:
-    return int.from_bytes(value[:GENERATION_BYTES], "big")
 
 
 def _plain_format(value: bytes) -> bytes:

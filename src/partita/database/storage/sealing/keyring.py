@@ -5,6 +5,10 @@ folder's own, for what belongs to none of them. A secret has generations: the la
 before it open until everything under them has been sealed anew. A number that had a secret and has
 none any more was deleted, and nobody can read what it left behind.
 
+Files beside the engine, which are the users and the head of the audit log, are sealed under a
+secret of their own. The keyring also remembers which file of users was accepted last, so that an
+older one is not taken for it.
+
 The file is replaced as a whole and synced, before anything is sealed under a secret that is new.
 """
 
@@ -27,6 +31,8 @@ CONTEXT: Final = b"partita keyring 1"
 FOLDER: Final = 0
 """The number of what belongs to no table or stream."""
 USERS, ARCHIVES = "users", "archives"
+"""Users' secrets were sealed one by one, before the whole file was."""
+GENERATION_BYTES: Final = 2
 
 
 class Secret(msgspec.Struct, frozen=True, array_like=True):
@@ -35,6 +41,15 @@ class Secret(msgspec.Struct, frozen=True, array_like=True):
 
     def __repr__(self) -> str:
         return f"Secret({self.generation}, ...)"
+
+
+class Accepted(msgspec.Struct, frozen=True, array_like=True):
+    """The file of users that counts."""
+
+    change: int
+    """Its number: each change has the next one. A file that is not sealed has 0."""
+    digest: bytes
+    """SHA-256 of the whole file."""
 
 
 class Content(msgspec.Struct, frozen=True):
@@ -47,6 +62,12 @@ class Content(msgspec.Struct, frozen=True):
     """By number, the one that seals last."""
     others: dict[str, bytes]
     """Keys for what is not in the engine, by name."""
+    files: tuple[Secret, ...] = ()
+    """For files beside the engine, the one that seals last; none as long as they are not sealed."""
+    accepted: Accepted | None = None
+    """None where there was no file of users so far."""
+    seals_heads: bool = False
+    """Whether the head of an audit log has been sealed: one that is not is refused then."""
 
 
 class Envelope(msgspec.Struct, frozen=True):
@@ -73,7 +94,12 @@ class KeyFile:
 
     def load(self) -> bytes | None:
         try:
-            return self.path.read_bytes()
+            while True:
+                with self.path.open("rb") as file:
+                    content = file.read()
+                    # One that was replaced meanwhile may have been overwritten already.
+                    if os.path.samestat(self.path.stat(), os.fstat(file.fileno())):
+                        return content
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -130,7 +156,7 @@ class Keyring:
         self.is_new = found is None
         if found is None:
             secrets: dict[int, tuple[Secret, ...]] = {FOLDER: (Secret(1, new_key()),)}
-            self._content = Content(FOLDER, 1, secrets, {USERS: new_key(), ARCHIVES: new_key()})
+            self._content = Content(FOLDER, 1, secrets, {ARCHIVES: new_key()})
             self._key = self._master
         else:
             self._content, self._key = _opened(found, master_keys, where)
@@ -205,7 +231,10 @@ class Keyring:
                 number: (*secrets, Secret(generation, new_key()))
                 for number, secrets in self._content.secrets.items()
             }
-            content = msgspec.structs.replace(self._content, generation=generation, secrets=secrets)
+            files = self._content.files and (*self._content.files, Secret(generation, new_key()))
+            content = msgspec.structs.replace(
+                self._content, generation=generation, secrets=secrets, files=files
+            )
             self._save(content, master)
 
     def retire(self) -> None:
@@ -215,17 +244,86 @@ class Keyring:
             self._save(msgspec.structs.replace(self._content, secrets=secrets))
 
     def wrap(self, name: str, content: bytes, context: bytes) -> bytes:
-        """Seal something small that is kept elsewhere: a user's secret, the key of a backup."""
+        """Seal something small that is kept elsewhere, such as the key of a backup."""
         return seal(self._content.others[name], content, context)
 
     def unwrap(self, name: str, sealed: bytes, context: bytes) -> bytes:
-        return unseal(self._content.others[name], sealed, context)
+        key = self._content.others.get(name)
+        if key is None:
+            raise NotSealedHere(f"The keyring has no key for {name}.")
+        return unseal(key, sealed, context)
+
+    # Files beside the engine
+
+    @property
+    def seals_files(self) -> bool:
+        return bool(self._content.files)
+
+    @property
+    def file_generation(self) -> int:
+        """Of the secret that seals files; 0 as long as none does."""
+        return self._content.files[-1].generation if self._content.files else 0
+
+    @property
+    def accepted(self) -> Accepted | None:
+        return self._content.accepted
+
+    @property
+    def seals_heads(self) -> bool:
+        return self._content.seals_heads
+
+    def begin_files(self, accepted: Accepted | None) -> None:
+        """Seal files from now on. `accepted` is the one file of users, not sealed yet, that is
+        taken over."""
+        with self._lock:
+            files = (Secret(self._content.generation, new_key()),)
+            content = msgspec.structs.replace(
+                self._content, files=files, accepted=accepted, seals_heads=False
+            )
+            self._save(content)
+
+    def accept(self, accepted: Accepted) -> None:
+        """Take no older file of users from now on."""
+        with self._lock:
+            self._save(msgspec.structs.replace(self._content, accepted=accepted))
+
+    def refuse_plain_heads(self) -> None:
+        with self._lock:
+            self._save(msgspec.structs.replace(self._content, seals_heads=True))
+
+    def retire_files(self) -> None:
+        """Destroy the secrets of files that have all been sealed anew."""
+        with self._lock:
+            if len(self._content.files) > 1:
+                self._save(msgspec.structs.replace(self._content, files=self._content.files[-1:]))
+
+    def seal_file(self, purpose: str, content: bytes, version: int) -> bytes:
+        secret = self._content.files[-1]
+        generation = secret.generation.to_bytes(GENERATION_BYTES, "big")
+        return generation + seal(secret.key, content, _file_context(purpose, version))
+
+    def open_file(self, purpose: str, sealed: bytes, version: int) -> bytes:
+        generation = generation_of(sealed)
+        for secret in self._content.files:
+            if secret.generation == generation:
+                context = _file_context(purpose, version)
+                return unseal(secret.key, sealed[GENERATION_BYTES:], context)
+        raise NotSealedHere("It was sealed under a key that the keyring does not have.")
 
     def _save(self, content: Content, key: bytes | None = None) -> None:
         key = key or self._key
         sealed = seal(key, msgspec.json.encode(content), CONTEXT)
         self._store.save(msgspec.json.encode(Envelope(fingerprint(key), sealed)))
         self._content, self._key = content, key
+
+
+def generation_of(sealed: bytes) -> int:
+    """Of the secret that a file is sealed under."""
+    return int.from_bytes(sealed[:GENERATION_BYTES], "big")
+
+
+def _file_context(purpose: str, version: int) -> bytes:
+    return f"partita file {purpose} {version}".encode()
 
 
 def _opened(found: bytes, master_keys: Sequence[bytes], where: str) -> tuple[Content, bytes]:

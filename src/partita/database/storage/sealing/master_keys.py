@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import subprocess
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
@@ -61,7 +62,9 @@ class KeySource:
             return self._environment.get(self.name, "")
         try:
             if self.kind == FILE:
-                return Path(self.name).read_text("ascii")
+                with open(self.name, encoding="ascii") as file:
+                    _check_mode(self.name, file.fileno())
+                    return file.read()
             return _output(self.name)
         except UnicodeDecodeError:
             raise self._not_a_key() from None
@@ -83,6 +86,18 @@ class KeySource:
         return PartitaError(
             f"In {self} there is something that is not a key of {KEY_BYTES} bytes in base64 or "
             "hexadecimal: `partita keys new` prints one."
+        )
+
+
+def _check_mode(name: str, file: int) -> None:
+    """Refuse what others can read, if we could change that. A secret that is mounted, owned by
+    another user or read-only, is guarded by whoever mounts it."""
+    found = os.fstat(file)
+    is_open = found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    is_mounted = os.fstatvfs(file).f_flag & os.ST_RDONLY
+    if is_open and found.st_uid == os.geteuid() and not is_mounted:
+        raise PartitaError(
+            f"The encryption key in {name} can be read by others: run chmod 600 {name}."
         )
 
 

@@ -20,6 +20,7 @@ from partita.migrate.understanding.sources.address import Address, address_of
 from partita.migrate.understanding.sources.dialects import mysql, postgresql, sqlite
 from partita.migrate.understanding.sources.dialects.catalog import Catalog
 from partita.migrate.understanding.sources.quoting import quoted
+from partita.optional_packages import install_command
 
 
 class Server(Protocol):
@@ -197,7 +198,8 @@ def _open(address: Address, settings: SourceSettings) -> Connection:
         return engine.connect()
     except (ImportError, NoSuchModuleError) as error:
         raise SourceError(
-            f"The driver for {backend} is not installed; pip install 'partita[migrate]' has it."
+            f"The driver for {backend} is not installed; to install it: "
+            f"{install_command('migrate')}"
         ) from error
     except SQLAlchemyError as error:
         raise SourceError(_sentence(address, error)) from error

@@ -1,9 +1,13 @@
-"""The files of the audit log: JSON lines, each with the digest of the one before it.
+"""The audit log: JSON lines, each with the digest of the one before it.
 
 `audit.jsonl` is written; when it is full it is renamed after the numbers of its first and last
-line, and the oldest goes. `head` says where the log begins and ends, so that lines missing at
-either end show too. A small reserve on the disk is given up when the disk is full: what is under
-way can still be written down, and nothing more is begun.
+line, and the oldest goes. The head says where the log begins and ends, and the database remembers
+a position, too. A log that ends before these has lost lines: the server says so in a line of its
+own, and goes on behind the numbers that are missing, so that the gap shows ever after.
+
+The head is written after each line, and may be one behind after a kill. A small reserve on the disk
+is given up when the disk is full: what is under way can still be written down, and nothing more is
+begun.
 """
 
 from __future__ import annotations
@@ -14,43 +18,63 @@ import json
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
+from partita.database.storage.sealing.keyring import Keyring
 from partita.errors import PartitaError
 from partita.limits import KB, MB
+from partita.server.security.audit.files import (
+    CURRENT,
+    HEAD,
+    RESERVE,
+    all_files,
+    lines_from_end,
+    rotated,
+)
+from partita.server.security.audit.head import (
+    NOTHING,
+    HeadRefused,
+    Position,
+    head_content,
+    read_head,
+)
 
 logger = logging.getLogger(__name__)
 
-CURRENT, HEAD, RESERVE = "audit.jsonl", "head", "reserve"
 FILE_BYTES_MAX: Final = 64 * MB
 FILES_MAX: Final = 10
 RESERVE_BYTES: Final = 256 * KB
 RETRY_SECONDS: Final = 1.0
-NOTHING: Final = "0" * 64
-"""The digest before the first line."""
-
-
-class Position(NamedTuple):
-    first: int
-    """The number of the first line that is kept."""
-    last: int
-    digest: str
-    """Of the last line."""
+NO_HEAD: Final = "The head of the audit log is missing."
+NOT_AN_EVENT: Final = "The last line of the audit log is not an event."
+DAMAGED: Final = "AuditLogDamaged"
+"""The name of an event that tells what was found wrong with the log."""
 
 
 class AuditLog:
     def __init__(
-        self, folder: Path, file_bytes_max: int = FILE_BYTES_MAX, files_max: int = FILES_MAX
+        self,
+        folder: Path,
+        file_bytes_max: int = FILE_BYTES_MAX,
+        files_max: int = FILES_MAX,
+        keyring: Keyring | None = None,
+        noted: Position | None = None,
     ) -> None:
+        """`noted` is a position that the log has had for sure."""
         self._folder = folder
         self._file_bytes_max = file_bytes_max
         self._files_max = files_max
+        self._keyring = keyring
         self._tried_at = 0.0
+        self._replacing = Lock()
+        """Held while the file that is written is synced, or becomes another."""
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._position = _last_position(folder)
+            self._position, damages = _continued(folder, keyring, noted)
             self._file = _opened(folder / CURRENT, os.O_APPEND)
             self._head = _opened(folder / HEAD, 0)
             self._size = os.fstat(self._file).st_size
@@ -58,6 +82,17 @@ class AuditLog:
         except OSError as error:
             raise PartitaError(f"Cannot write to {folder}: {error.strerror}.") from error
         self._has_reserve = self._take_reserve()
+        self.save_head()
+        if keyring is not None and not keyring.seals_heads:
+            keyring.refuse_plain_heads()
+        self.damages: Final = damages
+        """What was wrong with the log when it was opened, to be written down by its first lines."""
+        for damage in damages:
+            logger.error("%s: %s", folder, damage)
+
+    @property
+    def position(self) -> Position:
+        return self._position
 
     @property
     def is_writable(self) -> bool:
@@ -67,7 +102,7 @@ class AuditLog:
         return self._has_reserve
 
     def append(self, event: dict[str, Any]) -> None:
-        first, last, digest = self._position
+        first, last, digest, _ = self._position
         numbered = {**event, "sequence": last + 1, "previousDigest": digest}
         line = json.dumps(numbered, separators=(",", ":")).encode() + b"\n"
         try:
@@ -83,11 +118,29 @@ class AuditLog:
         self._position = Position(first, last + 1, hashlib.sha256(line).hexdigest())
         if self._size > self._file_bytes_max:
             self._rotate()
-        self._save_head()
+        self.save_head()
 
     def close(self) -> None:
+        """Say in the head that nothing follows: what does is not of this server."""
+        self._position = self._position._replace(is_closed=True)
+        self.save_head()
+        with suppress(OSError):
+            self.synced()
         os.close(self._file)
         os.close(self._head)
+
+    def synced(self) -> Position:
+        """The end of what is on the disk for sure, on any thread."""
+        with self._replacing:
+            position = self._position
+            os.fsync(self._file)
+        return position
+
+    def save_head(self) -> None:
+        try:
+            os.pwrite(self._head, head_content(self._position, self._keyring), 0)
+        except OSError as error:
+            logger.error("The head of the audit log cannot be written: %s.", error.strerror)
 
     def _write(self, line: bytes) -> None:
         """A line, whole or not at all."""
@@ -97,24 +150,20 @@ class AuditLog:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._size += len(line)
 
-    def _save_head(self) -> None:
-        try:
-            os.pwrite(self._head, json.dumps(self._position).ljust(128).encode(), 0)
-        except OSError as error:
-            logger.error("The head of the audit log cannot be written: %s.", error.strerror)
-
     def _rotate(self) -> None:
         files = rotated(self._folder)
         first = files[-1][1] + 1 if files else self._position.first
         last = self._position.last
-        os.rename(self._folder / CURRENT, self._folder / f"audit-{first:012}-{last:012}.jsonl")
-        os.close(self._file)
-        self._file = _opened(self._folder / CURRENT, os.O_APPEND)
-        self._size = 0
+        with self._replacing:
+            os.fsync(self._file)
+            os.rename(self._folder / CURRENT, self._folder / f"audit-{first:012}-{last:012}.jsonl")
+            os.close(self._file)
+            self._file = _opened(self._folder / CURRENT, os.O_APPEND)
+            self._size = 0
         kept = rotated(self._folder)
         for _, dropped, path in kept[: -self._files_max]:
             self._position = self._position._replace(first=dropped + 1)
-            self._save_head()
+            self.save_head()
             path.unlink(missing_ok=True)
 
     def _end_with_newline(self) -> None:
@@ -151,71 +200,131 @@ def _opened(path: Path, flags: int) -> int:
     return os.open(path, os.O_CREAT | os.O_RDWR | flags, 0o600)
 
 
-def rotated(folder: Path) -> list[tuple[int, int, Path]]:
-    """Full files, the oldest first, with the numbers of their first and last lines."""
-    found = []
-    for path in folder.glob("audit-*-*.jsonl"):
-        parts = path.stem.split("-")
-        if len(parts) == 3 and parts[1].isdigit() and parts[2].isdigit():
-            found.append((int(parts[1]), int(parts[2]), path))
-    return sorted(found)
+class Line(NamedTuple):
+    """A line that is an event."""
+
+    sequence: int
+    previous: str
+    """The digest of the line before it."""
+    digest: str
+    damage: str
+    """What the server found wrong when it wrote the line, if that is what it tells."""
 
 
-def _last_position(folder: Path) -> Position:
-    """Where the log ends: what its last line says, for the head may be a line behind."""
-    head = read_head(folder) or Position(1, 0, NOTHING)
-    for path in (folder / CURRENT, *(path for _, _, path in reversed(rotated(folder)))):
-        last = _last_line(path)
-        if last is not None:
-            number = json.loads(last)["sequence"]
-            return Position(head.first, number, hashlib.sha256(last).hexdigest())
-    return head
-
-
-def _last_line(path: Path) -> bytes | None:
-    last = None
-    if path.exists():
-        with path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    last = line
-    return last
-
-
-def read_head(folder: Path) -> Position | None:
+def _parsed(line: bytes) -> Line | None:
     try:
-        return Position(*json.loads((folder / HEAD).read_bytes() or b'[1, 0, ""]'))
-    except (OSError, ValueError, TypeError):
+        event = json.loads(line)
+        sequence, previous = int(event["sequence"]), str(event["previousDigest"])
+        is_damage = event.get("eventName") == DAMAGED
+        damage = str(event["serviceEventDetails"]["reason"]) if is_damage else ""
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
+    return Line(sequence, previous, hashlib.sha256(line).hexdigest(), damage)
 
 
-def verify(folder: Path) -> Iterator[str]:
-    """What is wrong with the log of a folder, in sentences; nothing when all lines are there."""
-    head = read_head(folder)
-    if head is None:
-        yield f"{folder} has no audit log."
-        return
-    expected, digest = head.first, NOTHING if head.first == 1 else ""
-    for path in (*(path for _, _, path in rotated(folder)), folder / CURRENT):
-        if not path.exists():
-            continue
+def _events_from_end(folder: Path) -> Iterator[Line | None]:
+    """Whole lines, the last first; None for one that is not an event."""
+    for path in reversed(all_files(folder)):
         with path.open("rb") as file:
-            for number, line in enumerate(file, 1):
+            end = file.seek(0, 2)
+            is_torn = end > 0 and os.pread(file.fileno(), 1, end - 1) != b"\n"
+        for line in lines_from_end(path):
+            if is_torn:
+                is_torn = False
+                continue
+            yield _parsed(line + b"\n")
+
+
+def _continued(
+    folder: Path, keyring: Keyring | None, noted: Position | None
+) -> tuple[Position, list[str]]:
+    """Where the log goes on, and what is wrong with its end, in sentences."""
+    damages: list[str] = []
+    head: Position | None = None
+    try:
+        head = read_head(folder, keyring)
+        if head is None and (noted is not None or all_files(folder)):
+            damages.append(NO_HEAD)
+    except HeadRefused as error:
+        damages.append(str(error))
+    known = max((one for one in (head, noted) if one), key=lambda one: one.last, default=None)
+    last = at_known = None
+    for line in _events_from_end(folder):
+        if line is None:
+            if last is None and NOT_AN_EVENT not in damages:
+                damages.append(NOT_AN_EVENT)
+            continue
+        last, at_known = last or line, line
+        if known is None or line.sequence <= known.last:
+            break
+    if known is None:
+        if last is None:
+            return Position(1, 0, NOTHING), damages
+        return Position(_first(folder), last.sequence, last.digest), damages
+    first = known.first if head is None else head.first
+    if last is None or at_known is None or last.sequence < known.last:
+        missing = first if last is None else last.sequence + 1
+        if missing <= known.last:
+            damages.append(f"Events {missing} to {known.last} are missing.")
+        return Position(first, known.last, known.digest), damages
+    if at_known.sequence != known.last or at_known.digest != known.digest:
+        damages.append(f"Event {known.last} was changed or removed.")
+    if last.sequence == known.last:
+        return Position(first, known.last, known.digest), damages
+    if known is head and head.is_closed:
+        damages.append(
+            f"Events {known.last + 1} to {last.sequence} were added after the server had stopped."
+        )
+    return Position(first, last.sequence, last.digest), damages
+
+
+def _first(folder: Path) -> int:
+    """The number of the first event that is there."""
+    for path in all_files(folder):
+        with path.open("rb") as file:
+            for line in map(_parsed, file):
+                if line is not None:
+                    return line.sequence
+    return 1
+
+
+def verify(folder: Path, keyring: Keyring | None = None) -> Iterator[str]:
+    """What is wrong with the log of a folder, in sentences; nothing when all lines are there."""
+    files = all_files(folder)
+    head: Position | None = None
+    try:
+        head = read_head(folder, keyring)
+        if head is None:
+            yield NO_HEAD if files else f"{folder} has no audit log."
+    except HeadRefused as error:
+        yield str(error)
+    if not files and head is None:
+        return
+    expected = _first(folder) if head is None else head.first
+    digest = NOTHING if expected == 1 else ""
+    for path in files:
+        with path.open("rb") as file:
+            for number, content in enumerate(file, 1):
                 place = f"{path.name}, line {number}"
-                try:
-                    event = json.loads(line)
-                    sequence, previous = event["sequence"], event["previousDigest"]
-                except (ValueError, KeyError, TypeError):
+                line = _parsed(content)
+                if line is None:
                     yield f"{place}: this is not an event."
-                    digest = hashlib.sha256(line).hexdigest()
+                    digest = hashlib.sha256(content).hexdigest()
                     expected += 1
                     continue
-                if sequence != expected:
-                    yield f"{place}: it is event {sequence}, and {expected} is missing before it."
-                elif digest and previous != digest:
+                if line.sequence > expected:
+                    missing = f"{expected} to {line.sequence - 1} are"
+                    if line.sequence == expected + 1:
+                        missing = f"{expected} is"
+                    yield f"{place}: it is event {line.sequence}, and {missing} missing before it."
+                elif line.sequence < expected:
+                    yield f"{place}: it is event {line.sequence}, and {expected} is missing."
+                elif digest and line.previous != digest:
                     yield f"{place}: the event before it, {expected - 1}, has been changed."
-                expected, digest = sequence + 1, hashlib.sha256(line).hexdigest()
-    if expected <= head.last:
+                if line.damage:
+                    yield f"{place}: the server found, when it started: {line.damage}"
+                expected, digest = line.sequence + 1, line.digest
+                if head is not None and line.sequence == head.last and digest != head.digest:
+                    yield f"Event {head.last} has been changed; it was the last when this began."
+    if head is not None and expected <= head.last:
         yield f"Events {expected} to {head.last} are missing at the end."
-    elif expected == head.last + 1 and digest != head.digest:
-        yield f"The last event, {head.last}, has been changed."

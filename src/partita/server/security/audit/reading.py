@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from partita.limits import KB, MB
-from partita.server.security.audit.log import CURRENT, rotated
+from partita.limits import MB
+from partita.server.security.audit.files import CURRENT, lines_from_end, rotated
 
-BLOCK_BYTES: Final = 256 * KB
 LOOK_BYTES_MAX: Final = 8 * MB
 
 
@@ -44,24 +43,8 @@ def latest(folder: Path, most: int, before: int | None = None, text: str = "") -
 
 
 def _lines_from_end(folder: Path, before: int | None) -> Iterator[bytes]:
-    yield from _reversed(folder / CURRENT)
+    if (folder / CURRENT).exists():
+        yield from lines_from_end(folder / CURRENT)
     for first, _, path in reversed(rotated(folder)):
         if before is None or first < before:
-            yield from _reversed(path)
-
-
-def _reversed(path: Path) -> Iterator[bytes]:
-    """The whole lines of a file, the last first."""
-    if not path.exists():
-        return
-    with path.open("rb") as file:
-        end, rest = file.seek(0, 2), b""
-        while end > 0:
-            begin = max(0, end - BLOCK_BYTES)
-            file.seek(begin)
-            lines = (file.read(end - begin) + rest).split(b"\n")
-            rest = lines[0]
-            yield from (line for line in reversed(lines[1:]) if line)
-            end = begin
-        if rest:
-            yield rest
+            yield from lines_from_end(path)

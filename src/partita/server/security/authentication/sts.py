@@ -209,7 +209,8 @@ def assume_role(question: Question) -> Answer:
         )
     policy = _session_policy(parameters.get("Policy", ""))
     issued = gate.callers.seal.issue(
-        ROLE, found[1], role.id, session_name, question.now, seconds, policy
+        *(ROLE, found[1], role.id, session_name, question.now, seconds, policy),
+        issuers=caller.issuers,
     )
     return {
         "Credentials": _credentials(issued),

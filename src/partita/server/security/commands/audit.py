@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from partita.server.security.audit.log import read_head, verify
-from partita.server.security.commands.files import data_option
+from partita.server.security.audit.head import read_head
+from partita.server.security.audit.log import verify
+from partita.server.security.commands.files import data_option, key_option
 
 FOLDER = "audit"
 
@@ -20,6 +21,7 @@ def audit() -> None:
 
 @audit.command("verify")
 @data_option
+@key_option
 @click.option(
     "--audit",
     "folder",
@@ -27,17 +29,23 @@ def audit() -> None:
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the audit log, if it is not in the data folder.",
 )
-def verify_log(data: Path, folder: Path | None) -> None:
+def verify_log(data: Path, encryption_key: str | None, folder: Path | None) -> None:
     """Say which events have been changed or removed, also while a server runs.
 
     Exits with 0 when none has. Note the digest elsewhere: whoever can write to the folder could
     write a whole log anew, but not one with this digest.
     """
     folder = folder or data / FOLDER
-    findings = list(verify(folder))
+    keyring = None
+    if encryption_key is not None:
+        from partita.database.storage.sealing.folders import keyring_of
+        from partita.database.storage.sealing.master_keys import KeySource
+
+        keyring = keyring_of(data, KeySource(encryption_key))
+    findings = list(verify(folder, keyring))
     for finding in findings:
         click.echo(finding)
-    head = read_head(folder)
-    if not findings and head is not None:
+    head = None if findings else read_head(folder, keyring)
+    if head is not None:
         click.echo(f"Events {head.first} to {head.last} are whole; digest {head.digest}.")
     sys.exit(1 if findings else 0)

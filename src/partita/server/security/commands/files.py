@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from partita.errors import PartitaError
-from partita.server.security.identities.callers import Callers
-from partita.server.security.identities.directory import (
-    FILE_NAME,
-    Directory,
-    changing,
-    load,
-    sealed,
-    with_session_key,
-)
+from partita.server.security.identities.access_file import FILE_NAME, AccessFile, begin_sealing
 
 if TYPE_CHECKING:
     from partita.database.storage.sealing.keyring import Keyring
@@ -47,43 +39,39 @@ def key_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-def opened(data: Path) -> Directory:
-    return load(data / FILE_NAME)
+def access_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that reads or changes users: it gets their file as `access`."""
+
+    @wraps(command)
+    def run(data: Path, encryption_key: str | None, **given: Any) -> None:
+        command(access=access_file(data, encryption_key), **given)
+
+    return data_option(key_option(run))
 
 
-class Change:
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.directory = load(path)
+def access_file(data: Path, encryption_key: str | None) -> AccessFile:
+    """The file of users in a data folder that is encrypted, will be, or is not."""
+    if encryption_key is not None:
+        return AccessFile(data / FILE_NAME, lambda: keyring_of(data, encryption_key))
+    if (data / KEYRING).exists():
+        raise PartitaError(
+            f"The data folder {data} is encrypted, and so are its users: give --encryption-key."
+        )
+    return AccessFile(data / FILE_NAME)
 
 
-@contextmanager
-def changed(data: Path, keyring: Keyring | None = None) -> Iterator[Change]:
-    """`with changed(data) as change: change.directory = ...` keeps it, if all in it is right; with
-    a keyring, secrets that are new are sealed."""
-    path = data / FILE_NAME
-    with changing(path) as save:
-        change = Change(path)
-        yield change
-        # What a server could not read is not kept.
-        Callers(change.directory)
-        kept = with_session_key(change.directory)
-        save(kept if keyring is None else sealed(kept, keyring))
-
-
-def keyring_for(data: Path, encryption_key: str | None) -> Keyring | None:
-    """What new secrets are sealed with, in a folder that is or will be encrypted."""
-    if encryption_key is None:
-        if (data / KEYRING).exists():
-            raise PartitaError(
-                f"The data folder {data} is encrypted, and so are its users' secrets: give "
-                "--encryption-key."
-            )
-        return None
+def keyring_of(data: Path, encryption_key: str) -> Keyring:
+    """The keyring of a folder, as it is now: a server that runs may have replaced it."""
+    from partita.database.storage.lmdb import folder_lock
     from partita.database.storage.sealing import folders
     from partita.database.storage.sealing.master_keys import KeySource
 
     keyring = folders.keyring_of(data, KeySource(encryption_key))
     if keyring.is_new:
         folders.begin(data, keyring)
+        begin_sealing(data, keyring)
+    elif not keyring.seals_files:
+        # A server that runs writes the keyring as it knows it.
+        with folder_lock(data):
+            begin_sealing(data, keyring)
     return keyring

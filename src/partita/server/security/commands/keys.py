@@ -12,10 +12,12 @@ from partita.database.storage.sealing.cipher import NotSealedHere
 from partita.database.storage.sealing.folders import keyring_of
 from partita.database.storage.sealing.master_keys import KeySource, new_printed_key
 from partita.errors import PartitaError
+from partita.server.security.audit.head import seal_head
 from partita.server.security.commands.files import data_option, key_option
-from partita.server.security.identities.directory import FILE_NAME, changing, load, sealed
+from partita.server.security.identities.access_file import FILE_NAME, AccessFile, begin_sealing
 
-KEPT_AS_THEY_ARE: Final = ("audit", "tls")
+AUDIT: Final = "audit"
+KEPT_AS_THEY_ARE: Final = (AUDIT, "tls")
 
 
 @click.group()
@@ -66,12 +68,15 @@ def encrypt(source: Path, target: Path, encryption_key: str | None) -> None:
     from partita.database.encrypting import encrypt_folder
 
     done = encrypt_folder(source, target, KeySource(encryption_key))
+    begin_sealing(target, done.keyring)
     if (source / FILE_NAME).exists():
-        with changing(target / FILE_NAME) as save:
-            save(sealed(load(source / FILE_NAME), done.keyring))
+        users = AccessFile(target / FILE_NAME, lambda: done.keyring)
+        with users.changing() as change:
+            change.directory = AccessFile(source / FILE_NAME).load()
     for name in KEPT_AS_THEY_ARE:
         if (source / name).is_dir():
             shutil.copytree(source / name, target / name)
+    seal_head(target / AUDIT, done.keyring)
     count = len(done.tables)
     click.echo(f"{count} tables, {done.items} items encrypted in {target}, and checked.")
     for name in done.without_recovery:

@@ -11,8 +11,9 @@ import click
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.server.security.commands.files import changed, data_option, opened
+from partita.server.security.commands.files import access_options
 from partita.server.security.commands.users import read_text
+from partita.server.security.identities.access_file import AccessFile
 from partita.server.security.identities.attachment import attach as attach_policy
 from partita.server.security.identities.attachment import detach as detach_policy
 from partita.server.security.identities.attachment import holders
@@ -44,34 +45,34 @@ def policies() -> None:
 @policies.command()
 @click.argument("name")
 @click.argument("file", type=click.Path(path_type=Path))
-@data_option
-def put(name: str, file: Path, data: Path) -> None:
+@access_options
+def put(name: str, file: Path, access: AccessFile) -> None:
     """Keep the policy of FILE as NAME."""
     check_name(name)
     if name in DOCUMENTS:
         raise PartitaError(f"{name} is always there, and stays as it is.")
     policy, text = _read(file, name, IDENTITY)
-    with changed(data) as change:
+    with access.changing() as change:
         kept = {**change.directory.policies, name: json.loads(text)}
         change.directory = replace(change.directory, policies=kept)
     click.echo(f"{name} has {len(policy.statements)} statements.")
 
 
 @policies.command("list")
-@data_option
-def list_policies(data: Path) -> None:
+@access_options
+def list_policies(access: AccessFile) -> None:
     """Show the names of all policies, and who has them."""
-    directory = opened(data)
+    directory = access.load()
     for name in sorted({*directory.policies, *DOCUMENTS}):
         click.echo(f"{name}{_holders(directory, name)}")
 
 
 @policies.command()
 @click.argument("name")
-@data_option
-def show(name: str, data: Path) -> None:
+@access_options
+def show(name: str, access: AccessFile) -> None:
     """Print the policy NAME."""
-    document: Any = opened(data).policies.get(name)
+    document: Any = access.load().policies.get(name)
     if document is None and name in DOCUMENTS:
         document = document_of(name)
     if document is None:
@@ -81,10 +82,10 @@ def show(name: str, data: Path) -> None:
 
 @policies.command()
 @click.argument("name")
-@data_option
-def delete(name: str, data: Path) -> None:
+@access_options
+def delete(name: str, access: AccessFile) -> None:
     """Delete the policy NAME, which nobody may have any more."""
-    with changed(data) as change:
+    with access.changing() as change:
         directory = change.directory
         if name not in directory.policies:
             raise _missing(name)
@@ -106,12 +107,17 @@ def _holder_options(command: Any) -> Any:
 @click.argument("name")
 @_holder_options
 @click.option("--boundary", is_flag=True, help="As the bound of what others can allow.")
-@data_option
+@access_options
 def attach(
-    name: str, user: str | None, group: str | None, role: str | None, boundary: bool, data: Path
+    name: str,
+    user: str | None,
+    group: str | None,
+    role: str | None,
+    boundary: bool,
+    access: AccessFile,
 ) -> None:
     """Give the policy NAME to a user, a group or a role."""
-    with changed(data) as change:
+    with access.changing() as change:
         Callers(change.directory).policy(name)
         holder = _holder(user, group, role)
         change.directory = attach_policy(change.directory, name, holder, is_boundary=boundary)
@@ -121,10 +127,12 @@ def attach(
 @policies.command()
 @click.argument("name")
 @_holder_options
-@data_option
-def detach(name: str, user: str | None, group: str | None, role: str | None, data: Path) -> None:
+@access_options
+def detach(
+    name: str, user: str | None, group: str | None, role: str | None, access: AccessFile
+) -> None:
     """Take the policy NAME from a user, a group or a role."""
-    with changed(data) as change:
+    with access.changing() as change:
         change.directory = detach_policy(change.directory, name, _holder(user, group, role))
     click.echo(f"{user or group or role} has {name} no more.")
 
@@ -162,17 +170,17 @@ def _resource_policy_option(command: Any) -> Any:
 @click.argument("resource")
 @_context_option
 @_resource_policy_option
-@data_option
+@access_options
 def explain(
     user: str,
     action: str,
     resource: str,
     given: tuple[str, ...],
     resource_policy: Path | None,
-    data: Path,
+    access: AccessFile,
 ) -> None:
     """Say whether USER, or role/NAME, may do ACTION on RESOURCE, by which statement, and why."""
-    caller = simulated_caller(opened(data), user)
+    caller = simulated_caller(access.load(), user)
     resource_policies = _resource_policies(resource_policy)
     for line in explained(caller, action, resource, _context(given), resource_policies):
         click.echo(line)
@@ -184,17 +192,17 @@ def explain(
 @click.option("--resource", "resources", multiple=True, default=("*",), show_default=True)
 @_context_option
 @_resource_policy_option
-@data_option
+@access_options
 def simulate(
     user: str,
     actions: tuple[str, ...],
     resources: tuple[str, ...],
     given: tuple[str, ...],
     resource_policy: Path | None,
-    data: Path,
+    access: AccessFile,
 ) -> None:
     """Print what SimulatePrincipalPolicy of IAM would answer for USER, or role/NAME."""
-    caller = simulated_caller(opened(data), user)
+    caller = simulated_caller(access.load(), user)
     resource_policies = _resource_policies(resource_policy)
     answer = simulated(caller, actions, resources, _context(given), resource_policies)
     click.echo(json.dumps(answer, indent=2))

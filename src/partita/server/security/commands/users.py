@@ -11,17 +11,12 @@ import click
 from msgspec.structs import replace
 
 from partita.errors import PartitaError
-from partita.server.security.commands.files import (
-    changed,
-    data_option,
-    key_option,
-    keyring_for,
-    opened,
-)
+from partita.server.security.commands.files import access_options
+from partita.server.security.identities.access_file import AccessFile
 from partita.server.security.identities.directory import (
-    FILE_NAME,
     SESSION_SECONDS_MAX,
     AccessKey,
+    Directory,
     Group,
     Role,
     User,
@@ -45,20 +40,17 @@ def users() -> None:
 @click.argument("name")
 @click.option("--group", "groups", multiple=True, help="A group that the user is in.")
 @click.option("--policy", "policies", multiple=True, help="A policy that the user has.")
-@data_option
-@key_option
+@access_options
 def add(
     name: str,
     groups: tuple[str, ...],
     policies: tuple[str, ...],
-    data: Path,
-    encryption_key: str | None,
+    access: AccessFile,
 ) -> None:
     """Add the user NAME, and print the access key."""
-    keyring = keyring_for(data, encryption_key)
-    with changed(data, keyring) as change:
+    with access.changing() as change:
         change.directory, key = add_user(change.directory, name, time(), groups, policies)
-    _show(key, data, is_sealed=keyring is not None)
+    _show(key, access)
     if not groups and not policies:
         click.echo(
             f"{name} may do nothing yet: `partita policies attach POLICY --user {name}`.", err=True
@@ -66,10 +58,25 @@ def add(
 
 
 @users.command("list")
-@data_option
-def list_users(data: Path) -> None:
+@access_options
+def list_users(access: AccessFile) -> None:
     """Show users with their keys, groups and policies, then groups and roles."""
-    directory = opened(data)
+    _list(access.load())
+
+
+@users.command()
+@access_options
+def accept(access: AccessFile) -> None:
+    """Take the users of an encrypted folder as they are, and show them.
+
+    For a file that you have put back yourself, although it is older than the one in use, or for one
+    that is gone: a server refuses both. From then on it is the newest. Look at what is shown: users
+    that were disabled since may be back.
+    """
+    _list(access.accept())
+
+
+def _list(directory: Directory) -> None:
     for name, user in sorted(directory.users.items()):
         state = " (disabled)" if user.is_disabled else ""
         click.echo(f"user {name}{state}{_attached(user)}")
@@ -83,14 +90,12 @@ def list_users(data: Path) -> None:
 
 @users.command()
 @click.argument("name")
-@data_option
-@key_option
-def rotate(name: str, data: Path, encryption_key: str | None) -> None:
+@access_options
+def rotate(name: str, access: AccessFile) -> None:
     """Give the user NAME a second key. The first stays good until it is disabled."""
-    keyring = keyring_for(data, encryption_key)
-    with changed(data, keyring) as change:
+    with access.changing() as change:
         change.directory, key = add_key(change.directory, name, time())
-    _show(key, data, is_sealed=keyring is not None)
+    _show(key, access)
     old = [one.id for one in find_user(change.directory, name).active_keys if one.id != key.id]
     for key_id in old:
         click.echo(
@@ -101,10 +106,10 @@ def rotate(name: str, data: Path, encryption_key: str | None) -> None:
 @users.command()
 @click.argument("name")
 @click.option("--key", help="Only this key; without it, the user with all keys and sessions.")
-@data_option
-def disable(name: str, key: str | None, data: Path) -> None:
+@access_options
+def disable(name: str, key: str | None, access: AccessFile) -> None:
     """Let nobody in as NAME, from the next request on."""
-    with changed(data) as change:
+    with access.changing() as change:
         change.directory = set_status(change.directory, name, key, is_active=False)
     click.echo(f"{key or name} is disabled.")
 
@@ -112,20 +117,20 @@ def disable(name: str, key: str | None, data: Path) -> None:
 @users.command()
 @click.argument("name")
 @click.option("--key", help="Only this key.")
-@data_option
-def enable(name: str, key: str | None, data: Path) -> None:
+@access_options
+def enable(name: str, key: str | None, access: AccessFile) -> None:
     """Undo `disable`."""
-    with changed(data) as change:
+    with access.changing() as change:
         change.directory = set_status(change.directory, name, key, is_active=True)
     click.echo(f"{key or name} is enabled.")
 
 
 @users.command()
 @click.argument("name")
-@data_option
-def remove(name: str, data: Path) -> None:
+@access_options
+def remove(name: str, access: AccessFile) -> None:
     """Remove the user NAME with all keys."""
-    with changed(data) as change:
+    with access.changing() as change:
         find_user(change.directory, name)
         kept = {one: user for one, user in change.directory.users.items() if one != name}
         change.directory = replace(change.directory, users=kept)
@@ -136,11 +141,13 @@ def remove(name: str, data: Path) -> None:
 @click.argument("name")
 @click.option("--user", "members", multiple=True, help="A user who joins it.")
 @click.option("--policy", "policies", multiple=True, help="A policy that its members have.")
-@data_option
-def group(name: str, members: tuple[str, ...], policies: tuple[str, ...], data: Path) -> None:
+@access_options
+def group(
+    name: str, members: tuple[str, ...], policies: tuple[str, ...], access: AccessFile
+) -> None:
     """Add the group NAME, or users and policies to it."""
     check_name(name)
-    with changed(data) as change:
+    with access.changing() as change:
         directory = change.directory
         known = directory.groups.get(name, Group())
         both = tuple(dict.fromkeys((*known.policies, *policies)))
@@ -169,9 +176,9 @@ def group(name: str, members: tuple[str, ...], policies: tuple[str, ...], data: 
     type=click.IntRange(3600, SESSION_SECONDS_MAX),
     help="How long a session of it may last.",
 )
-@data_option
+@access_options
 def role(
-    name: str, trust: Path, policies: tuple[str, ...], session_seconds: int, data: Path
+    name: str, trust: Path, policies: tuple[str, ...], session_seconds: int, access: AccessFile
 ) -> None:
     """Add the role NAME, or change it."""
     check_name(name)
@@ -180,7 +187,7 @@ def role(
         parse(text, name, TRUST)
     except PolicyError as error:
         raise PartitaError(f"{trust}, {error}") from error
-    with changed(data) as change:
+    with access.changing() as change:
         known = change.directory.roles.get(name)
         changed_role = Role(
             known.id if known else new_id("AROA"),
@@ -204,11 +211,12 @@ def read_text(path: Path) -> str:
         raise PartitaError(f"{path} is not text.") from error
 
 
-def _show(key: AccessKey, data: Path, *, is_sealed: bool) -> None:
+def _show(key: AccessKey, access: AccessFile) -> None:
     click.echo(f"AWS_ACCESS_KEY_ID={key.id}")
     click.echo(f"AWS_SECRET_ACCESS_KEY={key.secret}")
-    kept = "encrypted" if is_sealed else "readable by you alone (mode 0600) and not encrypted"
-    click.echo(f"The secret is shown this once. {data / FILE_NAME} keeps it, {kept}.", err=True)
+    plain = "readable by you alone (mode 0600) and not encrypted"
+    kept = "encrypted" if access.is_sealed else plain
+    click.echo(f"The secret is shown this once. {access.path} keeps it, {kept}.", err=True)
 
 
 def _attached(user: User) -> str:

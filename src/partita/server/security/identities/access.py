@@ -1,7 +1,7 @@
 """A server's users and policies, from its file or its environment, and every change of the file.
 
 Changes count for the next request: the file is looked at several times a second. One that cannot be
-read changes nothing, and the log says so.
+read, or is not the one that was accepted, changes nothing; the log says so, and the audit log.
 """
 
 from __future__ import annotations
@@ -13,20 +13,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from partita.errors import PartitaError
+from msgspec.structs import replace
+
+from partita.database.storage.sealing.keyring import Accepted, Keyring
+from partita.errors import PartitaError, StorageError
+from partita.server.security.identities.access_file import FILE_NAME, AccessFile, Found
 from partita.server.security.identities.callers import Callers, Known
 from partita.server.security.identities.directory import (
-    FILE_NAME,
     ROOT_KEY_ID,
     Directory,
-    Wrapping,
-    changing,
-    load,
     new_secret,
-    sealed,
-    unsealed,
     with_root,
-    with_session_key,
 )
 from partita.server.security.policies.documents import RESOURCE, PolicyError, parse
 
@@ -34,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 WATCH_SECONDS: Final = 0.1
 
-State = tuple[int, int, int] | None
+State = tuple[int, int, int, int]
 
 
 class Access:
@@ -46,44 +43,91 @@ class Access:
         users: Path | None = None,
         environment: Mapping[str, str] = os.environ,
         others: Mapping[str, Known] | None = None,
-        keyring: Wrapping | None = None,
+        keyring: Keyring | None = None,
     ) -> None:
         """`users` is a file that is given; without it, there is one in the data folder, if any."""
-        self.path = users if users is not None or data is None else data / FILE_NAME
-        self._is_own = users is None
+        self.file: AccessFile | None = None
+        if users is not None:
+            self.file = AccessFile(users, is_own=False)
+        elif data is not None:
+            find = None if keyring is None else lambda: keyring
+            self.file = AccessFile(data / FILE_NAME, find)
         self._environment = environment
         self._others = others or {}
-        self._keyring = keyring
+        self._keyring = None if users is not None else keyring
+        self._remember: Callable[[Accepted], None] = lambda accepted: None
         self._session_key = new_secret()
         self._watching: asyncio.TimerHandle | None = None
-        self._state = _state(self.path)
-        if users is not None and self._state is None:
+        self._state = self._state_now()
+        if users is not None and not users.exists():
             raise PartitaError(f"There is no file of users at {users}.")
-        if self.path is not None and self._is_own and self._state is not None:
-            _complete(self.path, keyring)
-            self._state = _state(self.path)
-        self.callers = self._read()
+        self._found = self._find()
+        self.callers = self._callers(self._found)
 
-    def _read(self) -> Callers:
-        directory = Directory()
-        if self.path is not None:
-            found = load(self.path, is_own=self._is_own)
-            directory = unsealed(found, self._keyring, self.path)
+    def check(self, noted: Accepted | None) -> None:
+        """Raises when the file is older than the one that the database has seen last."""
+        if self.file is not None and self._keyring is not None:
+            self.file.check(self.file.find(), noted)
+
+    def begin(self, remember: Callable[[Accepted], None] | None = None) -> None:
+        """Give the file what it lacks, when nobody else has the folder: a key for sessions, a seal.
+
+        `remember` has the database note which file was accepted.
+        """
+        file = self.file
+        if file is None or not file.is_own:
+            return
+        if self._keyring is not None:
+            self._remember = remember or self._remember
+            self.seal_again()
+        elif file.path.exists() and not file.load().session_key:
+            with file.changing():
+                pass
+        self._state = self._state_now()
+        self._take()
+
+    def seal_again(self) -> None:
+        """Seal the file under the newest secret of the keyring, if it is not."""
+        if self.file is not None and self._keyring is not None:
+            self.file.seal_again(self._keyring)
+
+    def _take(self) -> bool:
+        """Take what the file says now; whether it is anything else than before."""
+        found = self._find()
+        callers = self._callers(found)
+        self._accept(found)
+        before, self._found = self._found, found
+        if _directory(before) == _directory(found):
+            return False
+        self.callers = callers
+        return True
+
+    def _find(self) -> Found | None:
+        return None if self.file is None else self.file.find()
+
+    def _callers(self, found: Found | None) -> Callers:
+        directory = _directory(found)
         if not directory.session_key:
             # Sessions then end with the process.
-            directory = Directory(
-                self._session_key,
-                directory.users,
-                directory.groups,
-                directory.roles,
-                directory.policies,
-            )
+            directory = replace(directory, session_key=self._session_key)
         return Callers(with_root(directory, self._environment), self._others)
+
+    def _accept(self, found: Found | None) -> None:
+        """Take nothing older from now on."""
+        keyring = self._keyring
+        if keyring is None or found is None or found.accepted == keyring.accepted:
+            return
+        try:
+            keyring.accept(found.accepted)
+        except StorageError as error:
+            # Whoever was disabled has to go all the same.
+            logger.error("An older file of users would be accepted after a restart: %s", error)
+        self._remember(found.accepted)
 
     @property
     def is_changeable(self) -> bool:
         """Whether the file is ours to write."""
-        return self.path is not None and self._is_own
+        return self.file is not None and self.file.is_own
 
     @property
     def is_empty(self) -> bool:
@@ -91,53 +135,58 @@ class Access:
 
     def how_to_begin(self) -> str:
         """Where keys come from, for a server that knows none."""
-        if self.path is None:
+        if self.file is None:
             return f"set {ROOT_KEY_ID} and its secret, or give a file with --users"
-        if self._is_own:
-            return f"run `partita users add NAME --data {self.path.parent}`"
-        return f"add users to {self.path}"
+        if self.file.is_own:
+            return f"run `partita users add NAME --data {self.file.path.parent}`"
+        return f"add users to {self.file.path}"
 
-    def watch(self, changed: Callable[[Callers], None]) -> None:
+    def watch(
+        self,
+        changed: Callable[[Callers], None],
+        refused: Callable[[str], None],
+        rotated: Callable[[], None],
+    ) -> None:
+        """`refused` is told why a file was not taken; `rotated` seals files anew, if need be."""
         loop = asyncio.get_running_loop()
 
         def look() -> None:
-            state = _state(self.path)
+            state = self._state_now()
             if state != self._state:
-                self._state = state
+                is_rotated, self._state = state[0] != self._state[0], state
                 try:
-                    self.callers = self._read()
+                    if is_rotated:
+                        rotated()
+                        self._state = self._state_now()
+                    if self._take():
+                        changed(self.callers)
                 except PartitaError as error:
                     logger.error("%s Users stay as they were.", error)
-                else:
-                    changed(self.callers)
+                    refused(str(error))
             self._watching = loop.call_later(WATCH_SECONDS, look)
 
-        if self.path is not None:
+        if self.file is not None:
             look()
 
     def stop(self) -> None:
         if self._watching is not None:
             self._watching.cancel()
 
+    def _state_now(self) -> State:
+        """Tells one content of the file from another, as it is always replaced as a whole, and the
+        secret under which it is to be sealed."""
+        generation = 0 if self._keyring is None else self._keyring.file_generation
+        try:
+            found = None if self.file is None else self.file.path.stat()
+        except OSError:
+            found = None
+        if found is None:
+            return generation, 0, 0, 0
+        return generation, found.st_ino, found.st_mtime_ns, found.st_size
 
-def _state(path: Path | None) -> State:
-    """Tells one content of a file from another: it is always replaced as a whole."""
-    if path is None:
-        return None
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
 
-
-def _complete(path: Path, keyring: Wrapping | None) -> None:
-    """Give the file what it lacks: a key for sessions; secrets that are sealed, if they can be."""
-    found = load(path)
-    if not found.session_key or (keyring is not None and sealed(found, keyring) != found):
-        with changing(path) as save:
-            complete = with_session_key(load(path))
-            save(complete if keyring is None else sealed(complete, keyring))
+def _directory(found: Found | None) -> Directory:
+    return Directory() if found is None else found.directory
 
 
 def policy_problem(document: str, arn: str) -> str:

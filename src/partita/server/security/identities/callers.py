@@ -9,7 +9,7 @@ from typing import Any, Final
 from partita.database.tables.schema import ResourcePolicy
 from partita.errors import ExpiredTokenException, PartitaError, UnrecognizedClientException
 from partita.server.security.identities.directory import ACCOUNT_ID, ROOT, Directory, Role, User
-from partita.server.security.identities.sessions import USER, Session, SessionSeal
+from partita.server.security.identities.sessions import USER, Issuer, Session, SessionSeal
 from partita.server.security.policies.decision import (
     Policies,
     Principal,
@@ -98,6 +98,17 @@ class Caller:
     def arn(self) -> str:
         return self.principal.arn
 
+    @property
+    def issuers(self) -> tuple[Issuer, ...]:
+        """Whom a session depends on that this caller asks for."""
+        session = self.session
+        if session is None:
+            name = self.keys.get("aws:username", (ROOT,))[0]
+            return (Issuer(USER, name, self.user_id, self.access_key_id),)
+        own = Issuer(session.kind, session.name, session.principal_id, session.source_key_id)
+        # A chain of roles may come back to one of them.
+        return tuple(dict.fromkeys((*(session.issuers or ()), own)))
+
     def applicable(
         self, action: str, resource: str, of_resource: ResourcePolicy | None
     ) -> Applicable:
@@ -173,19 +184,27 @@ class Callers:
 
     def _in_session(self, session: Session) -> Caller | None:
         """None when its user or role is gone, or another of the same name has come, or its key is
-        not good any more."""
+        not good any more; and when that is so of somebody who stands behind it."""
         limits = (parse_cached(session.policy, "session", IDENTITY),) if session.policy else None
-        if session.kind == USER:
-            user = self.directory.users.get(session.name)
-            if user is None or user.id != session.principal_id:
-                return None
-            if session.source_key_id not in [key.id for key in user.active_keys]:
-                return None
-            return self.user(session.name, user, session.access_key_id, session, limits)
-        role = self.directory.roles.get(session.name)
-        if role is None or role.id != session.principal_id:
+        own = Issuer(session.kind, session.name, session.principal_id, session.source_key_id)
+        if not self._is_good(own):
             return None
+        if session.kind == USER:
+            user = self.directory.users[session.name]
+            return self.user(session.name, user, session.access_key_id, session, limits)
+        if session.issuers is None or not all(map(self._is_good, session.issuers)):
+            return None
+        role = self.directory.roles[session.name]
         return self.role(session.name, role, session.access_key_id, session, limits)
+
+    def _is_good(self, issuer: Issuer) -> bool:
+        if issuer.kind == USER:
+            user = self.directory.users.get(issuer.name)
+            if user is None or user.id != issuer.principal_id:
+                return False
+            return issuer.key_id in [key.id for key in user.active_keys]
+        role = self.directory.roles.get(issuer.name)
+        return role is not None and role.id == issuer.principal_id
 
     def user(
         self,

@@ -1,35 +1,26 @@
 """Users with their keys, groups, roles and policies: what `partita users` and `policies` keep.
 
-All of it is one JSON file, replaced as a whole, so a server that reads it never sees half a change.
-Secrets are in it as they are, for a signature cannot be verified with less, and the file is of mode
-0600; where there is an encryption key, they are sealed.
+Secrets are among them as they are, since a signature cannot be verified with less.
+`access_file.py` keeps a directory in a file.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import secrets
-import stat
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Final, Protocol
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
 from partita.errors import PartitaError
 
-FILE_NAME: Final = "access.json"
 ACCOUNT_ID: Final = "123456789012"
 KEYS_PER_USER_MAX: Final = 2
 ACTIVE, INACTIVE = "Active", "Inactive"
 SESSION_SECONDS_MIN, SESSION_SECONDS_MAX = 900, 43_200
-SEALED: Final = "sealed:"
-"""What a secret begins with that is encrypted; no other has a colon."""
-SECRETS, SESSIONS = "users", "sessions"
 ROOT: Final = "root"
 ROOT_KEY_ID = "PARTITA_ROOT_ACCESS_KEY_ID"
 ROOT_SECRET = "PARTITA_ROOT_SECRET_ACCESS_KEY"
@@ -90,59 +81,6 @@ class Directory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policies: dict[str, dict[str, Any]] = {}
 
 
-def load(path: Path, *, is_own: bool = True) -> Directory:
-    """The directory of a file; an empty one where there is none. A file of our own must be for the
-    eyes of its owner only."""
-    try:
-        with path.open("rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if is_own and mode & (stat.S_IRWXG | stat.S_IRWXO):
-                raise PartitaError(
-                    f"{path} has secrets in it and can be read by others: run chmod 600 {path}."
-                )
-            return msgspec.json.decode(file.read(), type=Directory)
-    except FileNotFoundError:
-        return Directory()
-    except OSError as error:
-        raise PartitaError(f"Cannot read {path}: {error.strerror}.") from error
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise PartitaError(f"{path} is not a file of users: {error}.") from error
-
-
-@contextmanager
-def changing(path: Path) -> Iterator[Callable[[Directory], None]]:
-    """Inside, nobody else changes the file: `with changing(path) as save: save(changed(load()))`"""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
-    except OSError as error:
-        raise PartitaError(f"Cannot write to {path.parent}: {error.strerror}.") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield lambda directory: _save(path, directory)
-    finally:
-        os.close(lock)
-
-
-def _save(path: Path, directory: Directory) -> None:
-    directory = with_session_key(directory)
-    new = path.with_suffix(f".{os.getpid()}.new")
-    content = msgspec.json.format(msgspec.json.encode(directory), indent=2) + b"\n"
-    try:
-        with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        raise PartitaError(f"Cannot write {path}: {error.strerror}.") from error
-
-
 def with_session_key(directory: Directory) -> Directory:
     if directory.session_key:
         return directory
@@ -160,63 +98,6 @@ def with_root(directory: Directory, environment: Mapping[str, str] = os.environ)
         raise PartitaError(f"{ROOT_KEY_ID} has 4 to 128 letters and digits.")
     root = User(id=ACCOUNT_ID, keys=(AccessKey(key_id, secret),))
     return msgspec.structs.replace(directory, users={**directory.users, ROOT: root})
-
-
-# Secrets that are sealed
-
-
-class Wrapping(Protocol):
-    """A keyring, as far as it is needed here."""
-
-    def wrap(self, name: str, content: bytes, context: bytes) -> bytes: ...
-
-    def unwrap(self, name: str, sealed: bytes, context: bytes) -> bytes: ...
-
-
-def sealed(directory: Directory, keyring: Wrapping) -> Directory:
-    """With all secrets sealed, each for its own key."""
-
-    def seal(secret: str, context: str) -> str:
-        if not secret or secret.startswith(SEALED):
-            return secret
-        wrapped = keyring.wrap(SECRETS, secret.encode(), context.encode())
-        return SEALED + b64encode(wrapped).decode()
-
-    return _with_secrets(directory, seal)
-
-
-def unsealed(directory: Directory, keyring: Wrapping | None, path: Path) -> Directory:
-    """With all secrets as they are."""
-
-    def unseal(secret: str, context: str) -> str:
-        if not secret.startswith(SEALED):
-            return secret
-        if keyring is None:
-            raise PartitaError(f"The secrets in {path} are encrypted: give --encryption-key.")
-        try:
-            wrapped = b64decode(secret.removeprefix(SEALED), validate=True)
-            return keyring.unwrap(SECRETS, wrapped, context.encode()).decode()
-        except (PartitaError, ValueError):
-            raise PartitaError(
-                f"The secret of {context} in {path} was changed, or encrypted under another key."
-            ) from None
-
-    return _with_secrets(directory, unseal)
-
-
-def _with_secrets(directory: Directory, changed: Callable[[str, str], str]) -> Directory:
-    users = {
-        name: msgspec.structs.replace(
-            user,
-            keys=tuple(
-                msgspec.structs.replace(key, secret=changed(key.secret, key.id))
-                for key in user.keys
-            ),
-        )
-        for name, user in directory.users.items()
-    }
-    session_key = changed(directory.session_key, SESSIONS)
-    return msgspec.structs.replace(directory, users=users, session_key=session_key)
 
 
 # Changes: functions from a directory to a directory.

@@ -1,8 +1,9 @@
 """Session tokens: what STS hands out, and what a request with one stands for.
 
-A token says whose session it is and until when, sealed with the server's key; its secret follows
-from both. So nothing is kept of a session, it survives a restart, and it ends with its user or
-role.
+A token says whose session it is, until when, and who asked for it, sealed with the server's key;
+its secret follows from all that. So nothing is kept of a session, it survives a restart, and it
+ends with its user or role, and with everybody who stands behind it: the key that assumed a role,
+its user, and the roles in between.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ SEAL_BYTES: Final = 32
 USER, ROLE = "user", "role"
 
 
+class Issuer(msgspec.Struct, frozen=True, array_like=True):
+    """Who assumed a role: a user by a key, or a session of another role."""
+
+    kind: str
+    name: str
+    principal_id: str
+    key_id: str = ""
+    """Of the user: the session ends with it."""
+
+
 class Session(msgspec.Struct, frozen=True, array_like=True):
     access_key_id: str
     kind: str
@@ -34,6 +45,9 @@ class Session(msgspec.Struct, frozen=True, array_like=True):
     """What the session is limited to, if it is."""
     source_key_id: str = ""
     """With which it was asked for."""
+    issuers: tuple[Issuer, ...] | None = None
+    """Of a role's session, the user first; none if this server asked for it itself. Sessions from
+    before this was written down have None."""
 
 
 class Issued(msgspec.Struct, frozen=True):
@@ -60,6 +74,7 @@ class SessionSeal:
         seconds: int,
         policy: str = "",
         source_key_id: str = "",
+        issuers: tuple[Issuer, ...] = (),
     ) -> Issued:
         session = Session(
             new_id("ASIA"),
@@ -71,6 +86,7 @@ class SessionSeal:
             int(now) + seconds,
             policy,
             source_key_id,
+            issuers,
         )
         content = _encode(session)
         token = b64encode(self._digest(b"token", content) + content).decode()

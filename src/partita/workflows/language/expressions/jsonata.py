@@ -12,6 +12,7 @@ from functools import lru_cache
 
 import jsonata
 
+from partita.workflows.language import meter
 from partita.workflows.language.errors import QUERY_EVALUATION_ERROR, StateError
 from partita.workflows.language.expressions.intrinsics import hash_of, make_uuid
 from partita.workflows.language.expressions.scope import Scope
@@ -19,12 +20,12 @@ from partita.workflows.language.limits import (
     ARRAY_ITEMS_MAX,
     DATA_BYTES_MAX,
     QUERY_LEVELS_MAX,
-    QUERY_MILLISECONDS_MAX,
 )
 from partita.workflows.language.timestamps import format_timestamp
 from partita.workflows.language.values import Json, parse_json
 
 OPEN, CLOSE = "{%", "%}"
+TOO_MUCH = "It took too much time or memory."
 
 _FROM_MILLIS = jsonata.Jsonata("$fromMillis($millis, $picture, $timezone)")
 
@@ -45,13 +46,19 @@ class Expression:
         self.source = source
         self._compiled = jsonata.Jsonata(source)
         self._compiled.set_output_convert_nulls(False)
-        self._compiled.set_runtime_bounds(QUERY_MILLISECONDS_MAX, QUERY_LEVELS_MAX)
         self._scope: Scope | None = None
         for name, function in _FUNCTIONS.items():
             self._compiled.register_function(name, self._bound(function))
 
     def evaluate(self, scope: Scope, field: str) -> Json:
         """The result. Raises StateError, which names the field."""
+        metered = meter.current()
+        try:
+            metered.start_part()
+            milliseconds = metered.query_milliseconds()
+        except meter.Exhausted:
+            raise self._failure(field, f"threw an error. {TOO_MUCH}") from None
+        self._compiled.set_runtime_bounds(milliseconds, QUERY_LEVELS_MAX)
         self._scope = scope
         bindings = {**scope.variables, "states": {**scope.states, "context": scope.context}}
         try:
@@ -61,6 +68,8 @@ class Expression:
                 result = self._compiled.evaluate(None, _in_doubles(bindings))
         except jsonata.JsonataError as error:
             raise self._failure(field, f"threw an error. {error.code}: {error}") from None
+        except MemoryError:
+            raise self._failure(field, f"threw an error. {TOO_MUCH}") from None
         except (OverflowError, RecursionError, TypeError, ValueError) as error:
             raise self._failure(field, f"threw an error. {error}") from None
         finally:
@@ -84,13 +93,18 @@ class Expression:
         )
 
 
-@lru_cache(maxsize=2048)
 def compile_expression(source: str) -> Expression:
     """The compiled expression. Raises ValueError with the reason."""
     try:
-        return Expression(source)
+        meter.current().start_part()
+        return _compiled(source)
+    except (MemoryError, meter.Exhausted):
+        raise ValueError(TOO_MUCH) from None
     except jsonata.JsonataError as error:
         raise ValueError(f"{error.code}: {error}") from None
+
+
+_compiled = lru_cache(maxsize=2048)(Expression)
 
 
 def _in_doubles(value: Json) -> Json:
@@ -136,12 +150,7 @@ def _range(_: Scope, first: Json, last: Json, step: Json) -> Json:
         raise ValueError("the step must not be 0")
     if abs((last - first) / step) >= ARRAY_ITEMS_MAX:
         raise ValueError(f"a range has at most {ARRAY_ITEMS_MAX} items")
-    numbers: list[Json] = []
-    number = first
-    while number <= last if step > 0 else number >= last:
-        numbers.append(number)
-        number = number + step
-    return numbers
+    return [first + place * step for place in range(int((last - first) // step) + 1)]
 
 
 def _hash(scope: Scope, value: Json, algorithm: Json = "SHA-256") -> Json:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from partita.workflows.language.errors import PARAMETER_PATH_FAILURE, RUNTIME, StateError
+from partita.workflows.language.errors import (
+    PARAMETER_PATH_FAILURE,
+    QUERY_EVALUATION_ERROR,
+    RUNTIME,
+    StateError,
+)
 from partita.workflows.language.expressions.intrinsic_calls import (
     CallSyntaxError,
     evaluate_call,
@@ -63,7 +68,15 @@ def find_path(text: str, scope: Scope, field: str) -> Json:
 def fill_query_template(template: Json, scope: Scope, field: str) -> Json:
     """JSONata: all strings in `{% %}` are expressions."""
     if is_expression(template):
-        return compile_expression(source_of(template)).evaluate(scope, field)
+        try:
+            expression = compile_expression(source_of(template))
+        except ValueError as error:
+            raise StateError(
+                QUERY_EVALUATION_ERROR,
+                f"The field '{field}' has no valid JSONata expression: {error}",
+                location=field,
+            ) from None
+        return expression.evaluate(scope, field)
     if isinstance(template, dict):
         return {
             name: fill_query_template(value, scope, f"{field}/{name}")

@@ -43,46 +43,46 @@ class CancelTimer(msgspec.Struct, frozen=True):
 Command = StartTask | StartTimer | CancelTask | CancelTimer
 
 
-class TaskStarted(msgspec.Struct, frozen=True):
+class TaskStarted(msgspec.Struct, frozen=True, tag=True):
     id: str
     worker_name: str | None = None
 
 
-class TaskSubmitted(msgspec.Struct, frozen=True):
+class TaskSubmitted(msgspec.Struct, frozen=True, tag=True):
     """The service accepted the request; its outcome comes later."""
 
     id: str
     output: Json
 
 
-class TaskSucceeded(msgspec.Struct, frozen=True):
+class TaskSucceeded(msgspec.Struct, frozen=True, tag=True):
     id: str
     output: Json
 
 
-class TaskFailed(msgspec.Struct, frozen=True):
+class TaskFailed(msgspec.Struct, frozen=True, tag=True):
     id: str
     error: str | None = None
     cause: str | None = None
 
 
-class TaskTimedOut(msgspec.Struct, frozen=True):
+class TaskTimedOut(msgspec.Struct, frozen=True, tag=True):
     id: str
 
 
-class HeartbeatMissed(msgspec.Struct, frozen=True):
+class HeartbeatMissed(msgspec.Struct, frozen=True, tag=True):
     id: str
 
 
-class TimerFired(msgspec.Struct, frozen=True):
+class TimerFired(msgspec.Struct, frozen=True, tag=True):
     id: str
 
 
-class ExecutionTimedOut(msgspec.Struct, frozen=True):
+class ExecutionTimedOut(msgspec.Struct, frozen=True, tag=True):
     pass
 
 
-class Stopped(msgspec.Struct, frozen=True):
+class Stopped(msgspec.Struct, frozen=True, tag=True):
     error: str | None = None
     cause: str | None = None
 

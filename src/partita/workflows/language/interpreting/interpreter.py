@@ -156,10 +156,20 @@ def _walked(walk: Walk, step: Callable[[], None]) -> Progress:
         cause = (
             f"The execution reached the maximum number of history events ({HISTORY_EVENTS_MAX})."
         )
-        first = next(iter(walk.run.lines.values()))
-        walk.end(FAILED, error=RUNTIME, cause=cause)
-        walk.record_event(first, "ExecutionFailed", history.failure(RUNTIME, cause))
+        _break_off(walk, RUNTIME, cause)
     return Progress(walk.run, walk.commands, walk.events)
+
+
+def break_off(machine: StateMachine, run: Run, error: str, cause: str, moment: Moment) -> Progress:
+    """End a run that cannot continue, whatever its states would say to the error."""
+    walk = Walk(machine, run.copy(), moment)
+    return _walked(walk, partial(_break_off, walk, error, cause))
+
+
+def _break_off(walk: Walk, error: str, cause: str) -> None:
+    first = next(iter(walk.run.lines.values()))
+    walk.end(FAILED, error=error, cause=cause)
+    walk.record_event(first, "ExecutionFailed", history.failure(error, cause))
 
 
 def _end(walk: Walk, happening: Stopped | ExecutionTimedOut) -> None:
@@ -184,7 +194,7 @@ _ABORTABLE = ("Task", "Wait", "Parallel", "Map")
 def _fire(walk: Walk, line: Line) -> None:
     """The end of a wait: of a Wait state, or before a retry."""
     state = walk.state_of(line)
-    if state.type == "Wait" and line.is_entered:
+    if state.type == "Wait" and line.is_entered and not line.awaits_turn:
         line.waits_for = line.until = None
         walk.attempt(line, partial(leave_wait, walk, line, state))
     else:

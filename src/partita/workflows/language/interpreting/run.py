@@ -79,6 +79,8 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     task: StartTask | None = None
     until: float | None = None
     fork: Fork | None = None
+    awaits_turn: bool = False
+    """It has not begun with its state: it waits until others had their turn."""
 
 
 class Run(msgspec.Struct, kw_only=True):

@@ -138,7 +138,7 @@ class Trial(Walk):
         self._error = error
         super().fail(line, error)
 
-    def packages_required(self, line: Line, error: StateError) -> StateError:
+    def located(self, line: Line, error: StateError) -> StateError:
         """A test has no history to point to."""
         return error
 

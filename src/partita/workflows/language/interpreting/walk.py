@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from partita.workflows.language import meter
 from partita.workflows.language.definition import State, StateMachine
 from partita.workflows.language.errors import DATA_LIMIT_EXCEEDED, RUNTIME, StateError
 from partita.workflows.language.expressions.scope import Moment, Scope
@@ -17,7 +18,11 @@ from partita.workflows.language.interpreting.happenings import (
     StartTimer,
 )
 from partita.workflows.language.interpreting.run import FAILED, RUNNING, SUCCEEDED, Line, Run
-from partita.workflows.language.limits import HISTORY_EVENTS_MAX, STATES_PER_TURN
+from partita.workflows.language.limits import (
+    EVENT_CHARS_PER_TURN,
+    HISTORY_EVENTS_MAX,
+    STATES_PER_TURN,
+)
 from partita.workflows.language.states import data_flow, forks, map_items
 from partita.workflows.language.states.retries import (
     catcher_for,
@@ -45,6 +50,7 @@ class Walk:
         self.moment = moment
         self.commands: list[Command] = []
         self.events: list[history.Event] = []
+        self._event_chars = 0
         self._ready: deque[Line] = deque()
         self._unfinished: dict[str, Line] = {}
         """The lines before the failure that is being handled."""
@@ -53,12 +59,14 @@ class Walk:
     def go(self) -> None:
         """Execute states, one of each line in turn, until every line waits."""
         states_left = STATES_PER_TURN
+        metered = meter.current()
         while self._ready and self.run.status == RUNNING:
             line = self._ready.popleft()
             if line.id not in self.run.lines:
                 continue
-            if states_left == 0:
+            if states_left == 0 or self._event_chars > EVENT_CHARS_PER_TURN or metered.is_turn_over:
                 self.wait_until(line, self.moment.now)
+                line.awaits_turn = True
                 continue
             states_left -= 1
             state = self.state_of(line)
@@ -69,13 +77,17 @@ class Walk:
     def attempt(self, line: Line, step: Callable[[], None]) -> None:
         """Run an action for a line; a StateError makes its state fail."""
         try:
+            meter.current().start_state()
             step()
         except RecursionError:
-            self.fail(
-                line, self.packages_required(line, StateError(RUNTIME, "It is nested too deeply."))
-            )
+            self._fail_at_runtime(line, "It is nested too deeply.")
+        except (MemoryError, meter.Exhausted):
+            self._fail_at_runtime(line, "It took too much time or memory.")
         except StateError as error:
-            self.fail(line, self.packages_required(line, error))
+            self.fail(line, self.located(line, error))
+
+    def _fail_at_runtime(self, line: Line, cause: str) -> None:
+        self.fail(line, self.located(line, StateError(RUNTIME, cause)))
 
     def state_of(self, line: Line) -> State:
         return self.machine.states_at(line.path).states[line.state]
@@ -108,6 +120,7 @@ class Walk:
         line.entered_at = self.moment.now
         line.retries = {}
         details = {"name": state.name, **history.data("input", line.input)}
+        self._event_chars += len(details["input"])
         line.entered_event = self.record_event(line, f"{state.type}StateEntered", details)
 
     def record_event(
@@ -130,6 +143,7 @@ class Walk:
 
     def ready(self, line: Line) -> None:
         line.waits_for = line.task = line.until = None
+        line.awaits_turn = False
         self._ready.append(line)
 
     def wait_until(self, line: Line, until: float) -> None:
@@ -144,6 +158,7 @@ class Walk:
     def leave(self, line: Line, state: State, end: data_flow.Outcome, next: str | None) -> None:
         check_size(end.output, state.name)
         details = {"name": state.name, **history.data("output", end.output)}
+        self._event_chars += len(details["output"])
         self.record_event(
             line, f"{state.type}StateExited", details | history.assigned(end.assigned)
         )
@@ -181,7 +196,7 @@ class Walk:
             if self._retries(line, state, error) or self._catches(line, state, error):
                 return
         except StateError as second:
-            error = self.packages_required(line, second)
+            error = self.located(line, second)
         if line.parent is None:
             self.end(FAILED, self._unfinished, error=error.error, cause=error.cause)
             self.record_event(line, "ExecutionFailed", history.failure(error.error, error.cause))
@@ -233,7 +248,7 @@ class Walk:
         self.run.status, self.run.output = status, output
         self.run.error, self.run.cause = error, cause
 
-    def packages_required(self, line: Line, error: StateError) -> StateError:
+    def located(self, line: Line, error: StateError) -> StateError:
         """The error with its location, in the service's words."""
         if error.error == DATA_LIMIT_EXCEEDED:
             return error

@@ -162,6 +162,6 @@ def _assigned(fields: Fields, scope: Scope) -> dict[str, Json]:
 
 
 def _checked(assigned: dict[str, Json]) -> dict[str, Json]:
-    if assigned and len(json_text(assigned)) > VARIABLE_BYTES_MAX:
+    if assigned and len(json_text(assigned).encode()) > VARIABLE_BYTES_MAX:
         raise StateError(RUNTIME, "The variables of one Assign may have at most 256 KB in total.")
     return assigned

@@ -10,7 +10,7 @@ from partita.workflows.language.errors import BRANCH_FAILED, StateError
 from partita.workflows.language.interpreting.run import Fork, Line
 from partita.workflows.language.limits import INLINE_MAP_CONCURRENCY_MAX
 from partita.workflows.language.states import data_flow, distributed, map_items
-from partita.workflows.language.values import Json
+from partita.workflows.language.values import Json, check_size
 
 if TYPE_CHECKING:
     from partita.workflows.language.interpreting.walk import Walk
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def execute_parallel(walk: Walk, line: Line, state: State) -> None:
     given = data_flow.effective_input(state, walk.scope(line))
+    check_size(given, state.name)
     count = len(state.branches)
     walk.record_event(line, "ParallelStateStarted")
     line.fork = Fork(total=count, waiting=[], concurrency=count, running=count)
@@ -52,6 +53,7 @@ def _start_iterations(walk: Walk, line: Line, state: State) -> None:
     while fork.waiting and fork.running < fork.concurrency:
         item = fork.waiting[0]
         given = map_items.item_input(walk, line, state, item)
+        check_size(given, state.name)
         del fork.waiting[0]
         fork.running += 1
         iteration = _new_line(walk, line, item.number)

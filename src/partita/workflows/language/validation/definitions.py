@@ -35,7 +35,7 @@ from partita.workflows.language.validation.findings import (
     Findings,
 )
 from partita.workflows.language.validation.handler_checks import check_catchers, check_retriers
-from partita.workflows.language.values import Json, parse_json
+from partita.workflows.language.values import Json, is_nested_deeper, parse_json
 
 Source = str | bytes | dict[str, Json]
 
@@ -98,7 +98,7 @@ def _examined(source: Source) -> tuple[dict[str, Json] | None, list[Diagnostic]]
     if not isinstance(definition, dict):
         message = "Definition must be a valid JSON object"
         return None, [Diagnostic("ERROR", SCHEMA, message)]
-    if _levels(definition) > DEFINITION_LEVELS_MAX:
+    if is_nested_deeper(definition, DEFINITION_LEVELS_MAX):
         message = f"Definition must not be nested deeper than {DEFINITION_LEVELS_MAX} levels"
         return None, [Diagnostic("ERROR", SCHEMA, message)]
     examination = _Examination(definition)
@@ -122,21 +122,6 @@ def _read(source: str | bytes) -> Json:
         except (ValueError, RecursionError):
             pass
         raise ValueError(str(error)) from None
-
-
-def _levels(value: Json) -> int:
-    """How deep a value is nested, up to a limit; without recursion."""
-    depth, level = 0, [value]
-    while level and depth <= DEFINITION_LEVELS_MAX:
-        depth += 1
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, dict | list)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, dict | list)
-        ]
-    return depth
 
 
 class _Examination:

@@ -21,7 +21,7 @@ from partita.client.records import (
     version_sort,
     versions_of,
 )
-from partita.workflows.language import Run, decode_run, encode_run
+from partita.workflows.evaluation.messages import Stepped
 from partita.workflows.running.storage import items
 from partita.workflows.running.storage.commits import Commits
 from partita.workflows.running.storage.records import (
@@ -113,52 +113,46 @@ class Store(Table):
     async def execution(self, arn: str) -> Execution | None:
         return await self.read(arn, items.EXECUTION, Execution)
 
-    async def begin(self, execution: Execution, run: Run, events: Sequence[Event]) -> None:
+    async def begin(self, execution: Execution, step: Stepped) -> None:
         """Raises Conflict when the name is taken."""
         if execution.type == EXPRESS and execution.status != RUNNING:
             return
-        actions = [await self._put_execution(execution, run, ABSENT)]
+        actions = [await self._put_execution(execution, step.event_count, ABSENT)]
         if execution.status != SUCCEEDED:
-            actions.append(await self._put_state(execution, 1, run))
-        await self._commits.commit([*actions, *await self._put_events(execution, events)])
+            actions.append(await self._put_state(execution, 1, step))
+        await self._commits.commit([*actions, *await self._put_events(execution, step)])
 
-    async def advance(
-        self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
-    ) -> None:
+    async def advance(self, execution: Execution, revision: int, step: Stepped) -> None:
         """Store a new state with the events that led to it.
 
         `revision` is that of the previous state. Raises Conflict when it has changed.
         """
         before = self._rests.get(execution.arn, [])
-        state = await self._put_state(execution, revision + 1, run, items.at_revision(revision))
-        await self._commits.commit([state, *await self._put_events(execution, events)])
+        state = await self._put_state(execution, revision + 1, step, items.at_revision(revision))
+        await self._commits.commit([state, *await self._put_events(execution, step)])
         await self.delete_all(before)
 
-    async def finish(
-        self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
-    ) -> None:
+    async def finish(self, execution: Execution, revision: int, step: Stepped) -> None:
         condition = items.at_revision(revision)
         if execution.type == EXPRESS:
             actions = [self.delete(execution.arn, items.EXECUTION)]
         else:
-            actions = [await self._put_execution(execution, run)]
+            actions = [await self._put_execution(execution, step.event_count)]
         if execution.type == EXPRESS or execution.status == SUCCEEDED:
             actions.append(self.delete(execution.arn, items.STATE, condition))
         else:
-            actions.append(await self._put_state(execution, revision + 1, run, condition))
-        await self._commits.commit([*actions, *await self._put_events(execution, events)])
+            actions.append(await self._put_state(execution, revision + 1, step, condition))
+        await self._commits.commit([*actions, *await self._put_events(execution, step)])
         await self.delete_all(self._rests.pop(execution.arn, []))
 
-    async def resume(
-        self, execution: Execution, revision: int, run: Run, events: Sequence[Event]
-    ) -> None:
+    async def resume(self, execution: Execution, revision: int, step: Stepped) -> None:
         """Let a redriven execution run again. Raises Conflict when it runs already."""
         before = self._rests.get(execution.arn, [])
         actions = [
-            await self._put_execution(execution, run),
-            await self._put_state(execution, revision + 1, run, items.at_revision(revision)),
+            await self._put_execution(execution, step.event_count),
+            await self._put_state(execution, revision + 1, step, items.at_revision(revision)),
         ]
-        await self._commits.commit([*actions, *await self._put_events(execution, events)])
+        await self._commits.commit([*actions, *await self._put_events(execution, step)])
         await self.delete_all(before)
 
     async def running(self) -> AsyncIterator[str]:
@@ -166,13 +160,13 @@ class Store(Table):
         async for item in self.each({"IndexName": items.RUNNING}, "Scan"):
             yield item["running"]["S"]
 
-    async def state(self, arn: str) -> tuple[int, Run] | None:
-        """The revision and the run of an execution; None when it succeeded."""
+    async def state(self, arn: str) -> tuple[int, bytes] | None:
+        """The revision and the encoded run of an execution; None when it succeeded."""
         item = await self.get(arn, items.STATE)
         if item is None:
             return None
         self._remember_rest(arn, item)
-        return int(item["revision"]["N"]), decode_run(await self.record(item))
+        return int(item["revision"]["N"]), await self.record(item)
 
     async def executions(
         self,
@@ -284,32 +278,31 @@ class Store(Table):
     # Items of executions
 
     async def _put_execution(
-        self, execution: Execution, run: Run, condition: Item | None = None
+        self, execution: Execution, event_count: int, condition: Item | None = None
     ) -> Action:
-        attributes = _execution_attributes(execution, run)
+        attributes = _execution_attributes(execution, event_count)
         record = _encode(execution)
         return await self.put(execution.arn, items.EXECUTION, record, attributes, condition)
 
     async def _put_state(
-        self, execution: Execution, revision: int, run: Run, condition: Item | None = None
+        self, execution: Execution, revision: int, step: Stepped, condition: Item | None = None
     ) -> Action:
         attributes = {
             "revision": {"N": str(revision)},
-            "events": {"N": str(run.event_count)},
+            "events": {"N": str(step.event_count)},
         }
         if execution.status == RUNNING:
             attributes["running"] = {"S": execution.arn}
-        record = encode_run(run)
-        action = await self.put(execution.arn, items.STATE, record, attributes, condition)
+        action = await self.put(execution.arn, items.STATE, step.run, attributes, condition)
         if execution.status == RUNNING:
             self._remember_rest(execution.arn, action["Put"]["Item"])
         return action
 
-    async def _put_events(self, execution: Execution, events: Sequence[Event]) -> list[Action]:
-        if execution.type == EXPRESS or not events:
+    async def _put_events(self, execution: Execution, step: Stepped) -> list[Action]:
+        if execution.type == EXPRESS or not step.first_event:
             return []
-        sort = items.history_sort(events[0]["id"])
-        return [await self.put(execution.arn, sort, _encode(events))]
+        sort = items.history_sort(step.first_event)
+        return [await self.put(execution.arn, sort, step.events)]
 
     def _remember_rest(self, arn: str, state: Item) -> None:
         """States are written often: the further items of the previous one are deleted later."""
@@ -324,10 +317,10 @@ def _expected(is_new: bool) -> Item:
     return ABSENT if is_new else {"ConditionExpression": "attribute_exists(pk)"}
 
 
-def _execution_attributes(execution: Execution, run: Run) -> Item:
+def _execution_attributes(execution: Execution, event_count: int) -> Item:
     attributes: Item = {
         "status": {"S": execution.status},
-        "events": {"N": str(run.event_count)},
+        "events": {"N": str(event_count)},
     }
     if execution.type != EXPRESS:
         listing = {

@@ -8,11 +8,15 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from partita.errors import PartitaError
 from partita.settings import Bucket
 from partita.workflows.language.errors import StateError
 from partita.workflows.language.values import json_text
+
+if TYPE_CHECKING:
+    from partita.workflows.running.tasks.sealed_objects import SealedObjects
 
 LIST_MAX = 1000
 PREFIX = "S3"
@@ -23,21 +27,30 @@ def _refused(code: str, text: str, status: int) -> StateError:
 
 
 class Buckets:
-    """What S3's operations do, for tasks and map runs."""
+    """What S3's operations do, for tasks and map runs.
 
-    def __init__(self, buckets: Iterable[Bucket], folder: Path) -> None:
+    Where encryption is on, what is written is sealed, and what is read may be.
+    """
+
+    def __init__(
+        self, buckets: Iterable[Bucket], folder: Path, sealed: SealedObjects | None = None
+    ) -> None:
+        self._sealed = sealed
         self._folders = {bucket.name: (folder / bucket.folder).resolve() for bucket in buckets}
 
     def read(self, bucket: str, key: str) -> bytes:
         path = self._path(bucket, key)
         try:
-            return path.read_bytes()
+            content = path.read_bytes()
         except OSError:
             raise _refused("NoSuchKeyException", f"The key {key!r} does not exist.", 404) from None
+        return content if self._sealed is None else self._sealed.open(key, content)
 
     def write(self, bucket: str, key: str, content: bytes) -> None:
         """Whole or not at all."""
         path = self._path(bucket, key)
+        if self._sealed is not None:
+            content = self._sealed.seal(key, content)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.part")
         part.write_bytes(content)
@@ -54,13 +67,12 @@ class Buckets:
 
     def described(self, bucket: str, key: str) -> dict[str, Any]:
         """An object as ListObjectsV2 shows it."""
-        path = self._path(bucket, key)
-        about = path.stat()
-        changed = datetime.fromtimestamp(about.st_mtime, UTC)
+        content = self.read(bucket, key)
+        changed = datetime.fromtimestamp(self._path(bucket, key).stat().st_mtime, UTC)
         return {
             "Key": key,
-            "Size": about.st_size,
-            "ETag": etag(path.read_bytes()),
+            "Size": len(content),
+            "ETag": etag(content),
             "LastModified": changed.isoformat(timespec="seconds").replace("+00:00", "Z"),
             "StorageClass": "STANDARD",
         }
@@ -233,3 +245,6 @@ def run(buckets: Buckets, operation: str, request: dict[str, Any]) -> dict[str, 
         raise _refused("S3Exception", f"The request is incomplete or wrong: {error}", 400) from None
     except OSError as error:
         raise _refused("S3Exception", f"{error.strerror}", 500) from None
+    except PartitaError:
+        # The reason is for the operator, who sees it when the server starts.
+        raise _refused("S3Exception", "The encryption key cannot be read.", 500) from None

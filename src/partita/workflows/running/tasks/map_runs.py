@@ -8,19 +8,17 @@ those that were started. Express executions are not stored, and run again.
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
-import json
 import uuid
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from partita.client import Client, ClientError
 from partita.clock import system_clock
+from partita.workflows.evaluation.messages import MapRunPlan, PlanMapRun, encode_json
+from partita.workflows.evaluation.pool import Pool
 from partita.workflows.language import StartTask, TaskStarted, TaskSucceeded
-from partita.workflows.language.definition import processor_of
-from partita.workflows.language.errors import RUNTIME, StateError
-from partita.workflows.language.states import distributed
+from partita.workflows.language.errors import ITEM_READER_FAILED, RUNTIME, StateError
+from partita.workflows.language.states.item_files import items_limit
 from partita.workflows.language.states.map_items import Threshold, too_many_failures
 from partita.workflows.language.values import Json, json_text, parse_json
 from partita.workflows.running import arns
@@ -42,11 +40,7 @@ CONCURRENCY_MAX = 100
 """Of one map run, whatever it asks for."""
 CHANGEABLE = ("concurrency", "tolerated_count", "tolerated_percentage")
 """What UpdateMapRun may change."""
-DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
-ITEM_READER_FAILED = "States.ItemReaderFailed"
 RESULT_WRITER_FAILED = "States.ResultWriterFailed"
-
-Found = list[Json] | dict[str, Json]
 
 
 class Child(NamedTuple):
@@ -97,18 +91,19 @@ class Children:
 
     def __init__(
         self,
-        machine_of: Callable[[str], Any],
+        definition_of: Callable[[str], Any],
         run: Callable[..., Any],
     ) -> None:
-        self.machine_of = machine_of
+        self.definition_of = definition_of
         self.run = run
 
 
 class MapRuns:
-    def __init__(self, client: Client, buckets: Buckets, store: Store) -> None:
+    def __init__(self, client: Client, buckets: Buckets, store: Store, pool: Pool) -> None:
         self._client = client
         self._buckets = buckets
         self._store = store
+        self._pool = pool
         self.live: dict[str, MapRun] = {}
         """Those that are under way, by their ARNs."""
         self._turns: dict[str, Turns] = {}
@@ -119,44 +114,40 @@ class MapRuns:
     ) -> None:
         """Report the outcome of a map run. Raises StateError when it fails."""
         assert self.children is not None
-        parent, machine = self.children.machine_of(execution_arn)
-        state = distributed.state_of(machine, task)
+        parent, definition = self.children.definition_of(execution_arn)
         await self._check_writer(task, role)
         try:
-            found = await self._found(task, role)
+            items, content = await self._found(task, role)
         except StateError as error:
             raise StateError(ITEM_READER_FAILED, error.cause) from error
-        inputs = distributed.inputs_of(state, task, found)
-        tolerated = distributed.threshold(state, task)
-        definition = json_text(distributed.definition_of(machine, state))
-        config = processor_of(state.fields)[1]["ProcessorConfig"]
+        job = PlanMapRun(definition, encode_json(task), items, content)
+        plan = await self._pool.run(job, definition.digest, MapRunPlan)
         child = Machine(
-            name=f"{parent.machine}/{distributed.label_of(state)}",
-            type=config["ExecutionType"],
-            definition=definition,
+            name=f"{parent.machine}/{plan.label}",
+            type=plan.machine_type,
+            definition=plan.definition,
             role_arn=parent.role_arn,
             created_at=task.scheduled_at,
             updated_at=task.scheduled_at,
         )
         if not task.is_started:
             report(TaskStarted(task.id))
-        sizes = [len(one["Items"]) if "ItemBatcher" in state.fields else 1 for one in inputs]
         run = self.live[task.input["mapRunArn"]] = MapRun(
             arn=task.input["mapRunArn"],
             execution_arn=execution_arn,
             machine=parent.machine,
             started_at=task.scheduled_at,
             concurrency=task.input["concurrency"] or 0,
-            tolerated_count=tolerated.number,
-            tolerated_percentage=tolerated.percentage,
-            executions=MapRunCounts(total=len(inputs)),
-            items=MapRunCounts(total=sum(sizes)),
+            tolerated_count=plan.tolerated_count,
+            tolerated_percentage=plan.tolerated_percentage,
+            executions=MapRunCounts(total=len(plan.inputs)),
+            items=MapRunCounts(total=sum(plan.sizes)),
         )
         await self._keep_changes(run)
         self._turns[run.arn] = Turns(run)
         await self._note(run, parent)
         try:
-            ended = await self._run_all(task, child, inputs, run, sizes)
+            ended = await self._run_all(task, child, run, plan)
             result = self._result(task, ended)
             run.status = SUCCEEDED
         except StateError:
@@ -195,10 +186,10 @@ class MapRuns:
         self,
         task: StartTask,
         machine: Machine,
-        inputs: list[Json],
         map_run: MapRun,
-        sizes: list[int],
+        plan: MapRunPlan,
     ) -> list[Child]:
+        inputs, sizes = plan.inputs, plan.sizes
         turns = self._turns[map_run.arn]
         ended: list[Child] = []
 
@@ -208,7 +199,7 @@ class MapRuns:
                 assert self.children is not None
                 _count(map_run, sizes[number], "running", 1)
                 execution = await self.children.run(
-                    machine, name, json_text(inputs[number]), is_kept=machine.type != EXPRESS
+                    machine, name, inputs[number], is_kept=machine.type != EXPRESS
                 )
                 ended.append(Child(number, execution))
                 is_well = execution.status == SUCCEEDED
@@ -249,26 +240,23 @@ class MapRuns:
 
     # Items
 
-    async def _found(self, task: StartTask, role: str) -> Found:
+    async def _found(self, task: StartTask, role: str) -> tuple[bytes | None, bytes | None]:
+        """The items as JSON, or the object that they are in."""
         reader = task.input["reader"]
         if reader is None:
-            items: Found = task.input["items"]
-            return items
+            return encode_json(task.input["items"]), None
         operation = reader["Resource"].rpartition(":")[2]
         parameters = reader["Parameters"]
-        config = reader.get("ReaderConfig", {})
         if operation in buckets.OPERATIONS:
             for action, resource in buckets.needs(operation, parameters):
                 await self._check(role, action, resource)
         if operation == "getObject":
-            content = self._buckets.read(parameters.get("Bucket", ""), parameters.get("Key", ""))
-            found = _parsed(content, config)
-        elif operation == "listObjectsV2":
-            found = self._listed(parameters)
-        else:
-            found = await self._table_items(operation, parameters, _limit(config), role)
-        limit = _limit(config)
-        return found[:limit] if limit is not None and isinstance(found, list) else found
+            bucket, key = parameters.get("Bucket", ""), parameters.get("Key", "")
+            return None, self._buckets.read(bucket, key)
+        if operation == "listObjectsV2":
+            return encode_json(self._listed(parameters)), None
+        limit = items_limit(reader.get("ReaderConfig", {}))
+        return encode_json(await self._table_items(operation, parameters, limit, role)), None
 
     def _listed(self, parameters: dict[str, Any]) -> list[Json]:
         bucket = parameters.get("Bucket", "")
@@ -352,46 +340,6 @@ class MapRuns:
 def _tolerated(run: MapRun) -> int:
     threshold = Threshold(run.tolerated_count, run.tolerated_percentage)
     return threshold.of(run.executions.total) or 0
-
-
-def _limit(config: dict[str, Any]) -> int | None:
-    limit = config.get("MaxItems")
-    if limit is None:
-        return None
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
-        raise StateError(RUNTIME, f"MaxItems must be a number of items, not {limit!r}")
-    return limit or None
-
-
-def _parsed(content: bytes, config: dict[str, Any]) -> Found:
-    kind = config.get("InputType", "JSON")
-    try:
-        text = content.decode("utf-8-sig")
-        if kind == "CSV":
-            return _rows(text, config)
-        if kind == "JSONL":
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-        found = json.loads(text)
-    except (ValueError, csv.Error) as error:
-        raise StateError(RUNTIME, f"The object is not {kind}: {error}") from error
-    for name in filter(None, config.get("ItemsPointer", "").split("/")):
-        found = found.get(name) if isinstance(found, dict) else None
-    if not isinstance(found, list | dict):
-        raise StateError(RUNTIME, "The object has no array of items")
-    return found
-
-
-def _rows(text: str, config: dict[str, Any]) -> list[Json]:
-    delimiter = DELIMITERS.get(config.get("CSVDelimiter", "COMMA"), ",")
-    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
-    if config.get("CSVHeaderLocation", "FIRST_ROW") == "GIVEN":
-        headers = config.get("CSVHeaders", [])
-    else:
-        headers, rows = (rows[0], rows[1:]) if rows else ([], [])
-    return [
-        {name: row[place] if place < len(row) else "" for place, name in enumerate(headers)}
-        for row in rows
-    ]
 
 
 def _described(child: Child) -> dict[str, Json]:

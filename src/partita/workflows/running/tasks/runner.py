@@ -11,6 +11,7 @@ from partita.clock import system_clock
 from partita.errors import StepFunctionsError
 from partita.functions.sinks import Sinks
 from partita.server.rest import request_for
+from partita.workflows.evaluation.pool import Pool
 from partita.workflows.language import (
     Happening,
     StartTask,
@@ -86,6 +87,7 @@ class TaskRunner:
         jobs: Jobs,
         stand_ins: Mapping[str, str],
         delayed_messages: DelayedMessages,
+        pool: Pool,
     ) -> None:
         self._client = client
         self._store = store
@@ -96,7 +98,7 @@ class TaskRunner:
         self._jobs = jobs
         self._stand_ins = stand_ins
         self.delayed_messages = delayed_messages
-        self.map_runs = MapRuns(client, buckets, store)
+        self.map_runs = MapRuns(client, buckets, store, pool)
         self.executions: Executions | None = None
 
     async def run_task(

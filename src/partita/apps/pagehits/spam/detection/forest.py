@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from partita.errors import PartitaError
+from partita.optional_packages import install_command
 
 if TYPE_CHECKING:
     from krcf import RandomCutForest
@@ -74,8 +75,8 @@ def check_installed() -> None:
         import krcf  # noqa: F401
     except ModuleNotFoundError as error:
         raise PartitaError(
-            "krcf, which the spam filter needs, is not installed: pip install 'partita[pagehits]', "
-            'or set mode = "off" under [spam].'
+            "krcf, which the spam filter needs, is not installed: "
+            f'{install_command("pagehits")}, or set mode = "off" under [spam].'
         ) from error
 
 

@@ -1,0 +1,295 @@
+"""The file of users, `access.json`: replaced as a whole, so nobody ever reads half a change.
+
+In a folder that is not encrypted it is JSON, of mode 0600. In an encrypted one the whole of it is
+sealed under a secret of the keyring, with the number of its last change, and the keyring remembers
+which change was accepted last. So whoever can write to the folder, and has no key, can neither make
+such a file nor put an older one in its place. A file from before the folder was sealed is taken
+over once: the keyring notes its digest before anything is sealed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from time import time
+from typing import Final, NamedTuple
+
+import msgspec
+
+from partita.database.storage.sealing.keyring import USERS, Accepted, Keyring, generation_of
+from partita.errors import PartitaError
+from partita.server.security.identities.callers import Callers
+from partita.server.security.identities.directory import Directory, with_session_key
+
+FILE_NAME: Final = "access.json"
+PURPOSE: Final = "access"
+SEALED_SECRET: Final = "sealed:"
+"""What a secret begins with that was sealed alone, as earlier versions did."""
+SESSIONS: Final = "sessions"
+NEVER_ACCEPTED: Final = "somebody else has written it. Put the one that was there back"
+HOW_TO_ACCEPT: Final = (
+    "put the newest one back, or take this state for good with `partita users accept`"
+)
+
+
+class AccessFileRefused(PartitaError):
+    """Raised for a file of users that is not the one that was accepted, or made from it."""
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of a sealed file."""
+
+    change: int
+    sealed: bytes
+
+
+class Change:
+    def __init__(self, directory: Directory) -> None:
+        self.directory = directory
+
+
+class Found(NamedTuple):
+    """A file that has been read and opened."""
+
+    directory: Directory
+    accepted: Accepted
+    generation: int
+    """Of the secret that it is sealed under; 0 if it is not."""
+
+
+class AccessFile:
+    def __init__(
+        self, path: Path, keyring: Callable[[], Keyring] | None = None, *, is_own: bool = True
+    ) -> None:
+        """`keyring` finds the keys of an encrypted folder. A file that is not our own is mounted by
+        whoever runs the server, and never sealed."""
+        self.path = path
+        self.is_own = is_own
+        self._keyring = keyring
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether it is sealed when it is written."""
+        return self._keyring is not None
+
+    def load(self) -> Directory:
+        """The directory in the file; an empty one where there is no file, and was none."""
+        found = self.find()
+        return Directory() if found is None else found.directory
+
+    def find(self) -> Found | None:
+        return self._checked(None if self._keyring is None else self._keyring())
+
+    @contextmanager
+    def changing(self) -> Iterator[Change]:
+        """`with file.changing() as change: change.directory = ...` writes what a server can read;
+        inside, nobody else changes the file."""
+        with self._locked():
+            keyring = None if self._keyring is None else self._keyring()
+            found = self._checked(keyring)
+            change = Change(Directory() if found is None else found.directory)
+            yield change
+            Callers(change.directory)
+            self._write(change.directory, keyring, _next_change(found, keyring))
+
+    def accept(self) -> Directory:
+        """Write what is there as the newest change, though it is older than another, or gone."""
+        with self._locked():
+            keyring = None if self._keyring is None else self._keyring()
+            content = self._read()
+            if keyring is None:
+                raise PartitaError("Only the users of an encrypted folder are refused or accepted.")
+            if content is not None and not _is_envelope(content):
+                raise self._not_sealed()
+            found = None if content is None else self._opened(content, keyring)
+            directory = Directory() if found is None else found.directory
+            # Above every number that a keyring or database may remember.
+            change = max(_next_change(found, keyring), int(time() * 1000))
+            self._write(directory, keyring, change)
+            return directory
+
+    def seal_again(self, keyring: Keyring) -> None:
+        """Seal the file under the newest secret, if it is not, and destroy those before it."""
+        with self._locked():
+            found = self._checked(keyring)
+            if found is not None and found.generation != keyring.file_generation:
+                self._write(found.directory, keyring, _next_change(found, keyring))
+            keyring.retire_files()
+
+    def check(self, found: Found | None, accepted: Accepted | None) -> None:
+        """Raises when a file is older than another, or another of the same number."""
+        if accepted is None:
+            return
+        if found is None:
+            raise AccessFileRefused(
+                f"{self.path} is missing, and there was one, change {accepted.change}: "
+                f"{HOW_TO_ACCEPT}."
+            )
+        if found.accepted.change < accepted.change:
+            raise AccessFileRefused(
+                f"{self.path} is older than the one in use: it is change {found.accepted.change}, "
+                f"and change {accepted.change} has been accepted; {HOW_TO_ACCEPT}."
+            )
+        if found.accepted.change == accepted.change and found.accepted.digest != accepted.digest:
+            raise AccessFileRefused(
+                f"{self.path} is not the one in use: both are change {accepted.change}; "
+                f"{HOW_TO_ACCEPT}."
+            )
+
+    def _checked(self, keyring: Keyring | None) -> Found | None:
+        content = self._read()
+        found = None if content is None else self._opened(content, keyring)
+        if keyring is not None and keyring.seals_files:
+            accepted = keyring.accepted
+            if found is not None and not found.generation and found.accepted != accepted:
+                raise self._not_sealed()
+            self.check(found, accepted)
+        return found
+
+    def _read(self) -> bytes | None:
+        try:
+            with self.path.open("rb") as file:
+                mode = os.fstat(file.fileno()).st_mode
+                if self.is_own and mode & (stat.S_IRWXG | stat.S_IRWXO):
+                    raise PartitaError(
+                        f"{self.path} has secrets in it and can be read by others: "
+                        f"run chmod 600 {self.path}."
+                    )
+                return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise PartitaError(f"Cannot read {self.path}: {error.strerror}.") from error
+
+    def _opened(self, content: bytes, keyring: Keyring | None) -> Found:
+        digest = sha256(content).digest()
+        if _is_envelope(content):
+            envelope = msgspec.json.decode(content, type=Envelope)
+            directory = self._unsealed(envelope, keyring)
+            generation = generation_of(envelope.sealed)
+            return Found(directory, Accepted(envelope.change, digest), generation)
+        try:
+            directory = msgspec.json.decode(content, type=Directory)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise PartitaError(f"{self.path} is not a file of users: {error}.") from error
+        return Found(self._with_secrets(directory, keyring), Accepted(0, digest), 0)
+
+    def _unsealed(self, envelope: Envelope, keyring: Keyring | None) -> Directory:
+        if keyring is None:
+            raise PartitaError(f"{self.path} is encrypted: give --encryption-key.")
+        try:
+            content = keyring.open_file(PURPOSE, envelope.sealed, envelope.change)
+            return msgspec.json.decode(content, type=Directory)
+        except (PartitaError, msgspec.MsgspecError):
+            raise AccessFileRefused(
+                f"{self.path} was changed, or is that of another data folder: {NEVER_ACCEPTED}."
+            ) from None
+
+    def _not_sealed(self) -> AccessFileRefused:
+        return AccessFileRefused(
+            f"{self.path} is not encrypted, and in this folder it always is: {NEVER_ACCEPTED}."
+        )
+
+    def _write(self, directory: Directory, keyring: Keyring | None, change: int) -> None:
+        directory = with_session_key(directory)
+        if keyring is None:
+            content = msgspec.json.format(msgspec.json.encode(directory), indent=2) + b"\n"
+        else:
+            sealed = keyring.seal_file(PURPOSE, msgspec.json.encode(directory), change)
+            content = msgspec.json.encode(Envelope(change, sealed)) + b"\n"
+        new = self.path.with_name(f"{self.path.name}.new")
+        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW
+        try:
+            with open(os.open(new, flags, 0o600), "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(new, self.path)
+            folder = os.open(self.path.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
+        except OSError as error:
+            raise PartitaError(f"Cannot write {self.path}: {error.strerror}.") from error
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = os.open(self.path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise PartitaError(f"Cannot write to {self.path.parent}: {error.strerror}.") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    def _with_secrets(self, directory: Directory, keyring: Keyring | None) -> Directory:
+        """With all secrets as they are that earlier versions sealed one by one."""
+
+        def opened(secret: str, context: str) -> str:
+            if not secret.startswith(SEALED_SECRET):
+                return secret
+            if keyring is None:
+                raise PartitaError(
+                    f"The secrets in {self.path} are encrypted: give --encryption-key."
+                )
+            try:
+                wrapped = b64decode(secret.removeprefix(SEALED_SECRET), validate=True)
+                return keyring.unwrap(USERS, wrapped, context.encode()).decode()
+            except (PartitaError, ValueError):
+                raise PartitaError(
+                    f"The secret of {context} in {self.path} was changed, or encrypted under "
+                    "another key."
+                ) from None
+
+        users = {
+            name: msgspec.structs.replace(
+                user,
+                keys=tuple(
+                    msgspec.structs.replace(key, secret=opened(key.secret, key.id))
+                    for key in user.keys
+                ),
+            )
+            for name, user in directory.users.items()
+        }
+        session_key = opened(directory.session_key, SESSIONS)
+        return msgspec.structs.replace(directory, users=users, session_key=session_key)
+
+
+def _next_change(found: Found | None, keyring: Keyring | None) -> int:
+    accepted = None if keyring is None else keyring.accepted
+    return 1 + max(
+        0 if found is None else found.accepted.change, 0 if accepted is None else accepted.change
+    )
+
+
+def _is_envelope(content: bytes) -> bool:
+    try:
+        msgspec.json.decode(content, type=Envelope)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def begin_sealing(folder: Path, keyring: Keyring) -> None:
+    """Seal the file of users from now on, in a folder that nobody else has; the one that is there
+    is the only one that is taken over."""
+    if keyring.seals_files:
+        return
+    try:
+        digest = sha256((folder / FILE_NAME).read_bytes()).digest()
+    except FileNotFoundError:
+        keyring.begin_files(None)
+    except OSError as error:
+        raise PartitaError(f"Cannot read {folder / FILE_NAME}: {error.strerror}.") from error
+    else:
+        keyring.begin_files(Accepted(0, digest))

@@ -1,0 +1,297 @@
+"""The jobs of a process that computes: pure functions from a job to its outcome."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from partita.errors import DynamoDBError
+from partita.workflows.evaluation.messages import (
+    Advance,
+    Begin,
+    Crashed,
+    Examine,
+    Examined,
+    FailedState,
+    FindOutstanding,
+    Job,
+    MapRunPlan,
+    Outcome,
+    PlanMapRun,
+    Redrive,
+    Refused,
+    Stepped,
+    Tested,
+    TestState,
+    decode_happening,
+    decode_happenings,
+    decode_task,
+    encode_json,
+)
+from partita.workflows.evaluation.state_tests import try_state
+from partita.workflows.language import (
+    CancelTask,
+    CancelTimer,
+    Command,
+    Diagnostic,
+    InvalidDefinition,
+    Moment,
+    Progress,
+    Run,
+    StartTask,
+    StartTimer,
+    StateMachine,
+    advance,
+    begin,
+    break_off,
+    decode_run,
+    diagnose,
+    encode_run,
+    meter,
+    outstanding,
+    parse,
+    redrive,
+)
+from partita.workflows.language.definition import processor_of
+from partita.workflows.language.errors import (
+    DATA_LIMIT_EXCEEDED,
+    ITEM_READER_FAILED,
+    RUNTIME,
+    StateError,
+)
+from partita.workflows.language.interpreting.run import RUNNING, SUCCEEDED
+from partita.workflows.language.limits import RUN_BYTES_MAX
+from partita.workflows.language.states import distributed
+from partita.workflows.language.states.item_files import items_in, items_limit
+from partita.workflows.language.values import json_text, parse_json
+from partita.workflows.running.tasks.integrations import Abilities, check_resources
+
+FIRST_PART = 1_000_000
+"""The parts of a step have larger numbers than those of loading its machine."""
+TOO_MUCH = Diagnostic(
+    "ERROR", "SCHEMA_VALIDATION_FAILED", "Examining the definition takes too much time or memory"
+)
+
+
+class Jobs:
+    def __init__(self, abilities: Abilities) -> None:
+        self._abilities = abilities
+        self._machines: dict[str, StateMachine] = {}
+        """By their digests, until the other side says that they are to be forgotten."""
+
+    def forget(self) -> None:
+        self._machines.clear()
+
+    def run(self, job: Job, metered: meter.Meter) -> Outcome:
+        meter.install(metered)
+        try:
+            return _JOBS[type(job)](self, job)
+        except DynamoDBError as error:
+            return Refused(type(error).__name__, error.message or "")
+        except StateError as error:
+            return FailedState(error.error, error.cause)
+        except (MemoryError, RecursionError, meter.Exhausted):
+            cause = "It took too much time or memory, or is nested too deeply."
+            return FailedState(RUNTIME, cause)
+        except Exception:
+            return Crashed(traceback.format_exc())
+
+    def _examine(self, job: Examine) -> Outcome:
+        try:
+            found = diagnose(job.text)
+            if all(one.severity != "ERROR" for one in found):
+                check_resources(parse(job.text), job.machine_type, self._abilities)
+        except InvalidDefinition as error:
+            found = [*found, *error.diagnostics]
+        except (MemoryError, RecursionError, meter.Exhausted):
+            found = [TOO_MUCH]
+        return Examined(found)
+
+    def _machine(
+        self, job: Begin | Advance | Redrive | FindOutstanding | PlanMapRun
+    ) -> StateMachine:
+        """Definitions were examined when they were created."""
+        digest = job.definition.digest
+        if digest not in self._machines:
+            self._machines[digest] = StateMachine(parse_json(job.definition.text))
+        meter.current().start_turn(FIRST_PART)
+        return self._machines[digest]
+
+    def _begin(self, job: Begin) -> Outcome:
+        machine = self._machine(job)
+        if job.is_short:
+            _end_turn()
+        moment = _moment(job.now, job.seed)
+        progress = begin(machine, parse_json(job.input), job.context, moment)
+        return _stepped(machine, progress, moment)
+
+    def _advance(self, job: Advance) -> Outcome:
+        happenings = decode_happenings(job.happenings)
+        machine = self._machine(job)
+        chance = _Chance(job.seed)
+        before = run = decode_run(job.run)
+        commands: list[Command] = []
+        events: list[dict[str, Any]] = []
+        handled = 0
+        for happened in happenings:
+            if handled and meter.current().is_turn_over:
+                break
+            moment = Moment(happened.when, chance)
+            progress = advance(machine, run, happened.what, moment)
+            run = progress.run
+            commands += progress.commands
+            events += progress.events
+            handled += 1
+        whole = Progress(run, commands, events)
+        if run is before:
+            return _unchanged(machine, run, handled)
+        return _stepped(machine, whole, moment, handled)
+
+    def _redrive(self, job: Redrive) -> Outcome:
+        machine, run = self._machine(job), decode_run(job.run)
+        if run.status == RUNNING:
+            return _unchanged(machine, run, 0)
+        _end_turn()
+        moment = _moment(job.now, job.seed)
+        return _stepped(machine, redrive(machine, run, moment), moment)
+
+    def _find_outstanding(self, job: FindOutstanding) -> Outcome:
+        machine, run = self._machine(job), decode_run(job.run)
+        found = Progress(run, outstanding(run))
+        return _step(machine, found, job.run)
+
+    def _test_state(self, job: TestState) -> Outcome:
+        happening: Any = None if job.happening is None else decode_happening(job.happening)
+        moment = _moment(job.now, job.seed)
+        request: dict[str, Any] = msgspec.json.decode(job.request)
+        tried = try_state(request, self._abilities, moment, happening)
+        command = tried.command
+        if isinstance(command, StartTask):
+            return Tested(None, encode_json(command), None, tried.execution_arn, tried.role_arn)
+        if isinstance(command, StartTimer):
+            return Tested(None, None, (command.id, command.until))
+        return Tested(encode_json(tried.answer))
+
+    def _plan_map_run(self, job: PlanMapRun) -> Outcome:
+        machine, task = self._machine(job), decode_task(job.task)
+        state = distributed.state_of(machine, task)
+        config = (task.input["reader"] or {}).get("ReaderConfig", {})
+        try:
+            if job.content is not None:
+                found = items_in(job.content, config)
+            else:
+                found = msgspec.json.decode(job.items or b"[]")
+            limit = items_limit(config)
+            if limit is not None and isinstance(found, list):
+                found = found[:limit]
+        except (AttributeError, TypeError) as error:
+            raise StateError(ITEM_READER_FAILED, f"The ReaderConfig is wrong: {error}") from None
+        except StateError as error:
+            raise StateError(ITEM_READER_FAILED, error.cause) from error
+        inputs = distributed.inputs_of(state, task, found)
+        tolerated = distributed.threshold(state, task)
+        has_batches = "ItemBatcher" in state.fields
+        return MapRunPlan(
+            inputs=[json_text(one) for one in inputs],
+            sizes=[len(one["Items"]) if has_batches else 1 for one in inputs],
+            tolerated_count=tolerated.number,
+            tolerated_percentage=tolerated.percentage,
+            label=distributed.label_of(state),
+            machine_type=processor_of(state.fields)[1]["ProcessorConfig"]["ExecutionType"],
+            definition=json_text(distributed.definition_of(machine, state)),
+        )
+
+
+_JOBS: dict[type[Job], Callable[[Jobs, Any], Outcome]] = {
+    Examine: Jobs._examine,
+    Begin: Jobs._begin,
+    Advance: Jobs._advance,
+    Redrive: Jobs._redrive,
+    FindOutstanding: Jobs._find_outstanding,
+    TestState: Jobs._test_state,
+    PlanMapRun: Jobs._plan_map_run,
+}
+
+
+class _Chance(random.Random):
+    """Random numbers that follow from a seed, which is used when the first is drawn: most steps
+    need none."""
+
+    def __new__(cls, seed: bytes) -> _Chance:
+        return super().__new__(cls)
+
+    def __init__(self, seed: bytes) -> None:
+        self._seed: bytes | None = seed
+
+    def random(self) -> float:
+        self._sow()
+        return super().random()
+
+    def getrandbits(self, bits: int) -> int:
+        self._sow()
+        return super().getrandbits(bits)
+
+    def _sow(self) -> None:
+        if self._seed is not None:
+            self.seed(self._seed)
+            self._seed = None
+
+
+def _moment(now: float, seed: bytes) -> Moment:
+    return Moment(now, _Chance(seed))
+
+
+def _end_turn() -> None:
+    """Leave all states to the next turn."""
+    meter.install(meter.Meter(turn_seconds=0))
+    meter.current().start_turn(FIRST_PART)
+
+
+def _stepped(
+    machine: StateMachine, progress: Progress, moment: Moment, handled: int = 1
+) -> Stepped:
+    encoded = encode_run(progress.run)
+    if len(encoded) > RUN_BYTES_MAX and progress.status == RUNNING:
+        cause = f"The data of all states under way has more than {RUN_BYTES_MAX} bytes."
+        ended = break_off(machine, progress.run, DATA_LIMIT_EXCEEDED, cause, moment)
+        commands = [*progress.commands, *ended.commands]
+        progress = Progress(ended.run, commands, [*progress.events, *ended.events])
+        encoded = encode_run(progress.run)
+    stepped = _step(machine, progress, encoded)
+    stepped.handled = handled
+    return stepped
+
+
+def _unchanged(machine: StateMachine, run: Run, handled: int) -> Stepped:
+    stepped = _step(machine, Progress(run), b"")
+    stepped.handled, stepped.is_changed = handled, False
+    return stepped
+
+
+def _step(machine: StateMachine, progress: Progress, encoded: bytes) -> Stepped:
+    run, events = progress.run, progress.events
+    # What was started in this step may have ended in it as well.
+    wanted = {command.id for command in outstanding(run)}
+    return Stepped(
+        run=encoded,
+        status=run.status,
+        output=json_text(run.output) if run.status == SUCCEEDED else None,
+        error=run.error,
+        cause=run.cause,
+        event_count=run.event_count,
+        events=encode_json(events),
+        first_event=events[0]["id"] if events else 0,
+        tasks=encode_json([one for one in _of(progress, StartTask) if one.id in wanted]),
+        timers=[(one.id, one.until) for one in _of(progress, StartTimer) if one.id in wanted],
+        cancelled_tasks=[one.id for one in _of(progress, CancelTask)],
+        cancelled_timers=[one.id for one in _of(progress, CancelTimer)],
+        timeout_seconds=machine.timeout_seconds,
+    )
+
+
+def _of(progress: Progress, kind: type[Any]) -> Sequence[Any]:
+    return [command for command in progress.commands if isinstance(command, kind)]

@@ -1,0 +1,324 @@
+"""Who computes what: jobs wait for one of two processes, and the process that answers only waits.
+
+Everything of the language is computed in them: definitions, expressions, templates, the steps of
+executions. A job begins in the quick lane. One that takes longer than a moment there ends the
+process. The jobs behind it go on in the next process; it is done again in the slow lane, and for a
+while the other jobs of its machine are done there as well. So machines that compute much wait for
+each other, and others do not wait for them. In each lane machines take turns.
+
+A job is pure, so it can be done again. When it ends a process of the slow lane, by the limits on
+time and memory, the part of it that did so fails in the next try (`language/meter.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections import deque
+from collections.abc import Callable
+from itertools import count
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from partita import errors
+from partita.limits import MB
+from partita.workflows.evaluation.messages import (
+    Answer,
+    Crashed,
+    Definition,
+    Examine,
+    FailedState,
+    Job,
+    Order,
+    Outcome,
+    Refused,
+    Setup,
+    TestState,
+    encode,
+)
+from partita.workflows.evaluation.process import Process
+from partita.workflows.language.errors import RUNTIME, StateError
+from partita.workflows.running.tasks.integrations import Abilities
+
+logger = logging.getLogger(__name__)
+
+ENDS_MAX = 3
+"""How many processes a job may end before it is given up."""
+SLOW_JOB_SECONDS = 0.03
+"""A job that took longer was too slow for the quick lane."""
+SLOW_SECONDS = 600.0
+"""How long the jobs of a machine stay in the slow lane after that."""
+SLOW_KEYS_MAX = 10_000
+IDLE_SECONDS_MAX = 20.0
+"""After that a process of the slow lane ends, and its memory is free again."""
+DEFINITIONS_CHARS_MAX = 8 * MB
+"""How many definitions a process keeps."""
+START_REST_SECONDS = 0.5
+TOO_MUCH = "It took too much time or memory."
+
+Kind = TypeVar("Kind")
+
+
+class Limits(NamedTuple):
+    seconds_max: float
+    turn_seconds: float
+    jobs_max: int
+    """How many jobs a process has at a time, the one under way included."""
+    bytes_max: int
+    niceness: int
+    idle_seconds: float | None
+
+
+QUICK = Limits(0.1, 0.01, 16, 4 * MB, 0, None)
+SLOW = Limits(5.0, 0.25, 1, 1, 10, IDLE_SECONDS_MAX)
+
+
+class Pending(msgspec.Struct, eq=False):
+    """A job that somebody waits for."""
+
+    job: Job
+    key: str
+    done: asyncio.Future[Outcome]
+    is_urgent: bool
+    broken: list[int] = []
+    ends: int = 0
+    """How many processes it has ended."""
+
+
+class Turns:
+    """Jobs that wait: urgent ones first, then one of each key in turn."""
+
+    def __init__(self) -> None:
+        self._urgent: deque[Pending] = deque()
+        self._by_key: dict[str, deque[Pending]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._urgent or self._by_key)
+
+    def add(self, pending: Pending) -> None:
+        if pending.is_urgent:
+            self._urgent.append(pending)
+        else:
+            self._by_key.setdefault(pending.key, deque()).append(pending)
+
+    def put_back(self, pending: Pending) -> None:
+        self._urgent.appendleft(pending)
+
+    def take(self) -> Pending:
+        if self._urgent:
+            return self._urgent.popleft()
+        key = next(iter(self._by_key))
+        waiting = self._by_key.pop(key)
+        pending = waiting.popleft()
+        if waiting:
+            self._by_key[key] = waiting
+        return pending
+
+    def take_all(self) -> list[Pending]:
+        found = []
+        while self:
+            found.append(self.take())
+        return found
+
+
+class Lane:
+    """A process and the jobs for it. `answered` is told of each answer, `broken_by` which job has
+    ended the process, with the exit code and the number of the part of the job."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        abilities: Abilities,
+        answered: Callable[[Pending, Answer], None],
+        broken_by: Callable[[Lane, Pending, int, int], None],
+    ) -> None:
+        self._tell = answered
+        self._limits = limits
+        operations = abilities.operations
+        self._setup = Setup(
+            limits.seconds_max,
+            limits.turn_seconds,
+            None if operations is None else sorted(operations),
+            abilities.may_call,
+            dict(abilities.stand_ins),
+        )
+        self._broken_by = broken_by
+        self._waiting = Turns()
+        self._sent: dict[int, tuple[Pending, int]] = {}
+        self._sent_bytes = 0
+        self._numbers = count(1)
+        self._process: Process | None = None
+        self._changing: asyncio.Task[None] | None = None
+        """The start or the end of a process."""
+        self._idle: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def add(self, pending: Pending) -> None:
+        self._waiting.add(pending)
+        self._send_more()
+
+    def withdraw(self, pending: Pending) -> None:
+        """Nobody waits for a job any more. If the process does nothing else, it is ended."""
+        if self._process is not None and len(self._sent) == 1:
+            [(sent, _)] = self._sent.values()
+            if sent is pending and self._limits.jobs_max == 1:
+                self._process.kill()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._idle is not None:
+            self._idle.cancel()
+        if self._changing is not None:
+            self._changing.cancel()
+            await asyncio.gather(self._changing, return_exceptions=True)
+        if self._process is not None:
+            await self._process.exit_code()
+
+    def _send_more(self) -> None:
+        if self._process is None:
+            if self._waiting and self._changing is None and not self._is_closed:
+                self._changing = asyncio.create_task(self._start())
+            return
+        limits = self._limits
+        while (
+            self._waiting
+            and len(self._sent) < limits.jobs_max
+            and self._sent_bytes < limits.bytes_max
+        ):
+            pending = self._waiting.take()
+            if not pending.done.done():
+                self._send(self._process, pending)
+        if self._idle is not None:
+            self._idle.cancel()
+            self._idle = None
+        if not self._sent and limits.idle_seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._idle = loop.call_later(limits.idle_seconds, self._process.kill)
+
+    def _send(self, process: Process, pending: Pending) -> None:
+        number = next(self._numbers)
+        job, forgets = pending.job, False
+        if not isinstance(job, Examine | TestState):
+            digest, text = job.definition.digest, job.definition.text
+            if digest in process.definitions:
+                job = msgspec.structs.replace(job, definition=Definition(digest, ""))
+            else:
+                forgets = sum(process.definitions.values()) + len(text) > DEFINITIONS_CHARS_MAX
+                if forgets:
+                    process.definitions.clear()
+                process.definitions[digest] = len(text)
+        content = encode(Order(number, job, pending.broken, forgets))
+        self._sent[number] = pending, len(content)
+        self._sent_bytes += len(content)
+        process.send(content)
+
+    def _answered(self, answer: Answer) -> None:
+        pending, size = self._sent.pop(answer.number)
+        self._sent_bytes -= size
+        self._tell(pending, answer)
+        self._send_more()
+
+    async def _start(self) -> None:
+        process = Process(self._answered, self._ended)
+        try:
+            await process.start(self._setup, self._limits.niceness)
+        except OSError as error:
+            await self._give_up(f"could not be started: {error}")
+        else:
+            self._process = process
+        finally:
+            self._changing = None
+        self._send_more()
+
+    def _ended(self, process: Process) -> None:
+        self._process = None
+        if not self._is_closed:
+            self._changing = asyncio.create_task(self._clear_up(process))
+
+    async def _clear_up(self, process: Process) -> None:
+        """Send what a process has not answered to the next one, except what ended it."""
+        code = await process.exit_code()
+        job, part = process.under_way()
+        sent, self._sent, self._sent_bytes = self._sent, {}, 0
+        broken = sent.pop(job, None)
+        for pending, _ in reversed(sent.values()):
+            self._waiting.put_back(pending)
+        if job == 0 and sent and code != -signal.SIGKILL:
+            await self._give_up(f"ended with {code}")
+        self._changing = None
+        if broken is not None and not broken[0].done.done():
+            self._broken_by(self, broken[0], code, part)
+        self._send_more()
+
+    async def _give_up(self, reason: str) -> None:
+        """A process that does not even start: everybody who waits is told so."""
+        logger.error("The process that computes for workflows %s.", reason)
+        for pending in self._waiting.take_all():
+            if not pending.done.done():
+                pending.done.set_exception(RuntimeError(f"The process that computes {reason}"))
+        await asyncio.sleep(START_REST_SECONDS)
+
+
+class Pool:
+    def __init__(self, abilities: Abilities) -> None:
+        self._quick = Lane(QUICK, abilities, self._answered, self._broken_by)
+        self._slow = Lane(SLOW, abilities, self._answered, self._broken_by)
+        self._slow_keys: dict[str, float] = {}
+        """Until when the jobs of a key are in the slow lane."""
+
+    async def run(self, job: Job, key: str, kind: type[Kind], *, is_urgent: bool = False) -> Kind:
+        """The outcome of a job. `key` stands for the machine that it belongs to; an urgent job is
+        one that evaluates nothing. Raises errors of the API, and StateError."""
+        loop = asyncio.get_running_loop()
+        pending = Pending(job, key, loop.create_future(), is_urgent)
+        lane = self._slow if self.is_slow(key) and not is_urgent else self._quick
+        lane.add(pending)
+        try:
+            outcome = await pending.done
+        except asyncio.CancelledError:
+            self._slow.withdraw(pending)
+            raise
+        if isinstance(outcome, kind):
+            return outcome
+        raise _error(outcome)
+
+    def is_slow(self, key: str) -> bool:
+        until = self._slow_keys.get(key)
+        return until is not None and until > asyncio.get_running_loop().time()
+
+    async def close(self) -> None:
+        await asyncio.gather(self._quick.close(), self._slow.close())
+
+    def _answered(self, pending: Pending, answer: Answer) -> None:
+        if answer.seconds > SLOW_JOB_SECONDS:
+            self._note_slow(pending.key)
+        if not pending.done.done():
+            pending.done.set_result(answer.outcome)
+
+    def _note_slow(self, key: str) -> None:
+        self._slow_keys.pop(key, None)
+        if len(self._slow_keys) >= SLOW_KEYS_MAX:
+            del self._slow_keys[next(iter(self._slow_keys))]
+        self._slow_keys[key] = asyncio.get_running_loop().time() + SLOW_SECONDS
+
+    def _broken_by(self, lane: Lane, pending: Pending, code: int, part: int) -> None:
+        self._note_slow(pending.key)
+        if lane is self._slow or code != -signal.SIGPROF:
+            pending.ends += 1
+            pending.broken = [*pending.broken, part]
+        if pending.ends > ENDS_MAX:
+            pending.done.set_result(FailedState(RUNTIME, TOO_MUCH))
+        else:
+            self._slow.add(pending)
+
+
+def _error(outcome: Outcome) -> Exception:
+    if isinstance(outcome, Refused):
+        kind: type[errors.DynamoDBError] = getattr(errors, outcome.name)
+        return kind(outcome.message)
+    if isinstance(outcome, FailedState):
+        return StateError(outcome.error, outcome.cause)
+    assert isinstance(outcome, Crashed)
+    return RuntimeError(outcome.text)

@@ -1,0 +1,136 @@
+"""The process that computes for workflows: it has no keys, and the system ends it when a job takes
+too much time or memory.
+
+`python -m partita.workflows.evaluation.worker PAGE NICENESS` is started by `pool.py`, with a socket
+as its standard input and the file of the memory that both see, and ends when the socket does.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import resource
+import signal
+import socket
+import sys
+from contextlib import suppress
+from time import monotonic, process_time
+
+from partita.limits import MB
+from partita.server.companion_process import end_with
+from partita.workflows.evaluation.jobs import Jobs
+from partita.workflows.evaluation.messages import (
+    LENGTH,
+    PAGE,
+    Answer,
+    Order,
+    Setup,
+    decode_order,
+    decode_setup,
+    encode,
+    framed,
+)
+from partita.workflows.language import meter
+from partita.workflows.running.tasks.integrations import Abilities
+
+MEMORY_BYTES_MAX = 512 * MB
+"""What jobs may take, besides what the process has when it starts."""
+RECEIVE_BYTES = 1 * MB
+ANSWERS_SECONDS_MAX = 0.01
+"""Answers wait for each other as long as there are orders; not longer than this."""
+
+
+class Worker:
+    def __init__(self, connection: socket.socket, page: mmap.mmap) -> None:
+        self._connection = connection
+        self._page = page
+        self._received = bytearray()
+        self._job = 0
+        self._answers: list[bytes] = []
+        self._answers_since = 0.0
+
+    def run(self) -> None:
+        setup = decode_setup(self._read())
+        jobs = Jobs(_abilities(setup))
+        while True:
+            order = decode_order(self._read())
+            if order.forgets:
+                jobs.forget()
+            self._do(order, jobs, setup)
+
+    def _do(self, order: Order, jobs: Jobs, setup: Setup) -> None:
+        self._job = order.number
+        self._announce(0)
+        metered = meter.Meter(setup.turn_seconds, order.broken, self._announce)
+        # The default action of the signal ends the process, wherever it is.
+        signal.setitimer(signal.ITIMER_PROF, setup.seconds_max)
+        began = process_time()
+        outcome = jobs.run(order.job, metered)
+        answer = framed(encode(Answer(order.number, process_time() - began, outcome)))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        if not self._answers:
+            self._answers_since = monotonic()
+        self._answers.append(answer)
+        if monotonic() - self._answers_since > ANSWERS_SECONDS_MAX:
+            self._send()
+
+    def _announce(self, part: int) -> None:
+        PAGE.pack_into(self._page, 0, self._job, part)
+
+    def _send(self) -> None:
+        if self._answers:
+            self._connection.sendall(b"".join(self._answers))
+            self._answers.clear()
+
+    def _read(self) -> bytes:
+        """The next message. Ends the process when there are none any more."""
+        self._fill(LENGTH.size)
+        end = LENGTH.size + LENGTH.unpack_from(self._received)[0]
+        self._fill(end)
+        content = bytes(self._received[LENGTH.size : end])
+        del self._received[:end]
+        return content
+
+    def _fill(self, size: int) -> None:
+        while len(self._received) < size:
+            self._send()
+            received = self._connection.recv(RECEIVE_BYTES)
+            if not received:
+                raise SystemExit
+            self._received += received
+
+
+def _abilities(setup: Setup) -> Abilities:
+    operations = None if setup.operations is None else frozenset(setup.operations)
+    return Abilities(operations, setup.may_call, setup.stand_ins)
+
+
+def _limit_memory() -> None:
+    """Where the system has no such limit, there is none."""
+    with suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with open("/proc/self/statm") as file:
+            taken = int(file.read().split()[0]) * resource.getpagesize()
+        most = taken + MEMORY_BYTES_MAX
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def main(page_file: str, niceness: str, parent: str) -> None:
+    end_with(int(parent))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A service of systemd may not be allowed to.
+    with suppress(OSError):
+        os.nice(int(niceness))
+    connection = socket.socket(fileno=os.dup(0))
+    page = mmap.mmap(int(page_file), mmap.PAGESIZE)
+    # A library that has no memory says so before it ends the process; so does the other side.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    _limit_memory()
+    # What the process starts with stays: collecting garbage need not look at it.
+    gc.freeze()
+    Worker(connection, page).run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

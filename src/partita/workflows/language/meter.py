@@ -1,0 +1,84 @@
+"""The meter of what is being computed: how long it may take, and which part of it is under way.
+
+A process that computes for others (evaluation/worker.py) can be ended in the middle of a job, by
+its limits on time and memory. The job is pure, so it is done again, and everything in it has the
+same number as before: the part that ended the process fails instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from math import inf
+from time import process_time
+
+from partita.workflows.language.limits import (
+    QUERY_MILLISECONDS_MAX,
+    STATE_QUERY_MILLISECONDS_MAX,
+)
+
+
+class Exhausted(Exception):
+    """Raised for a part of a job that took too much time or memory when it was tried."""
+
+
+class Meter:
+    """`broken` are the numbers of the parts that ended a process; `announce` is told the number of
+    each part before it begins."""
+
+    def __init__(
+        self,
+        turn_seconds: float = inf,
+        broken: Collection[int] = (),
+        announce: Callable[[int], None] | None = None,
+    ) -> None:
+        self._turn_seconds = turn_seconds
+        self._broken = broken
+        self._announce = announce
+        self._number = 0
+        self._turn_ends = inf
+        self._state_ends = inf
+
+    def start_turn(self, first_number: int) -> None:
+        """The numbers of the parts do not depend on what came before, such as loading a machine
+        that the process may or may not have loaded already."""
+        self._number = first_number
+        self._turn_ends = process_time() + self._turn_seconds
+
+    @property
+    def is_turn_over(self) -> bool:
+        return self._turn_ends != inf and process_time() >= self._turn_ends
+
+    def start_state(self) -> None:
+        self._state_ends = process_time() + STATE_QUERY_MILLISECONDS_MAX / 1000
+        self.start_part()
+
+    def start_part(self) -> None:
+        """Raises Exhausted."""
+        self._number += 1
+        if self._announce is not None:
+            self._announce(self._number)
+            if self._number in self._broken:
+                raise Exhausted
+
+    def query_milliseconds(self) -> int:
+        """How long the next expression may take. Raises Exhausted when the state has used its
+        time."""
+        if self._state_ends == inf:
+            return QUERY_MILLISECONDS_MAX
+        left = int((self._state_ends - process_time()) * 1000)
+        if left <= 0:
+            raise Exhausted
+        return min(left, QUERY_MILLISECONDS_MAX)
+
+
+_current = Meter()
+
+
+def current() -> Meter:
+    """That of the job under way; one without limits where there are no jobs."""
+    return _current
+
+
+def install(meter: Meter) -> None:
+    global _current
+    _current = meter

@@ -1,0 +1,32 @@
+"""Objects that are sealed in the folder of a bucket, as a server with an encryption key seals its
+exports. Only such servers load this."""
+
+from __future__ import annotations
+
+from partita.database.storage.sealing.cipher import NotSealedHere
+from partita.database.storage.sealing.master_keys import KeySource
+from partita.database.storage.sealing.objects import is_sealed, open_object, seal_object
+from partita.workflows.language.errors import StateError
+
+FAILED = "S3.S3Exception"
+
+
+class SealedObjects:
+    """`bucket_key` is that of a companion's first frame."""
+
+    def __init__(self, bucket_key: str) -> None:
+        kind, _, rest = bucket_key.partition(":")
+        is_file = kind == "file"
+        self._keys = KeySource(bucket_key) if is_file else KeySource("env:keys", {"keys": rest})
+
+    def seal(self, key: str, content: bytes) -> bytes:
+        return seal_object(self._keys.read()[0], key, content)
+
+    def open(self, key: str, content: bytes) -> bytes:
+        """The content of an object; one that others have put there need not be sealed."""
+        if not is_sealed(content):
+            return content
+        try:
+            return open_object(self._keys.read(), key, content)
+        except NotSealedHere as error:
+            raise StateError(FAILED, f"{key!r} cannot be opened. {error}") from None
