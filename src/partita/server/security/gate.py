@@ -87,7 +87,7 @@ from partita.server.security.authentication.signatures import (
 from partita.server.security.identities import roles
 from partita.server.security.identities.callers import Caller, Callers, unknown_key
 from partita.server.security.limits import Limits
-from partita.server.security.policies.decision import Request, decide, denial
+from partita.server.security.policies.decision import Request, Steps, decide, denial
 from partita.server.security.rights import items, service_tables
 from partita.server.security.rights.functions import function_arn
 from partita.server.security.rights.needs import (
@@ -544,7 +544,9 @@ class Gate(Dispatcher):
             raise AccessDeniedException(NO_RIGHTS.format(operation))
         return parts_of(operation, needed, self.service, body)
 
-    def check(self, caller: Caller, request: HttpRequest, need: Need) -> None:
+    def check(
+        self, caller: Caller, request: HttpRequest, need: Need, steps: Steps | None = None
+    ) -> None:
         """Raises unless the caller has a right."""
         applicable = caller.applicable(need.action, need.resource, need.policy)
         if applicable.is_plain_allow:
@@ -552,7 +554,7 @@ class Gate(Dispatcher):
         if applicable.is_reserved and caller.kind != "AWSService":
             self.check(caller, request, Need(service_tables.ACTION, need.resource))
         context = RequestContext(caller, self.service, request, need)
-        asked = Request(caller.principal, need.action, need.resource, context)
+        asked = Request(caller.principal, need.action, need.resource, context, steps)
         decision = decide(applicable.policies, asked)
         if not decision.is_allowed:
             raise AccessDeniedException(denial(asked, decision))
@@ -640,7 +642,8 @@ class KnownCaller(Admission):
     def denials(self, parts: Parts) -> list[Denial]:
         for needs in parts:
             self.resources += [need.resource for need in needs]
-        return denials_of(parts, partial(self._gate.check, self._caller, self._head))
+        check = partial(self._gate.check, self._caller, self._head, steps=Steps())
+        return denials_of(parts, check)
 
     def forward(self, service: bytes, operation: bytes, body: bytes) -> Forwarded:
         gate = self._gate
