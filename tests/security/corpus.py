@@ -282,6 +282,7 @@ def chunked(content: bytes, size: int) -> bytes:
 def chunked_bodies() -> Iterator[tuple[str, Body]]:
     deep = b'{"a":' + b"[" * 10_000
     yield "chunks of a byte", Body(JSON_1_0, deep, chunk_bytes=1)
+    yield "many chunks of a byte", Body(JSON_1_0, deep * 50, chunk_bytes=1)
     yield "chunks with extensions", Body(JSON_1_0, deep, chunk_bytes=9)
     yield "chunks of a form", Body(FORM, b"a&" * 20_000, chunk_bytes=1000)
 

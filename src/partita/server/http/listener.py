@@ -44,6 +44,8 @@ TURN_SECONDS_MAX: Final = 0.01
 """How long requests are answered before the sockets are looked at again."""
 UNPACKED_AT_ONCE_BYTES: Final = 256 * KB
 """It takes half a millisecond to unpack them; more is left to a thread."""
+UNPACKING_MAX: Final = 2
+"""At once, in threads: each may take twice what a body may have, which nobody has counted yet."""
 BACKLOG: Final = 2048
 SHUTDOWN_SECONDS_MAX: Final = 10
 UNFINISHED_SECONDS_MAX: Final = 1
@@ -106,7 +108,8 @@ class Listener:
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
-        self._unpacking: set[asyncio.Task[None]] = set()
+        self.unpacking: set[asyncio.Task[None]] = set()
+        self._unpackers = asyncio.Semaphore(UNPACKING_MAX)
 
     def are_bodies_too_large(self) -> bool:
         return self.bodies_bytes > self.limits.bodies_bytes_max
@@ -134,8 +137,8 @@ class Listener:
             task = asyncio.get_running_loop().create_task(
                 self._unpack_later(abort, request, packed, reply, proceed)
             )
-            self._unpacking.add(task)
-            task.add_done_callback(self._unpacking.discard)
+            self.unpacking.add(task)
+            task.add_done_callback(self.unpacking.discard)
         except WrongEncoding as error:
             reply(self.responses.refusal(415, str(error)))
         else:
@@ -151,7 +154,8 @@ class Listener:
     ) -> None:
         encoding = request.headers[b"content-encoding"]
         try:
-            body = await asyncio.to_thread(unpack, encoding, packed, self.limits.body_bytes_max)
+            async with self._unpackers:
+                body = await asyncio.to_thread(unpack, encoding, packed, self.limits.body_bytes_max)
         except TooLarge:
             reply(self.responses.refusal(413, self.large_body))
             return
