@@ -6,6 +6,8 @@ import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from botocore.exceptions import ClientError
@@ -14,6 +16,10 @@ from testkit.packages import ROLE, create, wait_for
 from testkit.processes import Server
 
 OFF = {"Mode": "OFF"}
+AUTHORIZATION = (
+    "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/scheduler/aws4_request, "
+    "SignedHeaders=host, Signature=0"
+)
 WRITE_DOWN = """
 import json
 
@@ -168,6 +174,45 @@ def test_a_schedule_puts_an_event_on_a_bus(scheduler: Any, name: str, folder: Pa
     first, *_ = wait_for(lambda: [one for one in events(bus) if one["detail"] == {"for": name}])
     scheduler.delete_schedule(Name=name)
     assert (first["source"], first["detail-type"]) == ("clock", "reminder")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"Target": {"Input": "9" * 5000}},
+        {"Target": {"Input": "[" * 100_000}},
+        {"Target": {"Input": "[" * 3000 + "]" * 3000}},
+        {"Target": {"Input": "NaN"}},
+        {"StartDate": int("9" * 400)},
+        {"EndDate": int("9" * 400)},
+        {"StartDate": 1e300},
+        {"StartDate": -1e300},
+    ],
+    ids=range(8),
+)
+def test_what_no_schedule_can_be_is_refused(
+    server: Server, scheduler: Any, name: str, changed: dict[str, Any]
+) -> None:
+    target = {"Arn": "arn:aws:lambda:us-east-1:123456789012:function:f", "RoleArn": ROLE}
+    body = {
+        "ScheduleExpression": "rate(1 day)",
+        "FlexibleTimeWindow": OFF,
+        **changed,
+        "Target": {**target, **changed.get("Target", {})},
+    }
+    request = Request(
+        f"{server.url}/schedules/{name}",
+        json.dumps(body).encode(),
+        {
+            "Content-Type": "application/json",
+            "X-Amz-Date": "20260101T000000Z",
+            "Authorization": AUTHORIZATION,
+        },
+    )
+    with pytest.raises(HTTPError) as refused:
+        urlopen(request, timeout=30)
+    with refused.value as answer:
+        assert (answer.code, answer.headers["x-amzn-ErrorType"]) == (400, "ValidationException")
 
 
 def test_groups_have_tags(scheduler: Any, name: str) -> None:

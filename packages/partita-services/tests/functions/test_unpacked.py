@@ -36,6 +36,7 @@ def start(serve: Callable[..., Server], tmp_path: Path) -> Callable[..., Server]
     """Servers with a temporary folder that is theirs, on a disk."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "key").write_text(new_printed_key())
+    (tmp_path / "key").chmod(0o600)
 
     def start(*more: str | Path) -> Server:
         environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path / "tmp")}

@@ -217,6 +217,47 @@ def test_a_schedule_calls_its_target_with_the_rights_of_its_role(
     assert find(admin, "by-idle") is None
 
 
+def test_tags_of_a_schedule_group_take_the_right_on_that_group(
+    people: People, administrator: Any, functions: Any
+) -> None:
+    """No other spelling of its ARN names it."""
+    scheduler = people.client(administrator, "scheduler")
+    own = scheduler.create_schedule_group(Name="tagged")["ScheduleGroupArn"]
+    elsewhere = own.replace("us-east-1", "eu-west-1")
+    spellings = [
+        elsewhere,
+        own.replace("us-east-1", ""),
+        own.replace(ACCOUNT, "111122223333"),
+        own.replace("arn:aws:", "arn:aws-cn:"),
+    ]
+    tags = [{"Key": "team", "Value": "a"}]
+    allowed = statement("scheduler:*", [elsewhere, *spellings, "arn:aws:scheduler:eu-*:*:*"])
+    stranger = people.client(people.add(allowed), "scheduler")
+    for arn in spellings:
+        for client in (stranger, scheduler):
+            for call, more in (
+                (client.tag_resource, {"Tags": tags}),
+                (client.untag_resource, {"TagKeys": ["team"]}),
+                (client.list_tags_for_resource, {}),
+            ):
+                code, _ = refusal(call, ResourceArn=arn, **more)
+                if client is stranger:
+                    assert code.startswith("AccessDenied")
+                else:
+                    assert code in ("ResourceNotFoundException", "ValidationException")
+    assert scheduler.list_tags_for_resource(ResourceArn=own)["Tags"] == []
+    of_own = statement(
+        "scheduler:TagResource",
+        own,
+        Condition={"ForAllValues:StringEquals": {"aws:TagKeys": ["team"]}},
+    )
+    tagger = people.client(people.add(of_own), "scheduler")
+    tagger.tag_resource(ResourceArn=own, Tags=tags)
+    other = [{"Key": "owner", "Value": "a"}]
+    assert refusal(tagger.tag_resource, ResourceArn=own, Tags=other)[0].startswith("AccessDenied")
+    assert scheduler.list_tags_for_resource(ResourceArn=own)["Tags"] == tags
+
+
 SETTINGS = """
 [[functions]]
 name = "named"

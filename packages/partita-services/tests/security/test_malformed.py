@@ -53,8 +53,10 @@ class Sender:
         self.connection = http.client.HTTPConnection(self._host, timeout=30)
 
     def send(self, service: str, operation: str, request: Any) -> int:
+        return self.send_bytes(service, operation, json.dumps(request).encode())
+
+    def send_bytes(self, service: str, operation: str, body: bytes) -> int:
         description = SERVICES[service]
-        body = json.dumps(request).encode()
         headers = {
             "Host": self._host,
             "Content-Type": description.content_type,
@@ -113,6 +115,31 @@ def test_so_it_is_with_workflows(sender: Sender, data: st.DataObject) -> None:
     operation = data.draw(st.sampled_from(operations))
     request = data.draw(spoilt(ROWS["states"][operation].request))
     assert sender.send("states", operation, request) in (200, 400), request
+
+
+DEEP = {
+    "arrays": b'{"TableName":"x","Key":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
+    "objects": b'{"TableName":"x","Key":' + b'{"a":' * 5_000 + b"1" + b"}" * 5_000 + b"}",
+    "not closed": b'{"TableName":"x","Items":' + b"[" * 50_000,
+    "not UTF-8": b'{"TableName":"\xff","Key":{"pk":{"S":"\xff"}}}',
+    "names that are not UTF-8": b'{"TableName":"x","\xff":{}}',
+}
+
+
+@pytest.mark.parametrize("body", DEEP.values(), ids=DEEP)
+def test_so_it_is_with_bodies_that_no_decoder_takes(sender: Sender, body: bytes) -> None:
+    for service, operation in CASES:
+        assert sender.send_bytes(service, operation, body) == 400, operation
+
+
+@pytest.mark.parametrize("body", DEEP.values(), ids=DEEP)
+def test_so_it_is_with_signing_in_at_the_console(people: People, body: bytes) -> None:
+    assert people.server is not None
+    connection = http.client.HTTPConnection("127.0.0.1", people.server.port, timeout=60)
+    headers = {"Content-Type": "application/vnd.partita.console+json"}
+    with contextlib.closing(connection):
+        connection.request("POST", "/console/api/sign-in", body, headers)
+        assert connection.getresponse().status == 400
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 from .conftest import ROLE, Json, finished, states_client, types
 from .conftest import events as history
 
-ANSWER_SECONDS_MAX = 3.0
+ANSWER_SECONDS_MAX = 8.0
 """Generous: the machine that runs the tests may be busy with others."""
 BUSY = "{% $count([1..400].$count([1..10000])) %}"
 """Takes a few hundred milliseconds, and little memory."""
@@ -78,49 +78,44 @@ def test_executions_that_compute_forever_leave_everybody_else_their_turn(
         assert types(history(states, hog))[-1] == "ExecutionAborted"
 
 
-@pytest.mark.parametrize("bomb", BOMBS)
-def test_an_expression_that_asks_for_too_much_fails_alone(
-    states: Any, create: Callable[..., str], bomb: str
-) -> None:
-    expression = "{% " + BOMBS[bomb] + " %}"
-    machine = {
+def guarded(expression: str) -> Json:
+    """A machine that catches the error of an expression."""
+    bomb = {"Type": "Pass", "Output": "{% " + expression + " %}", "End": True}
+    catcher = {
+        "ErrorEquals": ["States.QueryEvaluationError"],
+        "Output": "{% $states.errorOutput.Error %}",
+        "Next": "Caught",
+    }
+    branches = [{"StartAt": "Bomb", "States": {"Bomb": bomb}}]
+    return {
         "QueryLanguage": "JSONata",
         "StartAt": "Guarded",
         "States": {
-            "Guarded": {
-                "Type": "Parallel",
-                "Branches": [
-                    {
-                        "StartAt": "Bomb",
-                        "States": {"Bomb": {"Type": "Pass", "Output": expression, "End": True}},
-                    }
-                ],
-                "Catch": [
-                    {
-                        "ErrorEquals": ["States.QueryEvaluationError"],
-                        "Output": "{% $states.errorOutput.Error %}",
-                        "Next": "Caught",
-                    }
-                ],
-                "End": True,
-            },
+            "Guarded": {"Type": "Parallel", "Branches": branches, "Catch": [catcher], "End": True},
             "Caught": {"Type": "Succeed"},
         },
     }
+
+
+def test_expressions_that_ask_for_too_much_fail_alone(
+    states: Any, create: Callable[..., str]
+) -> None:
     quick = create(QUICK)
-    bombs = [
-        states.start_execution(stateMachineArn=create(machine))["executionArn"] for _ in range(2)
-    ]
-    with timed():
-        started = states.start_execution(stateMachineArn=quick, input='{"n": 1}')
-        assert finished(states, started["executionArn"])["status"] == "SUCCEEDED"
-    for arn in bombs:
+    bombs = {
+        name: states.start_execution(stateMachineArn=create(guarded(source)))["executionArn"]
+        for name, source in BOMBS.items()
+    }
+    for _ in range(3):
+        with timed():
+            started = states.start_execution(stateMachineArn=quick, input='{"n": 1}')
+            assert finished(states, started["executionArn"])["status"] == "SUCCEEDED"
+    for name, arn in bombs.items():
         execution = finished(states, arn)
-        assert execution["status"] == "SUCCEEDED", execution
-        if execution["output"] == '"States.QueryEvaluationError"':
-            assert "EvaluationFailed" in types(history(states, arn))
-        else:
-            assert bomb == "a range"
+        assert (execution["status"], execution["output"]) == (
+            "SUCCEEDED",
+            '"States.QueryEvaluationError"',
+        ), name
+        assert "EvaluationFailed" in types(history(states, arn)), name
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
@@ -133,8 +128,7 @@ def test_a_state_under_test_is_bounded_as_well(states: Any, bomb: str) -> None:
     }
     with timed(15):
         tested = states.test_state(definition=json.dumps(state), roleArn=ROLE)
-    if tested["status"] != "SUCCEEDED":
-        assert tested["error"] == "States.QueryEvaluationError"
+    assert (tested["status"], tested["error"]) == ("FAILED", "States.QueryEvaluationError")
 
 
 def test_data_that_doubles_in_a_loop_ends_at_the_limit_of_a_state(run: Callable[..., Json]) -> None:

@@ -26,6 +26,14 @@ both_lengths = pytest.mark.parametrize(
 )
 
 
+ROUNDS_PER_SEED = 125
+
+
+def seeds(rounds: int) -> range:
+    """For tests that have many cases to a seed."""
+    return range(rounds // ROUNDS_PER_SEED)
+
+
 class Signing(NamedTuple):
     key: AccessKey
     service: str

@@ -366,6 +366,20 @@ PROBES: dict[str, Call] = {
         KeyConditionExpression="title = :t",
         ExpressionAttributeValues=values(t="t"),
     ),
+    "the key of an index behind a page": lambda client, t: client.scan(
+        TableName=t, IndexName="by_title", ProjectionExpression="pk", Limit=1
+    ),
+    "the key of an index behind a count": lambda client, t: client.scan(
+        TableName=t, IndexName="by_title", Select="COUNT", Limit=1
+    ),
+    "the key of an index where a page begins": lambda client, t: client.scan(
+        TableName=t,
+        ProjectionExpression="pk",
+        ExclusiveStartKey={**OWN, "title": {"S": "t"}},
+    ),
+    "the key of an index behind a page of a statement": lambda client, t: client.execute_statement(
+        Statement=f'SELECT pk FROM "{t}"."by_title"', Limit=1
+    ),
     "writing it": lambda client, t: client.put_item(
         TableName=t, Item={**OWN, "salary": {"N": "1000"}}
     ),
@@ -413,6 +427,42 @@ PROBES: dict[str, Call] = {
         Statement=f"SELECT pk FROM \"{t}\" WHERE pk = 'own' ORDER BY title"
     ),
 }
+
+
+READS: dict[str, Call] = {
+    "Query": lambda client, t: client.query(
+        TableName=t,
+        ProjectionExpression="pk",
+        KeyConditionExpression="pk = :p",
+        ExpressionAttributeValues=values(p="own"),
+    ),
+    "Query by Select": lambda client, t: client.query(
+        TableName=t,
+        Select="SPECIFIC_ATTRIBUTES",
+        AttributesToGet=["pk"],
+        KeyConditions={"pk": {"ComparisonOperator": "EQ", "AttributeValueList": [OWN["pk"]]}},
+    ),
+    "Scan": lambda client, t: client.scan(TableName=t, ProjectionExpression="pk"),
+    "SELECT": lambda client, t: client.execute_statement(Statement=f'SELECT pk FROM "{t}"'),
+    "SELECT of a partition": lambda client, t: client.execute_statement(
+        Statement=f"SELECT pk FROM \"{t}\" WHERE pk = 'own'"
+    ),
+}
+
+
+@pytest.mark.parametrize("way", READS)
+def test_what_reads_pages_names_all_keys_that_may_end_them(
+    people: People, books: str, way: str
+) -> None:
+    """(Developer guide: "you must specify the names of all of the primary key and index key
+    attributes for the table and any secondary indexes")"""
+    for visible, is_allowed in ((["pk"], False), (["pk", "sk"], True)):
+        condition = {"ForAllValues:StringEquals": {"dynamodb:Attributes": visible}}
+        client = people.client(people.add(statement("*", Condition=condition)))
+        if is_allowed:
+            READS[way](client, books)
+        else:
+            assert refusal(READS[way], client=client, t=books)[0] == DENIED
 
 
 @pytest.mark.parametrize("way", SEEN)

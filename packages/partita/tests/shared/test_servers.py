@@ -37,6 +37,21 @@ def test_a_write_that_one_server_acknowledged_is_read_on_another(clients: list[A
         assert number(reader, table, "one", "turn") == turn
 
 
+def test_a_token_of_one_server_is_good_on_another(clients: list[Any]) -> None:
+    table = create(clients[0])
+    for place in range(7):
+        clients[0].put_item(TableName=table, Item=item(f"k{place}"))
+    statement, seen = f'SELECT pk FROM "{table}"', 0
+    more: dict[str, Any] = {}
+    for turn in range(9):
+        page = clients[turn % 3].execute_statement(Statement=statement, Limit=2, **more)
+        seen += len(page["Items"])
+        if "NextToken" not in page:
+            break
+        more = {"NextToken": page["NextToken"]}
+    assert seen == 7
+
+
 def test_no_increment_of_a_contended_counter_is_lost(clients: list[Any]) -> None:
     table = create(clients[0])
     longest = []

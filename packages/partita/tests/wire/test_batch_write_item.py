@@ -85,6 +85,13 @@ def test_25_items_of_400_kb_are_written(client: Any, notes: str) -> None:
     client.batch_write_item(RequestItems={notes: [delete(f"big {n:02}") for n in range(25)]})
 
 
+def test_texts_full_of_commas_are_written(client: Any, notes: str) -> None:
+    """They look like very many values until they are decoded."""
+    text = {"S": "[{," * 130_000}
+    client.batch_write_item(RequestItems={notes: [put(f"csv {one}", v=text) for one in range(3)]})
+    assert stored(client, notes, "csv 2")["v"] == text
+
+
 def test_a_table_may_be_named_by_its_arn(client: Any, notes: str) -> None:
     arn = client.describe_table(TableName=notes)["Table"]["TableArn"]
     client.batch_write_item(RequestItems={arn: [put("by arn")]})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -235,6 +237,26 @@ def test_the_pages_of_a_list_and_of_a_description(kinesis: Any, event_stream: Cr
         described = kinesis.describe_stream(StreamName=name, **limit)["StreamDescription"]
         assert len(ids(described)) == DESCRIBE_EVENT_SHARDS_PAGE_MAX
         assert described["HasMoreShards"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"Type": "X"},
+        {"Type": 5},
+        {"Type": []},
+        {"Type": "AT_TIMESTAMP", "Timestamp": "x"},
+        {"Type": "AFTER_SHARD_ID", "ShardId": 5},
+        {"Type": "AFTER_SHARD_ID"},
+    ],
+)
+def test_a_token_with_a_filter_that_cannot_be_is_refused(
+    kinesis: Any, event_stream: Create, forged: dict[str, Any]
+) -> None:
+    token = kinesis.list_shards(StreamName=event_stream(2), MaxResults=1)["NextToken"]
+    content = {**json.loads(urlsafe_b64decode(token)), "shard_filter": forged}
+    text = urlsafe_b64encode(json.dumps(content).encode()).decode()
+    assert refusal(kinesis.list_shards, NextToken=text)[0] == INVALID
 
 
 def test_lists_that_cannot_be(kinesis: Any, event_stream: Create) -> None:

@@ -252,6 +252,15 @@ class TestBodies:
         connection.sendall(message("ListTables", chunks, "Transfer-Encoding: chunked"))
         assert read_answer(connection)[0] == 200
 
+    def test_very_many_very_small_chunks_are_refused(self, connect: Connect, raw: Raw) -> None:
+        """Ours: to read them costs more than they could be worth."""
+        for count, status in ((4_000, 200), (5_000, 400)):
+            connection = connect()
+            chunks = b"1\r\n{\r\n" + b"1\r\n \r\n" * count + b"1\r\n}\r\n0\r\n\r\n"
+            connection.sendall(message("ListTables", chunks, "Transfer-Encoding: chunked"))
+            assert read_answer(connection)[0] == status
+        assert is_alive(raw)
+
     def test_endless_chunks_are_refused(self, connect: Connect, raw: Raw) -> None:
         connection = connect()
         connection.sendall(message("ListTables", b"", "Transfer-Encoding: chunked"))

@@ -7,18 +7,25 @@ Scheduler")
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from partita.database.operations.context import Service
+<<<<<<< 8a88a61222b9d9de7f35a7998db121e5a96006fd
 from partita.server.security.rights.function_arns import ANY
 from partita.server.security.rights.needs import Need, Request, Rights
+=======
+from partita.server.security.rights.needs import Keys, Need, Request, Rights, request_tags
+>>>>>>> 92c700227ac62cd7179ddd8ea5b01bd006188186
 from partita.server.security.rights.passing import pass_role
 from partita_services.rights.functions import text_of
 
 PREFIX: Final = "scheduler:"
 PASSED_TO: Final = "scheduler.amazonaws.com"
 DEFAULT_GROUP: Final = "default"
+_GROUP: Final = re.compile(r"arn:aws[\w-]*:scheduler:[\w-]*:\d*:schedule-group/([\w.-]+)")
 
 
 def _arn(service: Service, rest: str) -> str:
@@ -39,17 +46,33 @@ def _on_schedule(operation: str) -> Rights:
 
 def _on_group(operation: str) -> Rights:
     def rights(service: Service, request: Request) -> Sequence[Need]:
-        name = text_of(request, "Name") or "*"
-        return (Need(PREFIX + operation, _arn(service, f"schedule-group/{name}")),)
+        arn = _arn(service, f"schedule-group/{text_of(request, 'Name') or '*'}")
+        keys = partial(_tag_keys, request)
+        needs = [Need(PREFIX + operation, arn, keys)]
+        if request.get("Tags"):
+            needs.append(Need(f"{PREFIX}TagResource", arn, keys))
+        return needs
 
     return rights
 
 
 def _on_tagged(operation: str) -> Rights:
+    """On the group of that name, whatever else its ARN says."""
+
     def rights(service: Service, request: Request) -> Sequence[Need]:
-        return (Need(PREFIX + operation, text_of(request, "ResourceArn") or ANY),)
+        found = _GROUP.fullmatch(text_of(request, "ResourceArn") or "")
+        arn = ANY if found is None else _arn(service, f"schedule-group/{found[1]}")
+        return (Need(PREFIX + operation, arn, partial(_tag_keys, request)),)
 
     return rights
+
+
+def _tag_keys(request: Request) -> Keys:
+    tags, removed = request.get("Tags"), request.get("TagKeys")
+    if isinstance(removed, list):
+        return {"aws:tagkeys": tuple(map(str, removed))}
+    given = [tag for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
+    return request_tags({str(tag.get("Key", "")): str(tag.get("Value", "")) for tag in given})
 
 
 def list_schedules(service: Service, request: Request) -> Sequence[Need]:

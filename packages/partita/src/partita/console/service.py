@@ -46,6 +46,8 @@ NOT_KNOWN: Final = frozenset(
     )
 )
 """What a key is refused with that is wrong, or not good any more."""
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What decoding a body raises."""
 _ARN: Final = re.compile(r"<Arn>([^<]*)</Arn>")
 
 Answering = Callable[[Request, Asker], Awaitable[Response]]
@@ -161,7 +163,7 @@ class Console:
             return _refusal(400, "NotAsked", "Nobody has to sign in here.")
         try:
             given = msgspec.json.decode(request.body, type=SignIn)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return _refusal(400, "Incomplete", "Give an access key and its secret.")
         credentials = Credentials(
             given.AccessKeyId.strip(),
@@ -238,7 +240,7 @@ class Console:
         await self._check_right("/moves/steer", asker)
         try:
             asked = msgspec.json.decode(request.body, type=Start)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return _refusal(400, "Incomplete", "Give a Command, and a list of Options.")
         number = await self._found_move(request).start(asked, asker.credentials)
         return json_response({"Number": number}, headers=NOT_KEPT)
@@ -296,7 +298,7 @@ class Console:
         """The plan of a statement, as the server would carry it out."""
         try:
             given = msgspec.json.decode(request.body, type=Explained)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return _refusal(400, "Incomplete", "Give a Statement, and a list of Parameters.")
         query = {"statement": given.Statement}
         if given.Parameters:

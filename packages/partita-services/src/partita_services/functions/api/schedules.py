@@ -25,6 +25,8 @@ COPIED = (
     "State",
     "Target",
 )
+DATE_MAX = 253_402_300_799
+"""The last second of the year 9999."""
 NOT_BUILT = ("EcsParameters", "SageMakerPipelineParameters")
 
 
@@ -60,6 +62,7 @@ def _configuration(service: Service, request: Request, created_at: float | None)
         raise ValidationException(
             "MaximumWindowInMinutes is required for the mode FLEXIBLE, and only there."
         )
+    _check_dates(configuration)
     if configuration.get("StartDate", 0) > configuration.get("EndDate", float("inf")):
         raise ValidationException("The StartDate you specify cannot be after the EndDate.")
     try:
@@ -81,9 +84,20 @@ def _check_target(service: Service, target: dict[str, Any]) -> None:
             raise ValidationException(str(error)) from None
     if "Input" in target:
         try:
-            json.loads(target["Input"])
-        except ValueError:
+            json.loads(target["Input"], parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
             raise ValidationException("The Input of the Target is not valid JSON.") from None
+
+
+def _refuse_constant(name: str) -> None:
+    """JSON has no NaN and no Infinity; Python's decoder takes them."""
+    raise ValueError(name)
+
+
+def _check_dates(configuration: dict[str, Any]) -> None:
+    for name in ("StartDate", "EndDate"):
+        if not 0 <= configuration.get(name, 0) <= DATE_MAX:
+            raise ValidationException(f"The {name} is not a date.")
 
 
 async def _check_group(service: Service, group: str) -> None:
@@ -243,6 +257,9 @@ async def _tagged(service: Service, request: Request) -> GroupRecord:
     name = arns.group_of(arn)
     if name is None:
         raise ValidationException(f"{arn} is not the ARN of a schedule group.")
+    if arn != arns.group_arn(name):
+        # It is of another region, account or partition.
+        raise FunctionNotFound(f"Schedule group {arn} does not exist.")
     if name in (DEFAULT, OF_SETTINGS):
         raise ValidationException(f"The schedule group {name} has no tags.")
     return await _group(service, name)

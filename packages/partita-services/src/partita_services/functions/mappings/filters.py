@@ -21,6 +21,8 @@ Rule = Callable[[Any], bool]
 ABSENT = object()
 OR = "$or"
 NUMBER_TYPES = ("N", "NS")
+LEVELS_MAX = 100
+"""Items nest to 32 levels, each with two of JSON."""
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
@@ -38,9 +40,20 @@ def compile_filters(patterns: Sequence[str]) -> Matches | None:
 
 def _compile(text: str) -> Matches:
     try:
-        return _object(json.loads(text), "")
-    except (ValueError, _Malformed) as error:
+        pattern = json.loads(text)
+        if _levels(pattern) > LEVELS_MAX:
+            raise _Malformed(f"it has more than {LEVELS_MAX} levels")
+        return _object(pattern, "")
+    except (ValueError, RecursionError, _Malformed) as error:
         raise PartitaError(f"The filter pattern {text} is wrong: {error}.") from error
+
+
+def _levels(pattern: Any) -> int:
+    """How deep it nests; rules are looked for to that depth in every record."""
+    if not isinstance(pattern, dict | list):
+        return 0
+    members = pattern.values() if isinstance(pattern, dict) else pattern
+    return 1 + max(map(_levels, members), default=0)
 
 
 def _object(pattern: Any, name: str) -> Matches:

@@ -137,11 +137,28 @@ def test_one_of_several_patterns_will_do() -> None:
         '{"n": [{"numeric": [">", 1e999]}]}',
         '{"$or": []}',
         '{"$or": [[]]}',
+        '{"a": [' + "9" * 5000 + "]}",
+        '{"a":' * 101 + '["x"]' + "}" * 101,
+        '{"a":' * 600 + '["x"]' + "}" * 600,
+        '{"a":[' + '{"anything-but":' * 150 + '"x"' + "}" * 150 + "]}",
+        "[" * 100_000,
     ],
+    ids=lambda text: text[:40],
 )
 def test_what_is_no_pattern(text: str) -> None:
     with pytest.raises(PartitaError, match="filter pattern"):
         compile_filters([text])
+
+
+def test_a_pattern_may_nest_as_deep_as_items_do() -> None:
+    levels = 90
+    found = compile_filters(['{"a":' * levels + '["x"]' + "}" * levels])
+    assert found is not None
+    record: Any = "x"
+    for _ in range(levels):
+        record = {"a": record}
+    assert found(record)
+    assert not found({})
 
 
 def test_a_value_without_its_list_is_told_what_it_lacks() -> None:

@@ -90,7 +90,8 @@ def nothing_is_unknown(folder: Folder) -> Iterator[Finding]:
     """Every key belongs to a table, an index, the folder itself, or what is being removed."""
     if folder.has_unreadable_entries:
         return
-    known = [layout.FORMAT_KEY, layout.NUMBERS_KEY, *layout.NOTES, recovery_layout.RECORDS]
+    known = [layout.FORMAT_KEY, layout.NUMBERS_KEY, layout.SECRET_KEY, *layout.NOTES]
+    known.append(recovery_layout.RECORDS)
     known += [layout.CATALOG, layout.TOKENS, layout.TOKEN_TIMES, layout.LEFTOVERS]
     known += [prefix for table in folder.tables for prefix in _prefixes(table)]
     known += [prefix for stream in folder.streams for prefix in stream_prefixes(stream)]

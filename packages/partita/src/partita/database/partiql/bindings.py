@@ -97,12 +97,13 @@ def _element(step: Node) -> str | int:
     if isinstance(step, Literal) and step.kind == "S":
         return _checked(step.text)
     if isinstance(step, Literal) and step.text.lstrip("-").isdecimal():
-        index = int(step.text)
-        if not 0 <= index <= LIST_INDEX_MAX:
+        digits = step.text.lstrip("0") or "0"
+        # Python does not read an integer of any length.
+        if len(digits) > len(str(LIST_INDEX_MAX)) or not 0 <= int(digits) <= LIST_INDEX_MAX:
             raise refusal(
-                f"List index is not within the allowable range; index: [{index}]", step.place
+                f"List index is not within the allowable range; index: [{digits}]", step.place
             )
-        return index
+        return int(digits)
     raise refusal(UNEXPECTED, step.place)
 
 

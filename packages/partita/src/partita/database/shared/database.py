@@ -47,7 +47,8 @@ from partita.database.storage.postgresql.connections import Connections, host_to
 from partita.database.storage.postgresql.plans import Lease
 from partita.database.storage.postgresql.schema import ARCHIVE_VERSION
 from partita.database.storage.write_batch import WriteBatch
-from partita.database.tables.catalog import Catalog
+from partita.database.tables import layout
+from partita.database.tables.catalog import Catalog, new_secret
 from partita.database.upkeep.destinations import DestinationJobs
 from partita.database.upkeep.events import EventJobs
 from partita.database.upkeep.jobs import Jobs
@@ -151,6 +152,7 @@ class SharedDatabase:
         try:
             async with connections.one() as connection:
                 await schema.check(connection)
+                await schema.add_row(connection, layout.SECRET_KEY, new_secret())
                 instance = await schema.register(connection)
                 own_host = host_towards(connection)
             database = SharedDatabase(connections, instance, replica=replica, url=url, **more)

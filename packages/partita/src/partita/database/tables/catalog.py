@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from secrets import token_bytes
 
 import msgspec
 
@@ -24,6 +25,8 @@ UPGRADED_FORMATS = (b"1",)
 """Format 1 had no write-ahead log in front of the tree, and is the same in all else."""
 COPYING_FORMAT = b"copying"
 """Of a folder that `partita storage copy` has not filled yet."""
+
+SECRET_BYTES = 32
 
 LAST_KEY = b"\xff" * 1024
 """Behind every key of the layout."""
@@ -141,11 +144,22 @@ def decode_table(catalog_key: bytes, value: bytes) -> Table:
 
 
 def check_format(engine: Engine) -> None:
-    """A data folder records its format; a new folder, or an older one, gets the current one."""
+    """A data folder records its format and has a secret; a new folder, or an older one, gets the
+    current ones."""
     snapshot = engine.snapshot()
+    missing: dict[bytes, bytes | None] = {}
     if not has_format(snapshot) or snapshot.get(layout.FORMAT_KEY) in UPGRADED_FORMATS:
-        engine.commit({layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
+        missing[layout.FORMAT_KEY] = str(FORMAT_VERSION).encode()
+    if snapshot.get(layout.SECRET_KEY) is None:
+        missing[layout.SECRET_KEY] = new_secret()
+    if missing:
+        engine.commit(missing)
         engine.refresh()
+
+
+def new_secret() -> bytes:
+    """What tokens for clients are sealed with."""
+    return token_bytes(SECRET_BYTES)
 
 
 def has_format(snapshot: Snapshot) -> bool:

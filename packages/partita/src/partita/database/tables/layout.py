@@ -1,6 +1,7 @@
 """Where tables lie in the ordered map: the only module that builds their storage keys.
 
     00 format, 00 numbers                            format of the folder, last table number
+    00 secret                                        what tokens for clients are sealed with
     00 access, 00 audit                              what is known of files beside the database
     01 name                                          a table of the catalog
     02 table, index                                  number of items and bytes (index 0: the table)
@@ -46,6 +47,7 @@ from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 
 FORMAT_KEY: Final = b"\x00format"
 NUMBERS_KEY: Final = b"\x00numbers"
+SECRET_KEY: Final = b"\x00secret"
 ACCESS_KEY, AUDIT_KEY = b"\x00access", b"\x00audit"
 NOTES: Final = (ACCESS_KEY, AUDIT_KEY)
 """What belongs to this folder alone, and to no copy of it."""

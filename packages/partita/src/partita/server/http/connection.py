@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from partita.limits import KB, MB
-from partita.server.http.messages import CONTINUE, HttpRequest, HttpResponse, Peer, Reply
+from partita.server.http.messages import CONTINUE, HttpRequest, HttpResponse, Peer
 from partita.server.http.reading import RequestReader
 
 if TYPE_CHECKING:
@@ -159,15 +160,14 @@ class Connection:
         if response is not None:
             exchange(response)
             return
-        reply: Reply | None = exchange
         # What a GET carries means nothing, and is not looked at.
         if b"content-encoding" in request.headers and request.method not in (b"GET", b"HEAD"):
             if listener.check_head is None:
-                reply = listener.unpack(request, exchange)
-            else:
-                request.unpack = listener.unpack
-        if reply is not None:
-            listener.handle(request, reply)
+                handle = partial(listener.handle, request)
+                listener.unpack(self.abort, request, exchange, handle)
+                return
+            request.unpack = partial(listener.unpack, self.abort)
+        listener.handle(request, exchange)
 
     def _early_answer(self, request: HttpRequest) -> HttpResponse | None:
         """To what is not handed on: another host's, or a page's that may not."""

@@ -27,6 +27,8 @@ ANY = b"*"
 SLICE_BYTES = 64 * KB
 """What follows a member is copied by zlib: so little of it at a time."""
 MEMBERS_MAX = 1_000
+CODINGS_MAX = 64
+"""Of an Accept-Encoding; those behind them do not count."""
 _QUALITY = re.compile(rb"q=\s*(-?\d+(?:\.\d*)?)\s*")
 
 
@@ -88,7 +90,7 @@ def chosen(accepted: bytes) -> bytes | None:
     one which cannot be read is 1 too, and that only the first parameter of a coding is looked at.)
     """
     qualities: dict[bytes, float] = {}
-    for entry in accepted.lower().split(b","):
+    for entry in accepted.lower().split(b",", CODINGS_MAX)[:CODINGS_MAX]:
         name, *parameters = (part.strip() for part in entry.split(b";"))
         quality = _quality(parameters[0]) if parameters else 1.0
         qualities[name] = max(quality, qualities.get(name, 0.0))

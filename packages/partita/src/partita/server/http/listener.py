@@ -42,6 +42,10 @@ BATCH_BYTES_MAX: Final = 32 * KB
 """Until when answers wait for each other: then those that there are leave."""
 TURN_SECONDS_MAX: Final = 0.01
 """How long requests are answered before the sockets are looked at again."""
+UNPACKED_AT_ONCE_BYTES: Final = 256 * KB
+"""It takes half a millisecond to unpack them; more is left to a thread."""
+UNPACKING_MAX: Final = 2
+"""At once, in threads: each may take twice what a body may have, which nobody has counted yet."""
 BACKLOG: Final = 2048
 SHUTDOWN_SECONDS_MAX: Final = 10
 UNFINISHED_SECONDS_MAX: Final = 1
@@ -104,6 +108,8 @@ class Listener:
         self._connections: set[Connection] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
+        self.unpacking: set[asyncio.Task[None]] = set()
+        self._unpackers = asyncio.Semaphore(UNPACKING_MAX)
 
     def are_bodies_too_large(self) -> bool:
         return self.bodies_bytes > self.limits.bodies_bytes_max
@@ -112,26 +118,67 @@ class Listener:
     def large_body(self) -> str:
         return f"A body may have {self.limits.body_bytes_max} bytes."
 
-    def unpack(self, request: HttpRequest, reply: Reply) -> Reply | None:
-        """Unpack the body of a request: what to reply with then, or None when it was refused.
+    def unpack(
+        self,
+        abort: Callable[[], None],
+        request: HttpRequest,
+        reply: Reply,
+        proceed: Callable[[Reply], None],
+    ) -> None:
+        """Unpack the body of a request and proceed with what to reply with then, or refuse it.
 
-        The unpacked size counts as what is read does, until the request is answered.
+        What unpacks to much is unpacked in a thread, and all others are answered meanwhile. The
+        unpacked size counts as what is read does, until the request is answered.
         """
-        encoding = request.headers[b"content-encoding"]
+        packed = request.body
         try:
-            body = unpack(encoding, request.body, self.limits.body_bytes_max)
+            body = unpack(request.headers[b"content-encoding"], packed, UNPACKED_AT_ONCE_BYTES)
         except TooLarge:
-            reply(self.responses.refusal(413, self.large_body))
-            return None
+            task = asyncio.get_running_loop().create_task(
+                self._unpack_later(abort, request, packed, reply, proceed)
+            )
+            self.unpacking.add(task)
+            task.add_done_callback(self.unpacking.discard)
         except WrongEncoding as error:
             reply(self.responses.refusal(415, str(error)))
-            return None
+        else:
+            self._proceed(request, body, reply, proceed)
+
+    async def _unpack_later(
+        self,
+        abort: Callable[[], None],
+        request: HttpRequest,
+        packed: bytes,
+        reply: Reply,
+        proceed: Callable[[Reply], None],
+    ) -> None:
+        encoding = request.headers[b"content-encoding"]
+        try:
+            async with self._unpackers:
+                body = await asyncio.to_thread(unpack, encoding, packed, self.limits.body_bytes_max)
+        except TooLarge:
+            reply(self.responses.refusal(413, self.large_body))
+            return
+        except WrongEncoding as error:
+            reply(self.responses.refusal(415, str(error)))
+            return
+        try:
+            self._proceed(request, body, reply, proceed)
+        except Exception:
+            logger.exception("A request could not be answered")
+            abort()
+        request.body = b""
+
+    def _proceed(
+        self, request: HttpRequest, body: bytes, reply: Reply, proceed: Callable[[Reply], None]
+    ) -> None:
         if body is request.body:
-            return reply
+            proceed(reply)
+            return
         size = len(body)
         if size > LARGE_BODY_BYTES and self.bodies_bytes + size > self.limits.bodies_bytes_max:
             reply(self.responses.refusal(503, TOO_MANY_LARGE))
-            return None
+            return
         self.bodies_bytes += size
         request.body = body
 
@@ -139,7 +186,7 @@ class Listener:
             self.bodies_bytes -= size
             reply(response)
 
-        return answer
+        proceed(answer)
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
         """Listen; returns the port, which the system chooses when 0 is given."""

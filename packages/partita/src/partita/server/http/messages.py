@@ -48,7 +48,7 @@ class HttpRequest:
 
     `answer_headers` are complete header lines that go with the answer, whatever it is. `peer` is
     noted where the listener is told to. `unpack` is there for a body that is still packed; it
-    returns what to reply with then, or None when it has refused the request.
+    refuses the request, or calls what is to happen then, now or later, with what to reply with.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class HttpResponse:
 
 
 Reply = Callable[[HttpResponse], None]
-Unpack = Callable[[HttpRequest, Reply], Reply | None]
+Unpack = Callable[[HttpRequest, Reply, Callable[[Reply], None]], None]
 CheckHead = Callable[[HttpRequest], HttpResponse | None]
 """The refusal of a request whose body has not been read, if its head is enough for one."""
 Handle = Callable[[HttpRequest, Reply], None]

@@ -33,6 +33,10 @@ NOT_CHUNKED: Final = "The only Transfer-Encoding that is known is chunked."
 NOT_HTTP: Final = "This is not a request of HTTP/1.1."
 LONG_HEADER: Final = f"A header may have {REQUEST_HEADER_BYTES_MAX} bytes."
 TOO_MANY_LARGE: Final = "Too many large requests at once: try again in a moment."
+CHUNKS_MAX: Final = 4_096
+CHUNK_BYTES_MIN: Final = 64
+"""On average, of a body in more chunks than that: each costs as much as many bytes do."""
+SMALL_CHUNKS: Final = f"So many chunks have {CHUNK_BYTES_MIN} bytes each, or more."
 SLASH: Final = ord("/")
 KNOWN_NAMES_MAX: Final = 256
 _LOWERED: Final[dict[bytes, bytes]] = {}
@@ -62,6 +66,8 @@ class RequestReader:
         self._unfinished_bytes = 0
         self._is_header_long = False
         self._body: bytes | bytearray = b""
+        self._parts = 0
+        """Of the body: its chunks, or what each read brought."""
 
     def feed(self, data: bytes) -> None:
         # Measured only when it can be too long: it comes in pieces, or in a large one.
@@ -196,13 +202,19 @@ class RequestReader:
         self._has_advanced = True
         self._unfinished_bytes = 0
         self._listener.bodies_bytes += len(part)
+        self._parts += 1
         if not self._body:
             self._body = part
+            self._parts = 1
         elif type(self._body) is bytes:
             self._body = bytearray(self._body + part)
         else:
             self._body += part
         size = len(self._body)
+        if self._parts > CHUNKS_MAX and size < self._parts * CHUNK_BYTES_MIN:
+            assert self.request is not None
+            if b"content-length" not in self.request.headers:
+                self._connection.refuse(400, SMALL_CHUNKS)
         if size > LARGE_BODY_BYTES >= size - len(part):
             # Of a chunked body nobody knew how long it would be.
             assert self.request is not None

@@ -15,6 +15,7 @@ from partita.server.admission import Denial, Parts
 from partita.server.http.messages import HttpRequest
 
 if TYPE_CHECKING:
+    from partita.server.security.policies.decision import Steps
     from partita.server.security.rights.needs import Need, Rights
 
 
@@ -44,11 +45,13 @@ class Denials:
         return permitted(request, self.denials(head, parts))
 
     def denials(self, head: HttpRequest, parts: Parts) -> list[Denial]:
+        from partita.server.security.policies.decision import Steps
         from partita.server.security.rights.needs import denials_of
 
-        return denials_of(parts, lambda need: self._check(head, need))
+        steps = Steps()
+        return denials_of(parts, lambda need: self._check(head, need, steps))
 
-    def _check(self, head: HttpRequest, need: Need) -> None:
+    def _check(self, head: HttpRequest, need: Need, steps: Steps) -> None:
         if need.policy is None:
             return
         from partita.server.security.policies import decision as policies
@@ -58,7 +61,7 @@ class Denials:
         anybody = policies.Principal(f"arn:aws:iam::{account}:root", account)
         policy = parse_cached(need.policy.document, need.resource, RESOURCE)
         context = _Context(self._service, head, need)
-        asked = policies.Request(anybody, need.action, need.resource, context)
+        asked = policies.Request(anybody, need.action, need.resource, context, steps)
         decided = policies.decide(policies.Policies(resource=(policy,)), asked)
         if decided.outcome == policies.EXPLICIT_DENY:
             raise AccessDeniedException(policies.denial(asked, decided))

@@ -87,10 +87,11 @@ from partita.server.security.authentication.signatures import (
 from partita.server.security.identities import roles
 from partita.server.security.identities.callers import Caller, Callers, unknown_key
 from partita.server.security.limits import Limits
-from partita.server.security.policies.decision import Request, decide, denial
+from partita.server.security.policies.decision import Request, Steps, decide, denial
 from partita.server.security.rights import items, service_tables
 from partita.server.security.rights.function_arns import function_arn
 from partita.server.security.rights.needs import (
+    EACH_ALONE,
     Keys,
     Need,
     Rights,
@@ -230,13 +231,11 @@ class Gate(Dispatcher):
             logger.exception("A signature could not be verified")
             self._refuse(request, reply, InternalServerError(INTERNAL_ERROR))
             return
-        unpacked = unpack(request, reply)
-        if unpacked is None:
-            return
-        if caller.kind == "AWSService":
-            self._act_for_role(request, caller, unpacked)
+        act = self._act_for_role if caller.kind == "AWSService" else self._record_and_handle
+        if request.unpack is None:
+            act(request, caller, reply)
         else:
-            self._record_and_handle(request, caller, unpacked)
+            request.unpack(request, reply, partial(act, request, caller))
 
     def _record_and_handle(self, request: HttpRequest, caller: Caller, reply: Reply) -> None:
         if request.headers.get(b"content-type") == CBOR_1_1:
@@ -544,15 +543,17 @@ class Gate(Dispatcher):
         routes = self._routes.get(service)
         return None if routes is None else routes.asked(method, target, body)
 
-    def parts_of(
+    def needs_of(
         self, operation: str, rights: Mapping[str, Rights], body: dict[str, Any]
-    ) -> list[Sequence[Need]]:
+    ) -> Sequence[Need]:
         needed = rights.get(operation)
         if needed is None:
             raise AccessDeniedException(NO_RIGHTS.format(operation))
-        return parts_of(operation, needed, self.service, body)
+        return needed(self.service, body)
 
-    def check(self, caller: Caller, request: HttpRequest, need: Need) -> None:
+    def check(
+        self, caller: Caller, request: HttpRequest, need: Need, steps: Steps | None = None
+    ) -> None:
         """Raises unless the caller has a right."""
         applicable = caller.applicable(need.action, need.resource, need.policy)
         if applicable.is_plain_allow:
@@ -560,7 +561,7 @@ class Gate(Dispatcher):
         if applicable.is_reserved and caller.kind != "AWSService":
             self.check(caller, request, Need(service_tables.ACTION, need.resource))
         context = RequestContext(caller, self.service, request, need)
-        asked = Request(caller.principal, need.action, need.resource, context)
+        asked = Request(caller.principal, need.action, need.resource, context, steps)
         decision = decide(applicable.policies, asked)
         if not decision.is_allowed:
             raise AccessDeniedException(denial(asked, decision))
@@ -637,18 +638,30 @@ class KnownCaller(Admission):
             if not caller.applicable(action, named.resource, named.policy).is_plain_allow:
                 need = Need(action, named.resource, named.keys, named.policy)
                 gate.check(caller, self._head, need)
-        except (DynamoDBError, msgspec.MsgspecError, UnicodeDecodeError):
+        except (DynamoDBError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         return PermittedBytes(body)
 
     def permit(self, operation: str, request: dict[str, Any]) -> Permitted:
         gate = self._gate
-        return permitted(request, self.denials(gate.parts_of(operation, gate.rights, request)))
+        if operation == EACH_ALONE:
+            parts = parts_of(operation, gate.rights[operation], gate.service, request)
+            return permitted(request, self.denials(parts))
+        self._check(gate.needs_of(operation, gate.rights, request))
+        return Permitted(request)
+
+    def _check(self, needs: Sequence[Need]) -> None:
+        """Raises unless the caller has all that a request needs."""
+        gate, steps = self._gate, Steps()
+        for need in needs:
+            self.resources.append(need.resource)
+            gate.check(self._caller, self._head, need, steps)
 
     def denials(self, parts: Parts) -> list[Denial]:
         for needs in parts:
             self.resources += [need.resource for need in needs]
-        return denials_of(parts, partial(self._gate.check, self._caller, self._head))
+        check = partial(self._gate.check, self._caller, self._head, steps=Steps())
+        return denials_of(parts, check)
 
     def forward(self, service: bytes, operation: bytes, body: bytes) -> Forwarded:
         gate = self._gate
@@ -659,7 +672,7 @@ class KnownCaller(Admission):
         request = codec.decode(body) if body else {}
         if not isinstance(request, dict):
             raise SerializationException
-        permitted(request, self.denials(gate.parts_of(name, rights, request)))
+        self._check(gate.needs_of(name, rights, request))
         return Forwarded(operation, body)
 
     def forward_rest(self, service: str, operation: bytes, request: HttpRequest) -> Forwarded:
@@ -669,8 +682,7 @@ class KnownCaller(Admission):
             if asked is None:
                 raise UnknownRoute
             rights = gate.forwarded_rights[service]
-            parts = gate.parts_of(asked.name, rights, asked.members)
-            permitted(asked.members, self.denials(parts))
+            self._check(gate.needs_of(asked.name, rights, asked.members))
         except REFUSALS as error:
             raise Forbidden(error) from None
         return Forwarded(operation, request.body)
@@ -683,11 +695,6 @@ class KnownCaller(Admission):
 
 def address_of(request: HttpRequest) -> str:
     return request.peer.address if request.peer else ""
-
-
-def unpack(request: HttpRequest, reply: Reply) -> Reply | None:
-    """Unpack the body of a request, if it is packed; None when it was refused for that."""
-    return reply if request.unpack is None else request.unpack(request, reply)
 
 
 def _is_form(request: HttpRequest) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -62,6 +62,21 @@ FILTER_MEMBERS = {
 # ListShards
 
 
+class _Filter(TypedDict, total=False):
+    """A ShardFilter, in the types that clients are held to: a token may be forged."""
+
+    Type: Literal[
+        "AFTER_SHARD_ID",
+        "AT_LATEST",
+        "AT_TIMESTAMP",
+        "AT_TRIM_HORIZON",
+        "FROM_TIMESTAMP",
+        "FROM_TRIM_HORIZON",
+    ]
+    ShardId: str
+    Timestamp: float
+
+
 class _Token(msgspec.Struct):
     """Where the next page of a list of shards begins."""
 
@@ -69,7 +84,7 @@ class _Token(msgspec.Struct):
     number: int
     after: str
     made_at: float
-    shard_filter: dict[str, Any] = {}
+    shard_filter: _Filter = {}
 
 
 def list_shards(context: ReadContext, request: Request) -> bytes:
@@ -127,9 +142,7 @@ def token_stream(text: str) -> str:
     return _token(text).stream
 
 
-def _filter(
-    service: Service, stream: EventStream, asked: dict[str, Any]
-) -> Callable[[Shard], bool]:
+def _filter(service: Service, stream: EventStream, asked: _Filter) -> Callable[[Shard], bool]:
     kind = asked.get("Type", "FROM_TRIM_HORIZON")
     needed = FILTER_MEMBERS.get(kind)
     if needed is not None and needed not in asked:

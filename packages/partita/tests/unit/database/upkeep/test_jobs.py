@@ -525,7 +525,7 @@ def test_an_expired_item_leaves_indexes_and_counts(bench: Bench) -> None:
 @pytest.mark.parametrize("count", [1, jobs.PIECE_KEYS, 2 * jobs.PIECE_KEYS + 1])
 def test_a_deleted_table_leaves_nothing_behind(bench: Bench, count: int) -> None:
     before = list(bench.disk.snapshot().range(b"\x00", b"\xff"))
-    assert len(before) == 3  # format, numbers, catalog
+    assert len(before) == 4  # format, numbers, secret, catalog
     add_index(bench)
     enable_ttl(bench)
     for number in range(count):
@@ -534,7 +534,7 @@ def test_a_deleted_table_leaves_nothing_behind(bench: Bench, count: int) -> None
     bench.send("DeleteTable")
     bench.settle()
     left = [key for key, _ in bench.disk.snapshot().range(b"\x00", b"\xff")]
-    assert left == [b"\x00format", b"\x00numbers"]
+    assert left == [b"\x00format", b"\x00numbers", b"\x00secret"]
 
 
 def test_a_deleted_index_leaves_nothing_behind(bench: Bench) -> None:
@@ -680,7 +680,7 @@ def test_a_table_is_being_deleted_for_a_while(lasting: Bench) -> None:
     lasting.settle()
     assert lasting.ask("ListTables")["TableNames"] == []
     left = [key for key, _ in lasting.disk.snapshot().range(b"\x00", b"\xff")]
-    assert left == [b"\x00format", b"\x00numbers"]
+    assert left == [b"\x00format", b"\x00numbers", b"\x00secret"]
 
 
 def test_a_table_that_was_being_deleted_is_gone_after_a_restart(lasting: Bench) -> None:

@@ -10,7 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.errors import SerializationException
-from partita.server.protocol.codec import HUGE_NUMBERS_BODY_BYTES_MAX, decode
+from partita.server.protocol.codec import (
+    HUGE_NUMBERS_BODY_BYTES_MAX,
+    VALUES_MAX,
+    decode,
+    decode_large,
+)
 
 UNREADABLE = {
     "nothing": b"",
@@ -76,3 +81,20 @@ DOCUMENTS = st.recursive(
 @given(st.dictionaries(st.text(), DOCUMENTS, max_size=5))
 def test_what_is_encoded_decodes_to_itself(document: dict[str, object]) -> None:
     assert decode(orjson.dumps(document)) == document
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b"0", b'""', b"[[[[]]]]", b'{"a":0}'])
+def test_only_requests_for_items_have_more_values_than_the_limit(value: bytes) -> None:
+    def body(count: int) -> bytes:
+        return b'{"a":[%b]}' % b",".join([value] * count)
+
+    signs = 1 + value.count(b"[") + value.count(b"{")
+    fits = VALUES_MAX // signs - 2
+    assert len(decode(body(fits))["a"]) == fits
+    with pytest.raises(SerializationException):
+        decode(body(fits + 4))
+    assert len(decode_large(body(fits + 4))["a"]) == fits + 4
+
+
+def test_a_large_document_of_few_values_is_decoded() -> None:
+    assert decode(b'{"a":"%b"}' % (b"x" * 15_000_000))

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from partita.wildcards import Matches, Sign, matcher
 from partita_services.workflows.language.definition import State
 from partita_services.workflows.language.errors import QUERY_EVALUATION_ERROR, RUNTIME, StateError
 from partita_services.workflows.language.expressions.paths import (
@@ -116,32 +117,14 @@ def _booleans(compare: Comparison) -> Comparison:
 
 
 def _matches(value: str, pattern: str) -> bool:
-    """Matches the parts between stars in order; a regular expression could run forever."""
-    first, *middle = _parts(pattern)
-    if not middle:
-        return value == first
-    last = middle.pop()
-    if not value.startswith(first) or not value[len(first) :].endswith(last):
-        return False
-    position, end = len(first), len(value) - len(last)
-    for part in middle:
-        found = value.find(part, position, end)
-        if found < 0:
-            return False
-        position = found + len(part)
-    return True
+    return _compiled(pattern)(value)
 
 
 @lru_cache(maxsize=1024)
-def _parts(pattern: str) -> tuple[str, ...]:
-    """The parts between stars; `\\*` is a star and `\\\\` a backslash."""
-    parts = [""]
-    for token in re.findall(r"\\[*\\]|.", pattern, re.DOTALL):
-        if token == "*":
-            parts.append("")
-        else:
-            parts[-1] += token[-1]
-    return tuple(parts)
+def _compiled(pattern: str) -> Matches:
+    """A star is any characters; `\\*` is a star and `\\\\` a backslash."""
+    tokens = re.findall(r"\\[*\\]|.", pattern, re.DOTALL)
+    return matcher(Sign.MANY if token == "*" else token[-1] for token in tokens)
 
 
 _ORDER: dict[str, Comparison] = {

@@ -63,7 +63,7 @@ def get_plain_item(context: ReadContext, body: bytes) -> bytes | None:
     """The response, or None if the request has to take the normal path."""
     try:
         request = _decode_get(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     table = _settled_table(context, request.TableName)
     if table is None:
@@ -88,7 +88,7 @@ def query_plain_range(context: ReadContext, body: bytes) -> bytes | None:
         return None
     try:
         request = _decode_query(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     table = _settled_table(context, request.TableName)
     if table is None:

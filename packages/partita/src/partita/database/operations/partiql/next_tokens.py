@@ -1,4 +1,4 @@
-"""NextToken of a SELECT: where its next page begins, opaque to the client."""
+"""NextToken of a SELECT: where its next page begins, sealed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from typing import Any
 
 import msgspec
 
-from partita.database.item.values import Item, normalize_item
-from partita.database.operations.context import Request
-from partita.errors import ValidationException
+from partita.database.item.values import Item
+from partita.database.operations.context import ReadContext, Request
+from partita.database.storage.sealing.cipher import NotSealedHere, seal, unseal
+from partita.database.tables import layout
+from partita.errors import InternalServerError, ValidationException
 
+PURPOSE = b"NextToken of a SELECT"
 INVALID_TOKEN = "Invalid NextToken"
 OTHER_REQUEST = "NextToken does not match request"
 
@@ -33,25 +36,35 @@ class _Token(msgspec.Struct):
     key: dict[str, dict[str, Any]] | None = None
 
 
-def next_token(request: Request, position: Position) -> str:
+_decode = msgspec.json.Decoder(_Token).decode
+
+
+def next_token(context: ReadContext, request: Request, position: Position) -> str:
+    """Sealed, for a key of an item has attributes that its reader may not be allowed to see."""
     token = _Token(_digest(request), position.part, position.key)
-    return urlsafe_b64encode(msgspec.json.encode(token)).decode()
+    content = seal(_secret(context), msgspec.json.encode(token), PURPOSE)
+    return urlsafe_b64encode(content).decode()
 
 
-def position_of(request: Request) -> Position:
+def position_of(context: ReadContext, request: Request) -> Position:
     if "NextToken" not in request:
         return Position()
     try:
-        text = urlsafe_b64decode(request["NextToken"])
-        token = msgspec.json.decode(text, type=_Token)
-        key = None if token.key is None else normalize_item(token.key)
-    except (ValueError, ValidationException):
+        sealed = urlsafe_b64decode(request["NextToken"])
+        token = _decode(unseal(_secret(context), sealed, PURPOSE))
+    except (ValueError, NotSealedHere):
         raise ValidationException(INVALID_TOKEN) from None
     if token.request != _digest(request):
         raise ValidationException(OTHER_REQUEST)
-    if token.part < 0:
-        raise ValidationException(INVALID_TOKEN)
-    return Position(token.part, key)
+    return Position(token.part, token.key)
+
+
+def _secret(context: ReadContext) -> bytes:
+    """All servers of a database have the same, and keep it."""
+    secret = context.snapshot.get(layout.SECRET_KEY)
+    if secret is None:
+        raise InternalServerError("The database has no secret to seal tokens with.")
+    return secret
 
 
 def _digest(request: Request) -> str:

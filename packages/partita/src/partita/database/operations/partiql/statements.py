@@ -228,7 +228,7 @@ def single_item(
 def _select(
     context: ReadContext, request: Request, statement: SelectStatement, values: Values
 ) -> bytes:
-    position = position_of(request)
+    position = position_of(context, request)
     table = context.service.table(statement.table_name)
     consistent = request.get("ConsistentRead", False)
     source, plan = planned_read(table, statement, values, consistent=consistent)
@@ -237,7 +237,7 @@ def _select(
     result = _read_ranges(context, request, selection, plan, position)
     members = [raw_member("Items", raw_list(result.items))]
     if result.following:
-        members.append(member("NextToken", next_token(request, result.following)))
+        members.append(member("NextToken", next_token(context, request, result.following)))
     return answer(members + _capacity(request, table, result.consumed))
 
 

@@ -64,6 +64,7 @@ _TAKE_OVER: Final = """
     ON CONFLICT (name) DO UPDATE SET token = l.token + 1 RETURNING token"""
 _HOLD: Final = "SELECT 1 FROM partita_leases WHERE name = %s AND token = %s FOR SHARE"
 _RELEASE: Final = "DELETE FROM partita_leases WHERE name = %s"
+_HAS_DATA: Final = "SELECT EXISTS (SELECT 1 FROM partita_rows WHERE key <> ALL (%s))"
 _SERVERS: Final = """
     SELECT count(*) FROM partita_instances
     WHERE seen_at > now() - interval '10 seconds' AND endpoint <> ''"""
@@ -198,8 +199,7 @@ class PostgresqlTarget:
         with connection.transaction():
             self._lease = Lease(LEASE, self._value(_TAKE_OVER, LEASE))
             found = self._value("SELECT max(version) FROM partita_format")
-            rows = self._value("SELECT count(*) FROM (SELECT 1 FROM partita_rows LIMIT 2) x")
-            if found != COPYING and rows > 1:
+            if found != COPYING and self._value(_HAS_DATA, [layout.FORMAT_KEY, layout.SECRET_KEY]):
                 raise StorageError("The database has data already: copy into a new one.")
             if self._value(_SERVERS):
                 raise StorageError("Servers are running on the database: stop them first.")

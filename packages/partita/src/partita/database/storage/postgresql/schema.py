@@ -87,6 +87,11 @@ async def init(
         return await _init(connection, rows, is_copied_into=is_copied_into)
 
 
+async def add_row(connection: AsyncConnection[Any], key: bytes, value: bytes) -> None:
+    """Add a row unless it is there; of servers that start at once, the first one adds it."""
+    await connection.execute(f"{_FIRST_ROW} ON CONFLICT DO NOTHING", [key, value])
+
+
 async def _init(
     connection: AsyncConnection[Any], rows: Mapping[bytes, bytes], *, is_copied_into: bool
 ) -> bool:

@@ -17,6 +17,8 @@ from partita.server.security.policies.patterns import (
     Context,
     Unresolved,
     arn_matches,
+    effort_of,
+    has_variables,
     literal,
     matches,
 )
@@ -24,6 +26,14 @@ from partita.server.security.policies.patterns import (
 ALL, ANY = "ForAllValues:", "ForAnyValue:"
 IF_EXISTS: Final = "IfExists"
 NULL: Final = "Null"
+STEP_CHARS: Final = 100
+"""To compare so many characters takes about as long as to begin a comparison."""
+READ_STEPS: Final = 20
+"""To read a number, a date or a network takes so many times as long."""
+VARIABLE_STEPS: Final = 4
+"""To fill in variables takes so much longer."""
+LOOKUPS_PER_STEP: Final = 10
+"""And so does it to look so many texts up in a set."""
 EPOCH_MILLISECONDS: Final = 10**11
 """From here on a number is taken for milliseconds."""
 
@@ -119,6 +129,10 @@ class Operator(NamedTuple):
     read: Callable[[str], Any] | None = None
     """What a value of the policy must be readable as."""
     is_arn: bool = False
+    is_wild: bool = False
+    """Whether its values are patterns."""
+    fold: Callable[[str], str] | None = None
+    """What makes texts the same that are equal for it: a set of them is asked, not each."""
 
 
 _COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], bool]] = {
@@ -131,12 +145,12 @@ _COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], bool]] = {
 }
 
 OPERATORS: Final[dict[str, Operator]] = {
-    "StringEquals": Operator(_string),
-    "StringNotEquals": Operator(_string, True),
-    "StringEqualsIgnoreCase": Operator(_string_ignoring_case),
-    "StringNotEqualsIgnoreCase": Operator(_string_ignoring_case, True),
-    "StringLike": Operator(_like),
-    "StringNotLike": Operator(_like, True),
+    "StringEquals": Operator(_string, fold=str),
+    "StringNotEquals": Operator(_string, True, fold=str),
+    "StringEqualsIgnoreCase": Operator(_string_ignoring_case, fold=str.casefold),
+    "StringNotEqualsIgnoreCase": Operator(_string_ignoring_case, True, fold=str.casefold),
+    "StringLike": Operator(_like, is_wild=True),
+    "StringNotLike": Operator(_like, True, is_wild=True),
     **{
         f"Numeric{name}": Operator(_ordered(number, holds), negated, number)
         for name, (holds, negated) in _COMPARISONS.items()
@@ -149,27 +163,55 @@ OPERATORS: Final[dict[str, Operator]] = {
     "BinaryEquals": Operator(_ordered(binary, lambda given, wanted: given == wanted), read=binary),
     "IpAddress": Operator(_in_network, False, network),
     "NotIpAddress": Operator(_in_network, True, network),
-    "ArnEquals": Operator(_arn, is_arn=True),
-    "ArnLike": Operator(_arn, is_arn=True),
-    "ArnNotEquals": Operator(_arn, True, is_arn=True),
-    "ArnNotLike": Operator(_arn, True, is_arn=True),
+    "ArnEquals": Operator(_arn, is_arn=True, is_wild=True),
+    "ArnLike": Operator(_arn, is_arn=True, is_wild=True),
+    "ArnNotEquals": Operator(_arn, True, is_arn=True, is_wild=True),
+    "ArnNotLike": Operator(_arn, True, is_arn=True, is_wild=True),
 }
 _NAMES: Final = {name.lower(): name for name in (*OPERATORS, NULL)}
 
 
 class Condition(NamedTuple):
-    """One key under one operator."""
+    """One key under one operator; `new_condition` makes one."""
 
     key: str
     """In lower case."""
     operator: str
     values: tuple[str, ...]
-    qualifier: str = ""
-    if_exists: bool = False
+    qualifier: str
+    if_exists: bool
+    exact: frozenset[str]
+    """The values, folded, if asking for membership is enough."""
+    cost: int
+    """Steps for each value of the request."""
+    effort: int
+    """And what its characters cost besides, STEP_CHARS of them to a step."""
 
     def __str__(self) -> str:
         suffix = IF_EXISTS if self.if_exists else ""
         return f"{self.qualifier}{self.operator}{suffix} on {self.key}"
+
+    def steps(self, given: Sequence[str]) -> int:
+        """What it costs at most to look at these values of a request."""
+        if self.exact:
+            return len(given) // LOOKUPS_PER_STEP
+        return self.cost * len(given) + self.effort * sum(map(len, given)) // STEP_CHARS
+
+
+def new_condition(
+    key: str, operator: str, values: tuple[str, ...], qualifier: str, if_exists: bool, varies: bool
+) -> Condition:
+    """`varies` says whether variables mean anything in it."""
+    exact: frozenset[str] = frozenset()
+    cost = effort = 0
+    if operator != NULL:
+        known = OPERATORS[operator]
+        varying = sum(map(has_variables, values)) if varies else 0
+        if known.fold is not None and not varying:
+            exact = frozenset(map(known.fold, values))
+        cost = len(values) * (READ_STEPS if known.read else 1) + varying * VARIABLE_STEPS
+        effort = sum(effort_of(one) for one in values) if known.is_wild else len(values)
+    return Condition(key.lower(), operator, values, qualifier, if_exists, exact, cost, effort)
 
 
 def parse_operator(text: str) -> tuple[str, str, bool] | None:
@@ -187,13 +229,19 @@ def parse_operator(text: str) -> tuple[str, str, bool] | None:
     return qualifier, operator, if_exists
 
 
-def holds(condition: Condition, context: Context, *, has_variables: bool, is_deny: bool) -> bool:
-    """Whether a condition is satisfied by a request.
+def holds(
+    condition: Condition,
+    given: Sequence[str] | None,
+    context: Context,
+    *,
+    has_variables: bool,
+    is_deny: bool,
+) -> bool:
+    """Whether a condition is satisfied by the values that a request has for its key.
 
     A key with several values asks for a qualifier. Without one, an Allow wants all of them to fit
     and a Deny any of them, so that nothing slips through beside a value that fits.
     """
-    given = context.get(condition.key)
     if condition.operator == NULL:
         return any((given is None or not given) == boolean(value) for value in condition.values)
     operator = OPERATORS[condition.operator]
@@ -203,13 +251,17 @@ def holds(condition: Condition, context: Context, *, has_variables: bool, is_den
         if condition.qualifier:
             return condition.qualifier == ALL
         return operator.is_negated
-    try:
-        fits = [
-            _fits(operator, condition.values, value, context if has_variables else None)
-            for value in given
-        ]
-    except Unresolved:
-        return False
+    if condition.exact and operator.fold is not None:
+        exact, fold, is_negated = condition.exact, operator.fold, operator.is_negated
+        fits = [(fold(value) in exact) != is_negated for value in given]
+    else:
+        try:
+            fits = [
+                _fits(operator, condition.values, value, context if has_variables else None)
+                for value in given
+            ]
+        except Unresolved:
+            return False
     if condition.qualifier == ANY or (not condition.qualifier and is_deny):
         return any(fits)
     return all(fits)

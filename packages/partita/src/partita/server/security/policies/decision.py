@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from partita.errors import AccessDeniedException
 from partita.server.security.policies.conditions import Condition, holds
 from partita.server.security.policies.documents import Policy, Principals, Statement, policy_of
 from partita.server.security.policies.patterns import (
@@ -26,6 +27,13 @@ ALLOWED, EXPLICIT_DENY, IMPLICIT_DENY = "allowed", "explicitDeny", "implicitDeny
 IDENTITY_POLICY: Final = "identity-based policy"
 RESOURCE_POLICY: Final = "resource-based policy"
 BOUNDARY: Final = "permissions boundary"
+RESOURCE_CHARS_MAX: Final = 2048
+"""No ARN of AWS is longer, and whatever is must not be compared with patterns."""
+STEPS_MAX: Final = 400_000
+"""Comparisons with values of conditions that one request takes at most, about 100 ms. An item of a
+thousand attributes may be compared with four hundred patterns."""
+LONG_RESOURCE: Final = f"No policy allows an ARN of over {RESOURCE_CHARS_MAX} characters."
+TOO_MANY_STEPS: Final = "The request names too much to be compared with the conditions of policies."
 SESSION_POLICY: Final = "session policy"
 
 
@@ -51,10 +59,31 @@ class Principal(NamedTuple):
     is_root: bool = False
 
 
-class Request:
-    __slots__ = ("action", "context", "lower_action", "principal", "resource")
+class Steps:
+    """What conditions have cost one request so far, over all that it needs."""
 
-    def __init__(self, principal: Principal, action: str, resource: str, context: Context) -> None:
+    __slots__ = ("taken",)
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def take(self, count: int) -> None:
+        self.taken += count
+        if self.taken > STEPS_MAX:
+            raise AccessDeniedException(TOO_MANY_STEPS)
+
+
+class Request:
+    __slots__ = ("action", "context", "lower_action", "principal", "resource", "steps")
+
+    def __init__(
+        self,
+        principal: Principal,
+        action: str,
+        resource: str,
+        context: Context,
+        steps: Steps | None = None,
+    ) -> None:
         self.principal = principal
         self.action = action
         """service:Action"""
@@ -62,6 +91,9 @@ class Request:
         self.context = context
         self.lower_action = action.lower()
         """As statements have their actions, whose case does not count."""
+        self.steps = steps or Steps()
+        if len(resource) > RESOURCE_CHARS_MAX:
+            raise AccessDeniedException(LONG_RESOURCE)
 
 
 class Policies(NamedTuple):
@@ -273,8 +305,12 @@ def principal_match(principals: Principals, principal: Principal) -> Match:
 def failed_condition(statement: Statement, request: Request) -> Condition | None:
     """The first condition that a request does not satisfy."""
     for condition in statement.conditions:
+        given = request.context.get(condition.key)
+        if given:
+            request.steps.take(condition.steps(given))
         if not holds(
             condition,
+            given,
             request.context,
             has_variables=statement.has_variables,
             is_deny=statement.is_deny,

@@ -7,22 +7,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from partita.errors import PartitaError
-from partita.server.security.policies.conditions import NULL, OPERATORS, Condition, parse_operator
+from partita.server.security.policies.conditions import (
+    NULL,
+    OPERATORS,
+    Condition,
+    new_condition,
+    parse_operator,
+)
 from partita.server.security.policies.patterns import (
     ARN_PARTS,
     has_variables,
     malformed_variable,
+    wildcards_in,
 )
 
 CURRENT, OLDER = "2012-10-17", "2008-10-17"
 IDENTITY, RESOURCE, TRUST = "identity-based", "resource-based", "trust"
-IDENTITY_CHARS_MAX: Final = 6144
+CHARS_MAX: Final = {IDENTITY: 6144, TRUST: 4096}
+"""Without white space. (IAM User Guide, "IAM and AWS STS quotas")"""
 RESOURCE_BYTES_MAX: Final = 20 * 1024
+WILDCARDS_MAX: Final = 100
+"""In one action, resource or value of a condition."""
 PRINCIPAL_KINDS: Final = ("AWS", "Service", "Federated", "CanonicalUser")
 _ELEMENTS: Final = (
     *("Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction"),
@@ -92,18 +102,21 @@ class Policy(NamedTuple):
 
 def parse(text: str, name: str, kind: str = IDENTITY) -> Policy:
     """Raises PolicyError."""
+    _check_size(text, kind)
     document = _read(text)
-    lines: Callable[[Path], int] = lambda path: line_of(text, path)  # noqa: E731
     try:
-        statements = _statements(document, kind, lines)
+        statements = _statements(document, kind, _statement_lines(text))
     except _Wrong as wrong:
         raise PolicyError(wrong.reason, line_of(text, wrong.path)) from None
-    size = len(re.sub(r"\s", "", text))
-    if kind == RESOURCE and len(text.encode()) > RESOURCE_BYTES_MAX:
-        raise PolicyError(f"The policy has more than {RESOURCE_BYTES_MAX} bytes.", 1)
-    if kind != RESOURCE and size > IDENTITY_CHARS_MAX:
-        raise PolicyError(f"The policy has more than {IDENTITY_CHARS_MAX} characters.", 1)
     return policy_of(name, kind, statements)
+
+
+def _check_size(text: str, kind: str) -> None:
+    if kind == RESOURCE:
+        if len(text.encode(errors="replace")) > RESOURCE_BYTES_MAX:
+            raise PolicyError(f"The policy has more than {RESOURCE_BYTES_MAX} bytes.", 1)
+    elif len(text) > CHARS_MAX[kind] and len(re.sub(r"\s", "", text)) > CHARS_MAX[kind]:
+        raise PolicyError(f"The policy has more than {CHARS_MAX[kind]} characters.", 1)
 
 
 def policy_of(name: str, kind: str, statements: tuple[Statement, ...]) -> Policy:
@@ -128,18 +141,26 @@ def parse_cached(text: str, name: str, kind: str) -> Policy:
 
 def _read(text: str) -> Any:
     def pairs(members: list[tuple[str, Any]]) -> dict[str, Any]:
-        names = [name for name, _ in members]
-        for name in names:
-            if names.count(name) > 1:
+        found: dict[str, Any] = {}
+        for name, value in members:
+            if name in found:
                 raise PolicyError(f"{name!r} is given twice.", _line_of_second(text, name))
-        return dict(members)
+            found[name] = value
+        return found
 
     try:
-        return json.loads(text, object_pairs_hook=pairs)
+        return json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         raise PolicyError(f"This is not JSON: {error.msg}.", error.lineno) from None
     except RecursionError:
         raise PolicyError("This is not JSON: it nests too deep.", 1) from None
+    except ValueError:
+        # Python reads no number of over 4,300 digits.
+        raise PolicyError("A number has too many digits.", 1) from None
+
+
+def _no_constant(name: str) -> None:
+    raise PolicyError(f"This is not JSON: {name} is not a number.", 1)
 
 
 def _line_of_second(text: str, name: str) -> int:
@@ -147,7 +168,7 @@ def _line_of_second(text: str, name: str) -> int:
     return text.count("\n", 0, places[1] if len(places) > 1 else 0) + 1
 
 
-def _statements(document: Any, kind: str, lines: Callable[[Path], int]) -> tuple[Statement, ...]:
+def _statements(document: Any, kind: str, lines: Mapping[Path, int]) -> tuple[Statement, ...]:
     if not isinstance(document, dict):
         raise _Wrong("A policy is a JSON object.", ())
     for name in document:
@@ -168,7 +189,7 @@ def _statements(document: Any, kind: str, lines: Callable[[Path], int]) -> tuple
     sids: set[str] = set()
     statements = []
     for place, (path, one) in enumerate(numbered):
-        statement = _statement(one, path, kind, version == CURRENT, place, lines)
+        statement = _statement(one, path, kind, version == CURRENT, place, lines.get(path, 1))
         if statement.sid and statement.sid in sids:
             raise _Wrong(f"There are two statements with the Sid {statement.sid!r}.", path)
         sids.add(statement.sid)
@@ -182,7 +203,7 @@ def _statement(
     kind: str,
     is_current: bool,
     place: int,
-    lines: Callable[[Path], int],
+    line: int,
 ) -> Statement:
     if not isinstance(given, dict):
         raise _Wrong("A statement is a JSON object.", path)
@@ -221,7 +242,7 @@ def _statement(
         principals,
         is_not_principal,
         is_current,
-        lines(path),
+        line,
         place,
     )
 
@@ -254,7 +275,13 @@ def _texts(given: Any, path: Path) -> tuple[str, ...]:
     return tuple(values)
 
 
+def _check_wildcards(value: str, path: Path) -> None:
+    if wildcards_in(value) > WILDCARDS_MAX:
+        raise _Wrong(f"{path[-2]} has a text with more than {WILDCARDS_MAX} wildcards.", path)
+
+
 def _check_action(value: str, path: Path) -> None:
+    _check_wildcards(value, path)
     if not _ACTION.fullmatch(value):
         raise _Wrong(
             f"{value!r} is not an action: it is written as service:Action, such as "
@@ -265,6 +292,7 @@ def _check_action(value: str, path: Path) -> None:
 
 def _check_resource(is_current: bool) -> Callable[[str, Path], None]:
     def check(value: str, path: Path) -> None:
+        _check_wildcards(value, path)
         if is_current and malformed_variable(value):
             raise _Wrong(f"{value!r} has a policy variable that does not end.", path)
         plain = value.split(":", ARN_PARTS - 1)
@@ -334,7 +362,7 @@ def _conditions(given: Any, path: Path, is_current: bool) -> tuple[Condition, ..
                 raise _Wrong(f"{key!r} is not a condition key, such as aws:username.", place)
             texts = _condition_values(values, place)
             _check_values(operator, texts, place, is_current)
-            conditions.append(Condition(key.lower(), operator, texts, qualifier, if_exists))
+            conditions.append(new_condition(key, operator, texts, qualifier, if_exists, is_current))
     return tuple(conditions)
 
 
@@ -358,21 +386,23 @@ def _condition_values(given: Any, path: Path) -> tuple[str, ...]:
 def _check_values(operator: str, values: Iterable[str], path: Path, is_current: bool) -> None:
     for place, value in enumerate(values):
         where = (*path, place)
-        if is_current and malformed_variable(value):
-            raise _Wrong(f"{value!r} has a policy variable that does not end.", where)
-        if is_current and has_variables(value):
-            continue
         if operator == NULL:
             if value.lower() not in ("true", "false"):
                 raise _Wrong(f"Null takes true or false, not {value!r}.", where)
             continue
-        read = OPERATORS[operator].read
-        if read is not None:
+        known = OPERATORS[operator]
+        if known.is_wild:
+            _check_wildcards(value, where)
+        if is_current and malformed_variable(value):
+            raise _Wrong(f"{value!r} has a policy variable that does not end.", where)
+        if is_current and has_variables(value):
+            continue
+        if known.read is not None:
             try:
-                read(value)
+                known.read(value)
             except ValueError:
                 raise _Wrong(f"{operator} cannot take {value!r}.", where) from None
-        if OPERATORS[operator].is_arn and value != "*":
+        if known.is_arn and value != "*":
             if len(value.split(":", ARN_PARTS - 1)) < ARN_PARTS:
                 raise _Wrong(f"{operator} takes ARNs, not {value!r}.", where)
 
@@ -385,6 +415,28 @@ _TOKEN: Final = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)',
 def line_of(text: str, path: Path) -> int:
     """The line of a member or element of valid JSON; of its nearest ancestor that there is."""
     nearest, depth = 0, -1
+    for found, place in _places(text):
+        if len(found) > depth and found == path[: len(found)]:
+            nearest, depth = place, len(found)
+            if found == path:
+                break
+    return text.count("\n", 0, nearest) + 1
+
+
+def _statement_lines(text: str) -> dict[Path, int]:
+    """The lines of all statements of valid JSON, by their paths."""
+    lines: dict[Path, int] = {}
+    line, seen = 1, 0
+    for path, place in _places(text):
+        if len(path) <= 2 and path[:1] == ("Statement",) and path not in lines:
+            line += text.count("\n", seen, place)
+            seen = place
+            lines[path] = line
+    return lines
+
+
+def _places(text: str) -> Iterator[tuple[Path, int]]:
+    """Where names and values of valid JSON begin, with their paths."""
     stack: list[str | int] = []
     # Of each open object, whether its next string is a name.
     expects_name = [False]
@@ -401,14 +453,9 @@ def line_of(text: str, path: Path) -> int:
         elif token != ":":
             if expects_name[-1]:
                 stack[-1] = json.loads(token)
-            is_on_path = tuple(stack) == path[: len(stack)]
-            if is_on_path and len(stack) > depth:
-                nearest, depth = place, len(stack)
-            if tuple(stack) == path:
-                break
+            yield tuple(stack), place
             if expects_name[-1]:
                 expects_name[-1] = False
             elif token in "{[":
                 stack.append("" if token == "{" else 0)
                 expects_name.append(token == "{")
-    return text.count("\n", 0, nearest) + 1

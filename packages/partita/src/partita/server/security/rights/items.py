@@ -234,6 +234,8 @@ def _read_keys(family: Family, request: Request, table: Table | None) -> Keys:
     if family is QUERY and table is not None and expressions is not None:
         keys |= _queried(table, request.get("IndexName"), expressions)
     names |= set(request.get("ExclusiveStartKey", ()))
+    if table is not None:
+        names |= key_names(table, request.get("IndexName"))
     if names:
         keys[ATTRIBUTES] = tuple(sorted(names))
     keys[SELECT] = (selected(request),)
@@ -259,6 +261,16 @@ def _queried(table: Table, index_name: str | None, expressions: Expressions) -> 
         return {}
     names = [name for name, _ in partition]
     return leading_keys(partition, [dict(zip(names, keys.partition, strict=False))])
+
+
+def key_names(table: Table, index_name: str | None) -> set[str]:
+    """The attributes that may end a page: all keys of the table and of the index that is read.
+
+    (Developer guide: "you must specify the names of all of the primary key and index key attributes
+    for the table and any secondary indexes")
+    """
+    partition, sort = partition_and_sort(table, index_name)
+    return {name for name, _ in (*table.key_attributes, *partition, *sort)}
 
 
 def partition_and_sort(table: Table, index_name: str | None) -> tuple[Partition, Partition]:

@@ -34,6 +34,7 @@ from partita.server.security.rights.items import (
     SELECT,
     SPECIFIC,
     find_table,
+    key_names,
     leading_keys,
     partition_and_sort,
     returned,
@@ -80,10 +81,13 @@ def _keys(
 ) -> Keys:
     keys: dict[str, Sequence[str]] = {**tags_of(table)}
     names = _attributes(statement)
+    is_alone = one is whole
+    if is_alone and table is not None and type(statement) is SelectStatement:
+        names |= key_names(table, statement.index_name)
     if names:
         keys[ATTRIBUTES] = tuple(sorted(names))
     if table is not None:
-        keys |= _leading(statement, values, table, is_alone=one is whole)
+        keys |= _leading(statement, values, table, is_alone=is_alone)
     if isinstance(statement, SelectStatement):
         is_index = statement.index_name is not None
         keys[SELECT] = (SPECIFIC if statement.columns else PROJECTED if is_index else ALL,)
