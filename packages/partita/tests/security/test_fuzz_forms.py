@@ -6,11 +6,10 @@ from random import Random
 
 import pytest
 
+from testkit import corpus
+from testkit.corpus import FORM, Body, Case
+from testkit.fuzzing import Signing, both_lengths, fuzz, spoilt
 from testkit.people import ACCOUNT, People, statement
-
-from . import corpus
-from .corpus import FORM, Body, Case
-from .fuzzing import Signing, both_lengths, fuzz, spoilt
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/fuzzed"
 POLICY = (

@@ -10,11 +10,10 @@ import pytest
 
 from partita.client.services import Service
 from partita.client.signing import Credentials, presigned_query
+from testkit import corpus
+from testkit.corpus import JSON_1_0, Body, Case
+from testkit.fuzzing import Signing, both_lengths, fuzz, spoilt
 from testkit.people import ADMINISTRATOR, REGION, People
-
-from . import corpus
-from .corpus import JSON_1_0, Body, Case
-from .fuzzing import Signing, both_lengths, fuzz, spoilt
 
 WORDS = (
     *(b"AWS4-HMAC-SHA256 ", b"AWS4-ECDSA-P256-SHA256 ", b"Credential=", b"SignedHeaders="),

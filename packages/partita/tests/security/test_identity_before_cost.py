@@ -20,12 +20,10 @@ import pytest
 
 from partita.client.services import SERVICES, Service
 from partita.client.signing import Credentials, presigned_query, signed_headers
-from testkit import processes
+from testkit import corpus, processes
+from testkit.corpus import Body, Case
 from testkit.people import ADMINISTRATOR, REGION, People
-
-from . import corpus
-from .corpus import Body, Case
-from .strangers import NEW_HEAP, Meter, Spent, Stranger, seconds_of
+from testkit.strangers import NEW_HEAP, Meter, Spent, Stranger, seconds_of
 
 SECONDS_MAX = 0.020
 BYTES_MAX = 5 * corpus.MB

@@ -13,12 +13,8 @@ from functools import partial
 from typing import Final
 
 from partita.database.operations.context import Service
-<<<<<<< 8a88a61222b9d9de7f35a7998db121e5a96006fd
 from partita.server.security.rights.function_arns import ANY
-from partita.server.security.rights.needs import Need, Request, Rights
-=======
 from partita.server.security.rights.needs import Keys, Need, Request, Rights, request_tags
->>>>>>> 92c700227ac62cd7179ddd8ea5b01bd006188186
 from partita.server.security.rights.passing import pass_role
 from partita_services.rights.functions import text_of
 

@@ -12,10 +12,9 @@ import pytest
 from partita.client.services import Service
 from partita.client.signing import Credentials, signed_headers
 from partita.server.security.identities.directory import AccessKey
+from testkit.corpus import Case
 from testkit.people import REGION
-
-from .corpus import Case
-from .strangers import Answer, Stranger
+from testkit.strangers import Answer, Stranger
 
 SEED = 28
 ROUNDS, ROUNDS_SOAKED = 5_000, 2_000_000

@@ -29,8 +29,7 @@ from partita.server.security.policies.documents import (
 )
 from partita.server.security.policies.patterns import Unresolved, arn_matches, matches
 from partita_services.workflows.language.states.choices import OPERATORS as CHOICES
-
-from .fuzzing import both_lengths, seeds
+from testkit.fuzzing import both_lengths, seeds
 
 ACCOUNT = "123456789012"
 ANN = Principal(f"arn:aws:iam::{ACCOUNT}:user/ann", ACCOUNT)
