@@ -115,6 +115,7 @@ MODULES = (
     "server/security/policies/decision.py",
     "server/security/rights/needs.py",
     "server/security/rights/items.py",
+    "server/security/denials.py",
     "server/security/gate.py",
     "migrate/model/templates.py",
     "migrate/model/key_texts.py",

@@ -145,10 +145,8 @@ class Operation:
     """Answers the plainest form of its requests from their bytes; None to all others."""
     decoded_bytes_max: int
     """How much of large items may be decoded before others have waited long enough."""
-
-    @property
-    def may_be_plain(self) -> bool:
-        return self.cache is not None or self.read_plainly is not None
+    may_be_plain: bool
+    """Whether some of its requests are answered from their bytes."""
 
     def writes(self, request: Request) -> bool:
         """Whether a request is for `write`."""
@@ -202,6 +200,7 @@ class Dispatcher:
                 response_caches.get(name),
                 plain_reads.get(name),
                 DECODED_BYTES_MAX if large_requests and name in MAY_BE_LARGE else NO_LIMIT,
+                name in response_caches or name in plain_reads,
             )
             for name in {**reads, **writes}
         }

@@ -91,6 +91,7 @@ from partita.server.security.policies.decision import Request, Steps, decide, de
 from partita.server.security.rights import items, service_tables
 from partita.server.security.rights.functions import function_arn
 from partita.server.security.rights.needs import (
+    EACH_ALONE,
     Keys,
     Need,
     Rights,
@@ -536,13 +537,13 @@ class Gate(Dispatcher):
         method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
         return self._routes[service].asked(method, target, body)
 
-    def parts_of(
+    def needs_of(
         self, operation: str, rights: Mapping[str, Rights], body: dict[str, Any]
-    ) -> list[Sequence[Need]]:
+    ) -> Sequence[Need]:
         needed = rights.get(operation)
         if needed is None:
             raise AccessDeniedException(NO_RIGHTS.format(operation))
-        return parts_of(operation, needed, self.service, body)
+        return needed(self.service, body)
 
     def check(
         self, caller: Caller, request: HttpRequest, need: Need, steps: Steps | None = None
@@ -637,7 +638,18 @@ class KnownCaller(Admission):
 
     def permit(self, operation: str, request: dict[str, Any]) -> Permitted:
         gate = self._gate
-        return permitted(request, self.denials(gate.parts_of(operation, gate.rights, request)))
+        if operation == EACH_ALONE:
+            parts = parts_of(operation, gate.rights[operation], gate.service, request)
+            return permitted(request, self.denials(parts))
+        self._check(gate.needs_of(operation, gate.rights, request))
+        return Permitted(request)
+
+    def _check(self, needs: Sequence[Need]) -> None:
+        """Raises unless the caller has all that a request needs."""
+        gate, steps = self._gate, Steps()
+        for need in needs:
+            self.resources.append(need.resource)
+            gate.check(self._caller, self._head, need, steps)
 
     def denials(self, parts: Parts) -> list[Denial]:
         for needs in parts:
@@ -654,7 +666,7 @@ class KnownCaller(Admission):
         request = codec.decode(body) if body else {}
         if not isinstance(request, dict):
             raise SerializationException
-        permitted(request, self.denials(gate.parts_of(name, rights, request)))
+        self._check(gate.needs_of(name, rights, request))
         return Forwarded(operation, body)
 
     def forward_rest(self, service: str, operation: bytes, request: HttpRequest) -> Forwarded:
@@ -664,8 +676,7 @@ class KnownCaller(Admission):
             if asked is None:
                 raise UnknownRoute
             rights = gate.forwarded_rights[service]
-            parts = gate.parts_of(asked.name, rights, asked.members)
-            permitted(asked.members, self.denials(parts))
+            self._check(gate.needs_of(asked.name, rights, asked.members))
         except REFUSALS as error:
             raise Forbidden(error) from None
         return Forwarded(operation, request.body)
