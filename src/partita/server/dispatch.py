@@ -113,6 +113,10 @@ LARGE_BODY_QUOTES: Final = 40_000
 take 20 ms to decode, check and encode."""
 DECODED_BYTES_MAX: Final = MB
 """Of large items that are stored: these take as long."""
+TEXT_CHARS_MAX: Final = 16 * KB
+"""Of the different statements and expressions of a request: to compile so much takes 100 ms."""
+PARTS: Final = ("Statements", "TransactStatements", "TransactItems")
+"""What has a statement, or expressions, for each part of a request."""
 MAY_BE_LARGE: Final = frozenset(
     (
         "BatchExecuteStatement",
@@ -261,7 +265,8 @@ class Dispatcher:
                 self._forward(asked, request, started, reply, admission)
                 return
             admission.check_credentials()
-            permitted = _permitted(operation, body, admission)
+            chars_max = TEXT_CHARS_MAX if operation.decoded_bytes_max != NO_LIMIT else NO_LIMIT
+            permitted = _permitted(operation, body, admission, chars_max)
             decoding_budget.bytes_left = operation.decoded_bytes_max
             cost = self.notable.begin()
             if operation.writes(permitted.request):
@@ -328,7 +333,7 @@ class Dispatcher:
 
         def decide_here() -> None:
             try:
-                permitted = _permitted(operation, operation.decode(body), admission)
+                permitted = _permitted(operation, operation.decode(body), admission, NO_LIMIT)
                 decoding_budget.bytes_left = NO_LIMIT
                 if operation.writes(permitted.request):
                     assert operation.write is not None
@@ -470,12 +475,30 @@ class Dispatcher:
         self._database.show(of_database, permitted, done)
 
 
-def _permitted(operation: Operation, body: Request | None, admission: Admission) -> Permitted:
-    """A request that is valid, and that its caller may make; raises otherwise."""
+def _permitted(
+    operation: Operation, body: Request | None, admission: Admission, chars_max: int
+) -> Permitted:
+    """A request that is valid, and that its caller may make; raises otherwise. One with longer
+    statements is decided elsewhere: which rights it takes is known when they are compiled."""
     if body is None:
         raise SerializationException
     operation.validate(body)
+    if chars_max != NO_LIMIT and _text_chars(body) > chars_max:
+        raise TooMuchToDecode
     return admission.permit(operation.name, body)
+
+
+def _text_chars(request: Request) -> int:
+    """How much there is to compile. What is repeated is compiled once."""
+    texts: set[str] = set()
+    for member in PARTS:
+        for part in request.get(member, ()):
+            for name, value in part.items():
+                if name == "Statement":
+                    texts.add(value)
+                elif type(value) is dict:
+                    texts |= {text for key, text in value.items() if key.endswith("Expression")}
+    return sum(map(len, texts))
 
 
 @cache
