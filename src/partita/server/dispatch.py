@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final, Protocol
@@ -485,7 +485,9 @@ def _permitted(
     operation.validate(body)
     if chars_max != NO_LIMIT and _text_chars(body) > chars_max:
         raise TooMuchToDecode
-    return admission.permit(operation.name, body)
+    permitted = admission.permit(operation.name, body)
+    permitted.again = partial(admission.permit, operation.name, body)
+    return permitted
 
 
 def _text_chars(request: Request) -> int:
