@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -109,3 +110,9 @@ def test_every_file_of_a_data_folder_has_a_row(folder: Path) -> None:
     found = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     assert found
     assert [name for name in found if not any(fnmatch(name, one) for one in patterns)] == []
+
+
+def test_every_test_that_holds_a_promise_is_there() -> None:
+    promised = set(re.findall(r"test_\w+\.py", (DOCS / "security.md").read_text()))
+    tests = {path.name for path in Path(__file__).parents[1].rglob("test_*.py")}
+    assert promised and promised <= tests
