@@ -3,7 +3,6 @@ browser has a cookie that no script can read, and a token that only a page of ou
 
 from __future__ import annotations
 
-from http.cookies import CookieError, SimpleCookie
 from secrets import token_urlsafe
 from typing import Final
 
@@ -14,6 +13,8 @@ COOKIE: Final = "partita-console"
 IDLE_SECONDS_MAX: Final = 3600.0
 SECONDS_MAX: Final = 12 * 3600.0
 SESSIONS_MAX: Final = 1000
+SESSIONS_OF_ONE_MAX: Final = 50
+"""Nobody drives out the sessions of others."""
 
 
 class Session:
@@ -40,7 +41,10 @@ class Sessions:
         kept = [(one, found) for one, found in self._by_cookie.items() if not found.is_over(now)]
         # The one that has been idle longest makes room.
         kept.sort(key=lambda one: one[1].used_at)
+        own = [one for one, found in kept if found.arn == arn][: -SESSIONS_OF_ONE_MAX + 1]
         self._by_cookie = dict(kept[-SESSIONS_MAX + 1 :])
+        for one in own:
+            self._by_cookie.pop(one, None)
         value = token_urlsafe(32)
         self._by_cookie[value] = Session(credentials, arn, now)
         return value
@@ -67,8 +71,9 @@ def cookie(value: str, *, is_secure: bool) -> str:
 
 
 def _value(header: bytes | None) -> str:
-    try:
-        found = SimpleCookie((header or b"").decode("latin-1")).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found is not None else ""
+    """Not by `http.cookies`, which takes a second for some headers of strangers."""
+    for pair in (header or b"").decode("latin-1").split(";"):
+        name, _, value = pair.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return ""

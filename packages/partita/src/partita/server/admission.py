@@ -65,6 +65,11 @@ class Admission:
         """True when nobody's rights have to be asked for."""
         return False
 
+    @property
+    def whose(self) -> str:
+        """The key of the caller, where callers take turns."""
+        return ""
+
     def check_credentials(self) -> None:
         """Raises where AWS refuses a request for its credentials, which comes after its JSON."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)

@@ -98,11 +98,14 @@ class Permitted:
     yields a request, but no permit.
     """
 
-    __slots__ = ("refusals", "request")
+    __slots__ = ("again", "refusals", "request")
 
     def __init__(self, request: Request, refusals: Refusals = NO_REFUSALS) -> None:
         self.request = request
         self.refusals = refusals
+        self.again: Callable[[], Permitted] | None = None
+        """Asks once more: rights follow from tables, and where others change those too, they may be
+        found to be different when the request is decided. Raises as the first time."""
 
 
 OWN_REQUEST: Final = Permitted({})

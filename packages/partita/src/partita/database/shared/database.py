@@ -186,6 +186,13 @@ class SharedDatabase:
         self._view.known.begin_run()
         return self._run_read(handler, permitted)
 
+    def _renewed(self, permitted: Permitted, version: int) -> Permitted:
+        """A permit for a catalog that others may have changed since: it had been given for another,
+        in which tables lacked that are there, or had other keys and policies."""
+        if permitted.again is None or self.service.catalog.version == version:
+            return permitted
+        return permitted.again()
+
     def _run_read(self, handler: ReadHandler, permitted: Permitted) -> bytes:
         self.reads.refusals = permitted.refusals
         return handler(self.reads, permitted.request)
@@ -203,8 +210,10 @@ class SharedDatabase:
     ) -> None:
         """`keys` are those that are known to be read, or `targets` tell them."""
 
+        version = self.service.catalog.version
+
         def read() -> bytes:
-            return self._run_read(handler, permitted)
+            return self._run_read(handler, self._renewed(permitted, version))
 
         foreseen = keys or self._foreseen(targets, permitted.request, is_write=False)
         now = self._rounds.clock()
@@ -226,9 +235,12 @@ class SharedDatabase:
         *,
         keys: Set[bytes] = frozenset(),
     ) -> None:
+        version = self.service.catalog.version
+
         def decide(write_batch: WriteBatch) -> bytes:
-            context = WriteContext(self.service, write_batch, permitted.refusals)
-            return handler(context, permitted.request)
+            current = self._renewed(permitted, version)
+            context = WriteContext(self.service, write_batch, current.refusals)
+            return handler(context, current.request)
 
         foreseen = keys or self._foreseen(targets, permitted.request, is_write=True)
         now = self._rounds.clock()

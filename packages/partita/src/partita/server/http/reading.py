@@ -201,7 +201,6 @@ class RequestReader:
             return
         self._has_advanced = True
         self._unfinished_bytes = 0
-        self._listener.bodies_bytes += len(part)
         self._parts += 1
         if not self._body:
             self._body = part
@@ -215,10 +214,14 @@ class RequestReader:
             assert self.request is not None
             if b"content-length" not in self.request.headers:
                 self._connection.refuse(400, SMALL_CHUNKS)
-        if size > LARGE_BODY_BYTES >= size - len(part):
-            # Of a chunked body nobody knew how long it would be.
-            assert self.request is not None
-            self._check_head(self.request)
+        if size > LARGE_BODY_BYTES:
+            # Small ones are those of strangers, too, who must not take what there is for large.
+            is_first = size - len(part) <= LARGE_BODY_BYTES
+            self._listener.bodies_bytes += size if is_first else len(part)
+            if is_first:
+                # Of a chunked body nobody knew how long it would be.
+                assert self.request is not None
+                self._check_head(self.request)
         if size > self._limits.body_bytes_max:
             self._connection.refuse_large_body()
         elif size > LARGE_BODY_BYTES and self._listener.are_bodies_too_large():
@@ -248,7 +251,8 @@ class RequestReader:
         self._connection.take(request)
 
     def drop_body(self) -> None:
-        self._listener.bodies_bytes -= len(self._body)
+        if len(self._body) > LARGE_BODY_BYTES:
+            self._listener.bodies_bytes -= len(self._body)
         self._body = b""
 
 

@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
@@ -51,6 +52,8 @@ Done = Callable[[bytes | BaseException], None]
 MODULE = "partita.server.large_requests.worker"
 WAITING_BYTES_MAX = 256 * MB
 """Of the bodies that wait for the process; with more, a request is throttled."""
+WAITING_BYTES_OF_ONE_MAX = 64 * MB
+"""The same of one caller, where callers are known."""
 ATTEMPTS_MAX = 4
 """How often a draft may be overtaken before the server stops everything else for it."""
 IDLE_SECONDS_MAX = 20.0
@@ -67,10 +70,35 @@ class LargeRequest(NamedTuple):
     done: Done
 
 
+class Turns:
+    """Requests that wait, one of each caller in turn: nobody waits for all that another sends."""
+
+    def __init__(self) -> None:
+        self._by_caller: dict[str, deque[LargeRequest]] = {}
+        self._count = asyncio.Semaphore(0)
+
+    def bytes_of(self, whose: str) -> int:
+        return sum(len(request.body) for request in self._by_caller.get(whose, ()))
+
+    def put(self, request: LargeRequest) -> None:
+        self._by_caller.setdefault(request.admission.whose, deque()).append(request)
+        self._count.release()
+
+    async def get(self) -> LargeRequest:
+        await self._count.acquire()
+        whose = next(iter(self._by_caller))
+        waiting = self._by_caller.pop(whose)
+        request = waiting.popleft()
+        if waiting:
+            # Behind all others.
+            self._by_caller[whose] = waiting
+        return request
+
+
 class LargeRequests:
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: asyncio.Queue[LargeRequest] = asyncio.Queue()
+        self._waiting = Turns()
         self._waiting_bytes = 0
         self._running: asyncio.Task[None] | None = None
 
@@ -84,11 +112,16 @@ class LargeRequests:
     ) -> None:
         """Decide a request when its turn comes, under its admission; `decide_here` is called where
         that is impossible, `done` with the answer or the error."""
-        if self._waiting_bytes + len(body) > WAITING_BYTES_MAX:
+        whose = admission.whose
+        own_bytes = self._waiting.bytes_of(whose) if whose else 0
+        if (
+            self._waiting_bytes + len(body) > WAITING_BYTES_MAX
+            or own_bytes + len(body) > WAITING_BYTES_OF_ONE_MAX
+        ):
             done(ThrottlingException(BUSY))
             return
         self._waiting_bytes += len(body)
-        self._waiting.put_nowait(LargeRequest(operation, body, admission, decide_here, done))
+        self._waiting.put(LargeRequest(operation, body, admission, decide_here, done))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
 
@@ -294,7 +327,9 @@ class Process:
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", MODULE), stdin=theirs.fileno(), env=dict(os.environ)
+                *(sys.executable, "-P", "-m", MODULE, str(os.getpid())),
+                stdin=theirs.fileno(),
+                env=dict(os.environ),
             )
         finally:
             theirs.close()

@@ -307,8 +307,9 @@ class Gate(Dispatcher):
         try:
             if _is_presigned(request) or is_location(request.target):
                 raise MissingAuthenticationTokenException(MISSING_TOKEN)
-            if not _is_public(request):
-                self._claimed(request, self._service_of(request))
+            if _is_public(request):
+                return UNKNOWN_SENDER
+            self._claimed(request, self._service_of(request))
         except DynamoDBError as error:
             answers: list[HttpResponse] = []
             self._refuse(request, answers.append, error)
@@ -625,6 +626,10 @@ class KnownCaller(Admission):
         self._head = head
         self.resources: list[str] = []
         """What the request turned out to be about: all that it needed rights on."""
+
+    @property
+    def whose(self) -> str:
+        return self._caller.access_key_id
 
     def check_credentials(self) -> None:
         pass
