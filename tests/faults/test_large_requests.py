@@ -195,19 +195,6 @@ def test_a_killed_process_costs_one_request(serve: Serve, tmp_path: Path, beside
     assert put_lists(client, 2)["UnprocessedItems"] == {}
 
 
-def test_the_process_ends_with_the_server(serve: Serve, tmp_path: Path) -> None:
-    server = serve(tmp_path / "data")
-    client = server.client()
-    create_table(client)
-    put_lists(client, 1)
-    worker = worker_of(server)
-    server.kill()
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{worker}").exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 @pytest.mark.soak
 def test_every_request_may_be_decided_as_a_large_one_is() -> None:
     """The black-box tests of the data plane, against a server that decides nothing itself."""
@@ -230,3 +217,22 @@ def test_every_request_may_be_decided_as_a_large_one_is() -> None:
             check=False,
         )
     assert completed.returncode == 0, completed.stdout[-5000:]
+
+
+def test_the_process_has_nothing_of_the_server_open_and_ends_with_it(
+    serve: Serve, tmp_path: Path
+) -> None:
+    server = serve(tmp_path / "data")
+    client = server.client()
+    create_table(client)
+    put_lists(client, 1)
+    worker = worker_of(server)
+    descriptors = Path(f"/proc/{worker}/fd")
+    assert sorted(os.readlink(one) for one in descriptors.iterdir() if int(one.name) > 2) == []
+    # In the middle of something, it would not notice that nobody waits for it.
+    os.kill(worker, signal.SIGSTOP)
+    server.kill()
+    deadline = time.monotonic() + 30
+    while descriptors.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -23,9 +25,11 @@ from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
 from partita.database.storage.sealing import cipher
+from partita.database.storage.sealing.folders import begin
 from partita.database.storage.sealing.keyring import CONTEXT, Accepted, Envelope
 from partita.database.storage.sealing.master_keys import KeySource, fingerprint
-from partita.server.security.identities.access_file import AccessFile
+from partita.errors import StorageError
+from partita.server.security.identities.access_file import AccessFile, begin_sealing
 from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
 
 from .. import processes
@@ -446,3 +450,62 @@ def test_the_file_is_on_the_disk_before_it_has_its_name(
     with AccessFile(safe.access).changing() as change:
         change.directory = change.directory
     assert order == ["fsync", "replace", "fsync"]
+
+
+# Clocks, descriptors, others who start in the same moment
+
+
+def test_users_that_could_not_be_read_are_read_again(
+    safe: Safe, start: Callable[..., Server]
+) -> None:
+    safe.add("ops")
+    gone = safe.add("gone")
+    server = safe.serve(start, "--auth", stderr=None)
+    assert is_known(server, gone)
+    pid = server.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, before[1]))
+    assert safe.users("disable", "gone").returncode == 0
+    # The audit log is open already.
+    eventually(lambda: any(one["eventName"] == "RefuseUsers" for one in safe.events()))
+    time.sleep(2.5)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+    eventually(lambda: not is_known(server, gone))
+    # It is told once, however often it is tried.
+    told = [one for one in safe.events() if one["eventName"] == "RefuseUsers"]
+    assert len(told) == 1 and "Too many open files" in told[0]["serviceEventDetails"]["reason"]
+
+
+def test_no_clock_keeps_users_from_being_accepted(safe: Safe, start: Callable[..., Server]) -> None:
+    ops = safe.add("ops")
+    safe.serve(start, "--auth").terminate()
+    kept = {name: (safe.data / name).read_bytes() for name in ("keyring", "access.json")}
+    # As a clock that was ahead had numbered it in earlier versions.
+    assert safe.users("accept", "--above", "4000000000000").returncode == 0
+    safe.serve(start, "--auth").terminate()
+    for name, content in kept.items():
+        (safe.data / name).write_bytes(content)
+    told = safe.refused()
+    command = re.search(r"`partita users (accept --above \d+)`", told)
+    assert command, told
+    assert safe.users(*command[1].split()).returncode == 0
+    assert is_known(safe.serve(start, "--auth"), ops)
+
+
+def test_a_new_keyring_does_not_replace_one_that_was_made_meanwhile(safe: Safe) -> None:
+    late = safe.keyring()
+    assert late.is_new
+    safe.add("ops")
+    with pytest.raises(StorageError, match="was encrypted by another Partita just now"):
+        begin(safe.data, late)
+    assert "user ops" in safe.users("list").stdout
+
+
+def test_what_was_written_while_a_server_started_is_not_undone(safe: Safe) -> None:
+    as_earlier_version(safe)
+    late = safe.keyring()
+    safe.add("second")
+    late.begin()
+    begin_sealing(safe.data, late)
+    late.add_up_to(1)
+    assert "user second" in safe.users("list").stdout

@@ -75,6 +75,7 @@ async def _run(
         hosts=hosts,
         rest=LedCompanion(peers, LAMBDA),
         sites=sites,
+        shares_tables=options.storage is not None,
     )
     if options.storage is None and database.service.ledger.is_on:
         database.service.ledger.notice = dispatcher.notable.count_units()

@@ -7,18 +7,16 @@ moment, and the next one continues.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import logging
 import os
 import signal
 import socket
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
+from partita import child_process
 from partita.client import Client
 from partita.client.signing import Credentials
 from partita.server import frames
@@ -30,7 +28,6 @@ SOCKET = 0
 """The server passes its end of the socket as the standard input."""
 STOP_SECONDS = 1.0
 """How long requests are still answered after the server has closed the connection."""
-PARENT_DEATH_SIGNAL = 1
 
 
 class Service(Protocol):
@@ -60,10 +57,8 @@ def client_of(start: frames.Start, connections: int) -> Client:
 
 
 def main(name: str, server_pid: str, make: Callable[[frames.Start], Service]) -> None:
-    # uvloop lets children inherit what the server has open, such as the file of the database.
-    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+    child_process.begin(int(server_pid))
     logging.basicConfig(format=f"partita {name}: %(message)s")
-    end_with(int(server_pid))
     # Ctrl-C is for the server, which closes the connection when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -116,11 +111,3 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     except ImportError:
         return asyncio.new_event_loop
     return uvloop.new_event_loop
-
-
-def end_with(server_pid: int) -> None:
-    """End with the server even if it is killed: two companions must not run at the same time."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGKILL)
-    if os.getppid() != server_pid:
-        sys.exit()

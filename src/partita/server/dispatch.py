@@ -117,6 +117,9 @@ TEXT_CHARS_MAX: Final = 16 * KB
 """Of the different statements and expressions of a request: to compile so much takes 100 ms."""
 PARTS: Final = ("Statements", "TransactStatements", "TransactItems")
 """What has a statement, or expressions, for each part of a request."""
+HAS_PARTS: Final = frozenset(
+    ("BatchExecuteStatement", "ExecuteTransaction", "TransactGetItems", "TransactWriteItems")
+)
 MAY_BE_LARGE: Final = frozenset(
     (
         "BatchExecuteStatement",
@@ -149,6 +152,8 @@ class Operation:
     """Answers the plainest form of its requests from their bytes; None to all others."""
     decoded_bytes_max: int
     """How much of large items may be decoded before others have waited long enough."""
+    text_chars_max: int
+    """How much of statements and expressions may be compiled, likewise."""
     may_be_plain: bool
     """Whether some of its requests are answered from their bytes."""
 
@@ -176,13 +181,15 @@ class Dispatcher:
         rest: Companion | None = None,
         large_requests: LargeRequests | None = None,
         sites: Mapping[bytes, Site] = {},
+        shares_tables: bool = False,
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
         GET shows besides the server's own, each given its query; `companions` answer the targets
         that begin with their names, and `rest` the services whose protocol is REST; pages with
         data are shown under names that `hosts` allows. Without `large_requests`, requests of any
         size are decided at once. `sites` answer what is asked below their first segment of a path,
-        in types of their own: none of an operation's."""
+        in types of their own: none of an operation's. With `shares_tables`, other servers change
+        the same tables, and rights are asked for anew when they did."""
         self.metrics = Metrics(response_caches)
         self.notable = Notable()
         self._database = database
@@ -191,6 +198,7 @@ class Dispatcher:
         self._hosts = hosts
         self._large_requests = large_requests
         self._sites = sites
+        self._shares_tables = shares_tables
         self.policies: PolicyDenials | None = None
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
@@ -204,6 +212,7 @@ class Dispatcher:
                 response_caches.get(name),
                 plain_reads.get(name),
                 DECODED_BYTES_MAX if large_requests and name in MAY_BE_LARGE else NO_LIMIT,
+                TEXT_CHARS_MAX if large_requests and name in HAS_PARTS else NO_LIMIT,
                 name in response_caches or name in plain_reads,
             )
             for name in {**reads, **writes}
@@ -265,8 +274,7 @@ class Dispatcher:
                 self._forward(asked, request, started, reply, admission)
                 return
             admission.check_credentials()
-            chars_max = TEXT_CHARS_MAX if operation.decoded_bytes_max != NO_LIMIT else NO_LIMIT
-            permitted = _permitted(operation, body, admission, chars_max)
+            permitted = self._permitted(operation, body, admission, operation.text_chars_max)
             decoding_budget.bytes_left = operation.decoded_bytes_max
             cost = self.notable.begin()
             if operation.writes(permitted.request):
@@ -290,6 +298,21 @@ class Dispatcher:
         self.metrics.observe(name, response.status, seconds)
         self.notable.finish(name, response.status, seconds, cost, request.body)
         reply(response)
+
+    def _permitted(
+        self, operation: Operation, body: Request | None, admission: Admission, chars_max: int
+    ) -> Permitted:
+        """A request that is valid, and that its caller may make; raises otherwise. One with longer
+        statements is decided elsewhere: which rights it takes is known when they are compiled."""
+        if body is None:
+            raise SerializationException
+        operation.validate(body)
+        if chars_max != NO_LIMIT and _text_chars(body) > chars_max:
+            raise TooMuchToDecode
+        permitted = admission.permit(operation.name, body)
+        if self._shares_tables:
+            permitted.again = partial(admission.permit, operation.name, body)
+        return permitted
 
     def _answer_from_bytes(
         self,
@@ -333,7 +356,8 @@ class Dispatcher:
 
         def decide_here() -> None:
             try:
-                permitted = _permitted(operation, operation.decode(body), admission, NO_LIMIT)
+                decoded = operation.decode(body)
+                permitted = self._permitted(operation, decoded, admission, NO_LIMIT)
                 decoding_budget.bytes_left = NO_LIMIT
                 if operation.writes(permitted.request):
                     assert operation.write is not None
@@ -473,21 +497,6 @@ class Dispatcher:
                 reply(response)
 
         self._database.show(of_database, permitted, done)
-
-
-def _permitted(
-    operation: Operation, body: Request | None, admission: Admission, chars_max: int
-) -> Permitted:
-    """A request that is valid, and that its caller may make; raises otherwise. One with longer
-    statements is decided elsewhere: which rights it takes is known when they are compiled."""
-    if body is None:
-        raise SerializationException
-    operation.validate(body)
-    if chars_max != NO_LIMIT and _text_chars(body) > chars_max:
-        raise TooMuchToDecode
-    permitted = admission.permit(operation.name, body)
-    permitted.again = partial(admission.permit, operation.name, body)
-    return permitted
 
 
 def _text_chars(request: Request) -> int:

@@ -116,7 +116,7 @@ def test_a_filter_that_is_off_does_nothing() -> None:
 
 def test_a_filter_without_its_library_says_so_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "krcf", None)
-    with pytest.raises(PartitaError, match="krcf.*: make install, or set mode"):
+    with pytest.raises(PartitaError, match=r"krcf.*: make install, or set mode"):
         screen()
     screen("off")
 

@@ -327,7 +327,9 @@ class Process:
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", MODULE), stdin=theirs.fileno(), env=dict(os.environ)
+                *(sys.executable, "-P", "-m", MODULE, str(os.getpid())),
+                stdin=theirs.fileno(),
+                env=dict(os.environ),
             )
         finally:
             theirs.close()

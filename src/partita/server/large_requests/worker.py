@@ -1,6 +1,6 @@
 """The process that decides large requests, one at a time; it never writes anything.
 
-`python -m partita.server.large_requests.worker` is started by the server, with a socket as its
+`python -m partita.server.large_requests.worker PID` is started by the server, with a socket as its
 standard input, and ends when that does.
 """
 
@@ -9,11 +9,13 @@ from __future__ import annotations
 import gc
 import signal
 import socket
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from partita import child_process
 from partita.clock import system_stopwatch
 from partita.database.events.streams import EventStreams
 from partita.database.events.throughput import Throughput
@@ -180,7 +182,8 @@ def _refused(error: DynamoDBError) -> Refused:
     return Refused(kind.__module__, kind.__name__, error.message, error.members)
 
 
-def main() -> None:
+def main(server_pid: str) -> None:
+    child_process.begin(int(server_pid))
     # Of the terminal, both get it; the server decides when the process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
@@ -189,4 +192,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -17,8 +17,8 @@ import sys
 from contextlib import suppress
 from time import monotonic, process_time
 
+from partita import child_process
 from partita.limits import MB
-from partita.server.companion_process import end_with
 from partita.workflows.evaluation.jobs import Jobs
 from partita.workflows.evaluation.messages import (
     LENGTH,
@@ -117,7 +117,7 @@ def _limit_memory() -> None:
 
 
 def main(page_file: str, niceness: str, parent: str) -> None:
-    end_with(int(parent))
+    child_process.begin(int(parent), int(page_file))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A service of systemd may not be allowed to.
     with suppress(OSError):

@@ -13,7 +13,7 @@ from pathlib import Path
 from signal import SIGHUP
 from typing import Final
 
-from partita.database.storage.lmdb import DATA_FILE
+from partita.database.storage.lmdb import DATA_FILE, folder_lock
 from partita.database.storage.sealing.keyring import FILE_NAME, KeyFile, Keyring
 from partita.database.storage.sealing.master_keys import COMMAND, ENVIRONMENT, FILE, KeySource
 from partita.errors import PartitaError, StorageError
@@ -45,7 +45,13 @@ def begin(folder: Path, keyring: Keyring) -> None:
             f"Cannot write to the data folder {folder} ({error.strerror}); "
             "make it writable or choose another with --data."
         ) from error
-    keyring.begin()
+    with folder_lock(folder):
+        # Of two that make one at the same moment, the second would destroy what is sealed by then.
+        if is_encrypted(folder):
+            raise StorageError(
+                f"The data folder {folder} was encrypted by another Partita just now: try again."
+            )
+        keyring.begin()
 
 
 def _check_folder(folder: Path, source: KeySource) -> None:

@@ -162,12 +162,22 @@ class Keyring:
             self._content, self._key = _opened(found, master_keys, where)
 
     def begin(self) -> None:
-        """Write what is new: all of it, or the first key, which then seals."""
+        """Write what is new, in a folder that nobody else has: all of it, or the first key, which
+        then seals."""
         if self.is_new:
             self._save(self._content)
             self.is_new = False
-        elif self._key != self._master:
+            return
+        self.read_again()
+        if self._key != self._master:
             self.rotate(self._master)
+
+    def read_again(self) -> None:
+        """Whoever had the folder before may have written it since."""
+        found = self._store.load()
+        if found is not None:
+            keys = (self._master, self._key)
+            self._content, self._key = _opened(found, keys, self._where)
 
     @property
     def fingerprint(self) -> str:

@@ -9,6 +9,8 @@ from typing import Final
 from partita.limits import KB
 
 CURRENT, HEAD, RESERVE = "audit.jsonl", "head", "reserve"
+NEXT: Final = "audit.next"
+"""What becomes the current file when that is full."""
 BLOCK_BYTES: Final = 256 * KB
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from partita.database.storage.sealing.cipher import NotSealedHere
 from partita.database.storage.sealing.keyring import Keyring
@@ -55,13 +55,22 @@ def read_head(folder: Path, keyring: Keyring | None) -> Position | None:
             raise HeadRefused(
                 "The head of the audit log is not encrypted, and in this folder it always is."
             )
-        return Position(*found)
+        return _position(found)
     except NotSealedHere:
         raise HeadRefused(
             "The head of the audit log was changed, or is that of another data folder."
         ) from None
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise HeadRefused("The head of the audit log cannot be read.") from None
+
+
+def _position(found: Any) -> Position:
+    """Raises TypeError for what is none."""
+    position = Position(*found)
+    for value, kind in zip(position, (int, int, str, bool), strict=True):
+        if type(value) is not kind:
+            raise TypeError(value)
+    return position
 
 
 def head_content(position: Position, keyring: Keyring | None) -> bytes:

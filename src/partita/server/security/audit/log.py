@@ -24,12 +24,14 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Final, NamedTuple
 
+from partita.database.storage.archive import sync
 from partita.database.storage.sealing.keyring import Keyring
 from partita.errors import PartitaError
 from partita.limits import KB, MB
 from partita.server.security.audit.files import (
     CURRENT,
     HEAD,
+    NEXT,
     RESERVE,
     all_files,
     lines_from_end,
@@ -49,6 +51,8 @@ FILE_BYTES_MAX: Final = 64 * MB
 FILES_MAX: Final = 10
 RESERVE_BYTES: Final = 256 * KB
 RETRY_SECONDS: Final = 1.0
+SEQUENCE_MAX: Final = 2**53
+"""More than a log will ever have: a line that says so is not an event."""
 NO_HEAD: Final = "The head of the audit log is missing."
 NOT_AN_EVENT: Final = "The last line of the audit log is not an event."
 DAMAGED: Final = "AuditLogDamaged"
@@ -75,14 +79,17 @@ class AuditLog:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._position, damages = _continued(folder, keyring, noted)
-            self._file = _opened(folder / CURRENT, os.O_APPEND)
             self._head = _opened(folder / HEAD, 0)
+            self.save_head()
+            # A power failure must not bring back the head that says that the server has stopped.
+            os.fsync(self._head)
+            self._file = _opened(folder / CURRENT, os.O_APPEND)
             self._size = os.fstat(self._file).st_size
             self._end_with_newline()
+            sync(folder)
         except OSError as error:
             raise PartitaError(f"Cannot write to {folder}: {error.strerror}.") from error
         self._has_reserve = self._take_reserve()
-        self.save_head()
         if keyring is not None and not keyring.seals_heads:
             keyring.refuse_plain_heads()
         self.damages: Final = damages
@@ -117,7 +124,11 @@ class AuditLog:
                 return
         self._position = Position(first, last + 1, hashlib.sha256(line).hexdigest())
         if self._size > self._file_bytes_max:
-            self._rotate()
+            try:
+                self._rotate()
+            except OSError as error:
+                # The next line tries again.
+                logger.error("The audit log cannot be rotated: %s.", error.strerror)
         self.save_head()
 
     def close(self) -> None:
@@ -156,14 +167,19 @@ class AuditLog:
         last = self._position.last
         with self._replacing:
             os.fsync(self._file)
+            # First, for there may be no place for another file.
+            new = _opened(self._folder / NEXT, os.O_APPEND | os.O_TRUNC)
             os.rename(self._folder / CURRENT, self._folder / f"audit-{first:012}-{last:012}.jsonl")
+            os.rename(self._folder / NEXT, self._folder / CURRENT)
             os.close(self._file)
-            self._file = _opened(self._folder / CURRENT, os.O_APPEND)
-            self._size = 0
+            self._file, self._size = new, 0
+            sync(self._folder)
         kept = rotated(self._folder)
         for _, dropped, path in kept[: -self._files_max]:
             self._position = self._position._replace(first=dropped + 1)
             self.save_head()
+            # A power failure must not bring back a head from before, in which they are missing.
+            os.fsync(self._head)
             path.unlink(missing_ok=True)
 
     def _end_with_newline(self) -> None:
@@ -217,7 +233,9 @@ def _parsed(line: bytes) -> Line | None:
         sequence, previous = int(event["sequence"]), str(event["previousDigest"])
         is_damage = event.get("eventName") == DAMAGED
         damage = str(event["serviceEventDetails"]["reason"]) if is_damage else ""
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return None
+    if not 0 < sequence <= SEQUENCE_MAX:
         return None
     return Line(sequence, previous, hashlib.sha256(line).hexdigest(), damage)
 
@@ -243,7 +261,8 @@ def _continued(
     head: Position | None = None
     try:
         head = read_head(folder, keyring)
-        if head is None and (noted is not None or all_files(folder)):
+        # One that was killed while it made the log has written no line, and no head.
+        if head is None and (noted is not None or any(_events_from_end(folder))):
             damages.append(NO_HEAD)
     except HeadRefused as error:
         damages.append(str(error))
@@ -267,7 +286,8 @@ def _continued(
         if missing <= known.last:
             damages.append(f"Events {missing} to {known.last} are missing.")
         return Position(first, known.last, known.digest), damages
-    if at_known.sequence != known.last or at_known.digest != known.digest:
+    is_first = known.last == 0 and at_known.sequence == 1 and at_known.previous == known.digest
+    if not is_first and (at_known.sequence, at_known.digest) != (known.last, known.digest):
         damages.append(f"Event {known.last} was changed or removed.")
     if last.sequence == known.last:
         return Position(first, known.last, known.digest), damages
@@ -290,16 +310,19 @@ def _first(folder: Path) -> int:
 
 def verify(folder: Path, keyring: Keyring | None = None) -> Iterator[str]:
     """What is wrong with the log of a folder, in sentences; nothing when all lines are there."""
-    files = all_files(folder)
     head: Position | None = None
     try:
         head = read_head(folder, keyring)
         if head is None:
-            yield NO_HEAD if files else f"{folder} has no audit log."
+            has_lines = any(path.stat().st_size for path in all_files(folder))
+            yield NO_HEAD if has_lines else f"{folder} has no audit log."
+            if not has_lines:
+                return
     except HeadRefused as error:
         yield str(error)
-    if not files and head is None:
-        return
+    # After a kill, there may be one that was just to be dropped.
+    dropped = [path for _, last, path in rotated(folder) if head is not None and last < head.first]
+    files = [path for path in all_files(folder) if path not in dropped]
     expected = _first(folder) if head is None else head.first
     digest = NOTHING if expected == 1 else ""
     for path in files:

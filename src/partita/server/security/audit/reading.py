@@ -30,7 +30,7 @@ def latest(folder: Path, most: int, before: int | None = None, text: str = "") -
         try:
             event = json.loads(line)
             number = int(event["sequence"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
         if before is not None and number >= before:
             continue

@@ -69,9 +69,9 @@ def keyring_of(data: Path, encryption_key: str) -> Keyring:
     keyring = folders.keyring_of(data, KeySource(encryption_key))
     if keyring.is_new:
         folders.begin(data, keyring)
-        begin_sealing(data, keyring)
-    elif not keyring.seals_files:
+    if not keyring.seals_files:
         # A server that runs writes the keyring as it knows it.
         with folder_lock(data):
+            keyring.read_again()
             begin_sealing(data, keyring)
     return keyring

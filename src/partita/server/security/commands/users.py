@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from partita.errors import PartitaError
 from partita.server.security.commands.files import access_options
-from partita.server.security.identities.access_file import AccessFile
+from partita.server.security.identities.access_file import CHANGE_MAX, AccessFile
 from partita.server.security.identities.directory import (
     SESSION_SECONDS_MAX,
     AccessKey,
@@ -65,15 +65,21 @@ def list_users(access: AccessFile) -> None:
 
 
 @users.command()
+@click.option(
+    "--above",
+    type=click.IntRange(0, CHANGE_MAX),
+    default=0,
+    help="The number of the change that a server says it has accepted.",
+)
 @access_options
-def accept(access: AccessFile) -> None:
+def accept(above: int, access: AccessFile) -> None:
     """Take the users of an encrypted folder as they are, and show them.
 
     For a file that you have put back yourself, although it is older than the one in use, or for one
     that is gone: a server refuses both. From then on it is the newest. Look at what is shown: users
     that were disabled since may be back.
     """
-    _list(access.accept())
+    _list(access.accept(above))
 
 
 def _list(directory: Directory) -> None:

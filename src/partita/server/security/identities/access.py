@@ -1,7 +1,8 @@
 """A server's users and policies, from its file or its environment, and every change of the file.
 
 Changes count for the next request: the file is looked at several times a second. One that cannot be
-read, or is not the one that was accepted, changes nothing; the log says so, and the audit log.
+read, or is not the one that was accepted, changes nothing; the log says so, and the audit log. It
+is tried again every second, for what was wrong may have been the disk, or too many open files.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping
+from math import inf
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +32,7 @@ from partita.server.security.policies.documents import RESOURCE, PolicyError, pa
 logger = logging.getLogger(__name__)
 
 WATCH_SECONDS: Final = 0.1
+RETRY_SECONDS: Final = 1.0
 
 State = tuple[int, int, int, int]
 
@@ -149,20 +152,26 @@ class Access:
     ) -> None:
         """`refused` is told why a file was not taken; `rotated` seals files anew, if need be."""
         loop = asyncio.get_running_loop()
+        sealed_under, told, again_at = self._state[0], "", inf
 
         def look() -> None:
+            nonlocal sealed_under, told, again_at
             state = self._state_now()
-            if state != self._state:
-                is_rotated, self._state = state[0] != self._state[0], state
+            if state != self._state or loop.time() >= again_at:
+                self._state, again_at = state, inf
                 try:
-                    if is_rotated:
+                    if state[0] != sealed_under:
                         rotated()
-                        self._state = self._state_now()
+                        sealed_under, self._state = state[0], self._state_now()
                     if self._take():
                         changed(self.callers)
+                    told = ""
                 except PartitaError as error:
-                    logger.error("%s Users stay as they were.", error)
-                    refused(str(error))
+                    again_at = loop.time() + RETRY_SECONDS
+                    if str(error) != told:
+                        told = str(error)
+                        logger.error("%s Users stay as they were.", error)
+                        refused(told)
             self._watching = loop.call_later(WATCH_SECONDS, look)
 
         if self.file is not None:

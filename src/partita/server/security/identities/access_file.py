@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from time import time
 from typing import Final, NamedTuple
 
 import msgspec
@@ -29,12 +28,14 @@ from partita.server.security.identities.directory import Directory, with_session
 
 FILE_NAME: Final = "access.json"
 PURPOSE: Final = "access"
+CHANGE_MAX: Final = 2**53
+"""The highest number that somebody may ask for: those behind it fit into what is noted."""
 SEALED_SECRET: Final = "sealed:"
 """What a secret begins with that was sealed alone, as earlier versions did."""
 SESSIONS: Final = "sessions"
 NEVER_ACCEPTED: Final = "somebody else has written it. Put the one that was there back"
 HOW_TO_ACCEPT: Final = (
-    "put the newest one back, or take this state for good with `partita users accept`"
+    "put the newest one back, or take this state for good with `partita users accept --above {}`"
 )
 
 
@@ -98,8 +99,10 @@ class AccessFile:
             Callers(change.directory)
             self._write(change.directory, keyring, _next_change(found, keyring))
 
-    def accept(self) -> Directory:
-        """Write what is there as the newest change, though it is older than another, or gone."""
+    def accept(self, above: int) -> Directory:
+        """Write what is there as the newest change, though it is older than another, or gone.
+
+        `above` is a number that the database remembers, where it is higher than the keyring's."""
         with self._locked():
             keyring = None if self._keyring is None else self._keyring()
             content = self._read()
@@ -109,8 +112,7 @@ class AccessFile:
                 raise self._not_sealed()
             found = None if content is None else self._opened(content, keyring)
             directory = Directory() if found is None else found.directory
-            # Above every number that a keyring or database may remember.
-            change = max(_next_change(found, keyring), int(time() * 1000))
+            change = max(_next_change(found, keyring), above + 1)
             self._write(directory, keyring, change)
             return directory
 
@@ -126,20 +128,19 @@ class AccessFile:
         """Raises when a file is older than another, or another of the same number."""
         if accepted is None:
             return
+        how = HOW_TO_ACCEPT.format(accepted.change)
         if found is None:
             raise AccessFileRefused(
-                f"{self.path} is missing, and there was one, change {accepted.change}: "
-                f"{HOW_TO_ACCEPT}."
+                f"{self.path} is missing, and there was one, change {accepted.change}: {how}."
             )
         if found.accepted.change < accepted.change:
             raise AccessFileRefused(
                 f"{self.path} is older than the one in use: it is change {found.accepted.change}, "
-                f"and change {accepted.change} has been accepted; {HOW_TO_ACCEPT}."
+                f"and change {accepted.change} has been accepted; {how}."
             )
         if found.accepted.change == accepted.change and found.accepted.digest != accepted.digest:
             raise AccessFileRefused(
-                f"{self.path} is not the one in use: both are change {accepted.change}; "
-                f"{HOW_TO_ACCEPT}."
+                f"{self.path} is not the one in use: both are change {accepted.change}; {how}."
             )
 
     def _checked(self, keyring: Keyring | None) -> Found | None:
