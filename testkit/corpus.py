@@ -363,7 +363,12 @@ def headers() -> Iterator[tuple[str, tuple[tuple[str, str], ...]]]:
             yield f"{name}: {value[:20]!r}", (*signed, *date, (name, value))
     for name, values in {
         "Accept-Encoding": ("," * LONG, "gzip;q=" + "0" * LONG, ";q=1," * 3000, "q=" + " " * LONG),
-        "Cookie": ('a="' + "\\" * (LONG - 9), "a=b;" * 3700, "=" * LONG, "partita=" + "x" * 9000),
+        "Cookie": (
+            'a="' + "\\" * (LONG - 10) + '"',
+            "a=b;" * 3700,
+            "=" * LONG,
+            "partita=" + "x" * 9000,
+        ),
         "Content-Type": ("a" * LONG, f"{FORM};" + "a=b;" * 3000, "/" * LONG, CBOR + " " * 9000),
         "Content-Encoding": ("gzip," * 3000, "x" * LONG),
         "Host": ("[" * LONG, "a." * 7000, "localhost:" + "9" * LONG),
