@@ -178,13 +178,28 @@ class Chance:
         )
 
 
+SEEDS = st.integers(min_value=0, max_value=10**6)
+
+
 @pytest.mark.parametrize("propose", [denormalized, single_table])
-@given(seed=st.integers(min_value=0, max_value=10**6))
+@given(seed=SEEDS)
 @example(seed=333062)  # An index over the columns of a key that is sharded.
 @example(seed=4567068)  # Versions of two tables under keys of the same form.
 @example(seed=5711511)  # A member of a list with the name of what it refers to.
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, derandomize=True)
 def test_a_proposed_design_passes_the_check(propose, seed: int) -> None:  # type: ignore[no-untyped-def]
+    check_proposal(propose, seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("propose", [denormalized, single_table])
+@given(seed=SEEDS)
+@settings(max_examples=20_000, deadline=None)
+def test_so_does_one_for_any_schema(propose, seed: int) -> None:  # type: ignore[no-untyped-def]
+    check_proposal(propose, seed)
+
+
+def check_proposal(propose, seed: int) -> None:  # type: ignore[no-untyped-def]
     chance = Chance(seed)
     volumes = Volumes(chance.inventory())
     patterns = chance.patterns()
