@@ -10,6 +10,8 @@ from partita.database.item.values import AttributeValue, Wording, normalize_valu
 from partita.database.partiql.nodes import (
     BagLiteral,
     Call,
+    Delete,
+    Insert,
     IonLiteral,
     ListLiteral,
     Literal,
@@ -23,6 +25,7 @@ from partita.database.partiql.nodes import (
     StructLiteral,
     TypeTest,
     Unsupported,
+    Update,
     refusal,
 )
 from partita.errors import INVALID, ValidationException
@@ -49,6 +52,9 @@ _NODE_NAMES: dict[type[Node], str] = {
     StructLiteral: "Struct",
     Literal: "Literal",
     IonLiteral: "Literal",
+    Insert: "Insert",
+    Update: "Update",
+    Delete: "Delete",
 }
 
 
