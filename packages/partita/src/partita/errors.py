@@ -187,7 +187,7 @@ class DryRunOperationException(DynamoDBError):
 
 
 class ThrottlingException(DynamoDBError):
-    """Raised when a request on an on-demand table is throttled."""
+    """Raised when a request on an on-demand table is throttled, or when the server is busy."""
 
     namespace = AVAILABILITY
 
