@@ -1,4 +1,4 @@
-"""Time, passed in: whoever needs it is given a clock or a stopwatch, so that tests can set it."""
+"""Clocks: code that needs the time gets a clock or stopwatch passed in; tests pass their own."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable
 
 Clock = Callable[[], float]
-"""Seconds since the epoch."""
+"""Returns seconds since the epoch."""
 
 Stopwatch = Callable[[], float]
-"""Seconds since some moment, never set back: to measure how long something takes."""
+"""Returns seconds since some moment, and never goes back: for measuring durations."""
 
 system_clock: Clock = time.time
 system_stopwatch: Stopwatch = time.monotonic

@@ -1,8 +1,8 @@
-"""The one error tree: every answer that is not a success is one of these classes.
+"""The one error tree: every error response is an instance of one of these classes.
 
-A class carries its wire name (`__type`), its HTTP status and the name under which AWS sends the
-text (`message` for the service's own errors, `Message` for those of its protocol layer).
-`protocol.envelope` turns an error into a response; nothing else does.
+A class has its wire name (`__type`), its HTTP status, and the member in which AWS sends the text
+(`message` for the service's own errors, `Message` for those of its protocol layer). Only
+`protocol.envelope` turns an error into a response.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 INVALID = "One or more parameter values were invalid: "
+"""The beginning of most of the service's errors about a value."""
 INVALID_REQUEST = "Invalid Request: "
-"""What operations on backups, exports and imports say instead (recorded)."""
-"""How most of the service's refusals of a value begin."""
+"""The same for operations on backups, exports and imports (recorded)."""
 
 SERVICE = "com.amazonaws.dynamodb.v20120810#"
 VALIDATE = "com.amazon.coral.validate#"
@@ -21,15 +21,15 @@ AVAILABILITY = "com.amazon.coral.availability#"
 
 
 class PartitaError(Exception):
-    """Anything that we tell a person in words, such as a data folder that cannot be written."""
+    """The base of all errors with a message for people, such as an unwritable data folder."""
 
 
 class RequestError(PartitaError):
-    """A request was refused: its outcome, as an answer is, and no failure of ours."""
+    """Raised when a request is refused, which is a normal outcome and not a failure of ours."""
 
 
 class DynamoDBError(RequestError):
-    """An error that a client receives. Its code is its class's name, unless the class says."""
+    """An error that a client receives; its wire code is `code`, or else the name of the class."""
 
     code: ClassVar[str] = ""
     namespace: ClassVar[str] = SERVICE
@@ -51,7 +51,7 @@ class DynamoDBError(RequestError):
 
 
 class StorageError(PartitaError):
-    """The engine could not keep a commit, or could not open its folder."""
+    """Raised when the engine cannot store a commit, or cannot open its folder."""
 
 
 class ValidationException(DynamoDBError):
@@ -59,25 +59,29 @@ class ValidationException(DynamoDBError):
 
 
 class RefusedValue(ValidationException):
-    """A kind of ValidationException that some operations treat differently from the others."""
+    """The base of validation errors that some operations treat differently from others."""
 
     code = "ValidationException"
 
 
 class MalformedValue(RefusedValue):
-    """A value that is none at all. A starting key is refused with a word more because of it."""
+    """Raised for JSON that is not an attribute value, such as `{}` or `{"S": "a", "N": "1"}`.
+
+    In an ExclusiveStartKey, the service reports it with another text.
+    """
 
 
 class KeyTypeError(RefusedValue):
-    """A key that does not fit the schema. A transaction is cancelled by it, not refused whole."""
+    """Raised for a key that does not fit the schema; in a transaction, it is the reason for a
+    cancellation instead of an error of the request."""
 
 
 class EmptyKeyError(RefusedValue):
-    """An empty key value. A transaction is refused whole because of it."""
+    """Raised for an empty key value; it is an error of the request even in a transaction."""
 
 
 class ProtocolError(DynamoDBError):
-    """Refused before any operation saw the request."""
+    """The base of errors that are raised before an operation gets the request."""
 
     namespace = CORAL
 
@@ -107,7 +111,7 @@ class InvalidSignatureException(ProtocolError):
 
 
 class UnrecognizedClientException(ProtocolError):
-    """Of a key that nobody has, or that may not be used any more."""
+    """Raised for an access key that does not exist or is no longer valid."""
 
 
 class ExpiredTokenException(ProtocolError):
@@ -171,7 +175,7 @@ class TrimmedDataAccessException(DynamoDBError):
 
 
 class InvalidArgumentException(DynamoDBError):
-    """How Kinesis refuses what its description allows."""
+    """Raised by the Kinesis API for invalid values that its service description allows."""
 
 
 class ExpiredNextTokenException(DynamoDBError):
@@ -179,11 +183,11 @@ class ExpiredNextTokenException(DynamoDBError):
 
 
 class DryRunOperationException(DynamoDBError):
-    """The request would have succeeded, had it been meant."""
+    """Raised for a dry run that would have succeeded."""
 
 
 class ThrottlingException(DynamoDBError):
-    """How operations on tables are throttled."""
+    """Raised when a request on an on-demand table is throttled, or when the server is busy."""
 
     namespace = AVAILABILITY
 
@@ -245,7 +249,7 @@ class ImportConflictException(DynamoDBError):
 
 
 class StepFunctionsError(DynamoDBError):
-    """What clients of workflows receive; codes and texts are those of AWS Step Functions."""
+    """The base of errors for clients of workflows, with the codes and texts of Step Functions."""
 
     namespace = "com.amazonaws.swf.service.v2.model#"
 
@@ -347,13 +351,13 @@ class ResourceNotFound(StepFunctionsError):
 
 
 class RestError(DynamoDBError):
-    """What clients of Lambda and EventBridge Scheduler receive, whose protocol is REST."""
+    """The base of errors for clients of Lambda and EventBridge Scheduler, which use REST."""
 
     namespace = ""
 
 
 class FunctionNotFound(RestError):
-    """Of Lambda and the scheduler; DynamoDB has the same code with another status."""
+    """Raised by Lambda and the scheduler; DynamoDB has the same code with another status."""
 
     code = "ResourceNotFoundException"
     status = 404
@@ -407,7 +411,7 @@ class RoleNotAssumed(RestError):
 
 
 class Forbidden(RestError):
-    """The refusal of one who may not, with the status that it has in this protocol."""
+    """An access error with the status that it has in the REST protocol."""
 
     status = 403
 

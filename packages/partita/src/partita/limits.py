@@ -1,8 +1,9 @@
-"""Every limit of the service that its model does not state, in one place, with its source.
+"""Every limit of the service that its model does not contain, in one place, with its source.
 
 Sources: "guide" is the DynamoDB developer guide (Service, account and table quotas; Constraints),
-"model" is botocore's service description, "recorded" is an answer of the real service kept by a
-public conformance suite. `tests/wire/test_limits.py` has one test per limit, or says where it is.
+"model" is botocore's service description, "recorded" is a response of the real service in a public
+conformance suite, "ours" is Partita's own choice. `tests/wire/test_limits.py` has a test for each
+limit, or says where it is.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ GB: Final = 1024 * MB
 ITEM_BYTES_MAX: Final = 400 * KB
 NESTING_LEVELS_MAX: Final = 32
 NEWER_NESTING_LEVELS_MAX: Final = 62
-"""A value nested deeper is answered by the service's older generation of checks (recorded)."""
+"""Deeper values are checked by the service's older generation of checks (recorded)."""
 ATTRIBUTE_NAME_BYTES_MAX: Final = 65_535
 PARTITION_KEY_BYTES_MAX: Final = 2048
 SORT_KEY_BYTES_MAX: Final = 1024
 NUMBER_DIGITS_MAX: Final = 38
 NUMBER_EXPONENT_MAX: Final = 125
 NUMBER_EXPONENT_MIN: Final = -130
-# Ours: how much of a wrong number an error repeats.
+# Ours: an error repeats this much of an invalid number.
 NUMBER_TEXT_CHARS_MAX: Final = 1000
 
 # Expressions (guide, "Expression parameters").
@@ -36,7 +37,7 @@ IN_OPERANDS_MAX: Final = 100
 DOCUMENT_PATH_ELEMENTS_MAX: Final = 32
 LIST_INDEX_MAX: Final = 2**31 - 1
 STATEMENT_NESTING_MAX: Final = 60
-"""Ours: how deep the brackets and operators of a PartiQL statement may stand in each other."""
+"""Ours: the depth to which brackets and operators of a PartiQL statement may nest."""
 STATEMENT_READS_MAX: Final = 50
 
 # Tables and indexes (guide; recorded).
@@ -59,34 +60,34 @@ LIST_TABLES_PAGE_MAX: Final = 100
 LIST_BACKUPS_PAGE_MAX: Final = 100
 RECOVERY_DAYS_MAX: Final = 35
 SYSTEM_BACKUP_SECONDS: Final = 35 * 24 * 3600
-"""How long the backup of a deleted table is kept."""
+"""The time for which the backup of a deleted table is kept."""
 RESTORES_MAX: Final = 50
 IMPORTS_MAX: Final = 50
-"""At a time."""
+"""Imports in progress at the same time."""
 LIST_JOBS_PAGE: Final = 10
-"""Of exports and imports, unless another size is asked for (recorded)."""
+"""The default page size of lists of exports and imports (recorded)."""
 IMPORT_TOKEN_SECONDS: Final = 8 * 3600
 BULK_OPERATIONS_MAX: Final = 50
 BULK_TABLE_OPERATIONS_MAX: Final = 1
-"""At a time. (The guide has such quotas; their values are not known here.)"""
+"""Bulk operations in progress on a table. The guide mentions such quotas without their values."""
 LIST_BULK_PAGE: Final = 10
 LISTED_SECONDS: Final = 90 * 24 * 3600
-"""How long exports, imports and bulk operations are listed (model)."""
+"""The time for which exports, imports and bulk operations are listed (model)."""
 LIST_INSIGHTS_PAGE_MAX: Final = 100
 ON_DEMAND_READ_UNITS: Final = 12_000
 ON_DEMAND_WRITE_UNITS: Final = 4_000
 DECREASES_PER_DAY: Final = 4
 DECREASE_SECONDS: Final = 3600
 
-# Units and partitions (guide, "Read and write operations" and "Burst and adaptive capacity"; what a
-# transaction costs besides from "Transactions").
+# Units and partitions (guide, "Read and write operations" and "Burst and adaptive capacity"; the
+# cost of transactions from "Transactions").
 READ_UNIT_BYTES: Final = 4 * KB
 WRITE_UNIT_BYTES: Final = 1 * KB
 TRANSACTION_FACTOR: Final = 2
 PARTITION_READ_UNITS: Final = 3_000
 PARTITION_WRITE_UNITS: Final = 1_000
 PARTITION_BYTES_MAX: Final = 10 * GB
-# Ours, so that a figure in a request cannot fill the memory: enough for a million write units.
+# Ours, so that a number in a request cannot fill the memory: enough for a million write units.
 PARTITIONS_MAX: Final = 1024
 
 # Requests (guide; model).
@@ -98,7 +99,8 @@ TRANSACTION_BYTES_MAX: Final = 4 * MB
 CLIENT_TOKEN_SECONDS: Final = 600
 REQUEST_BODY_BYTES_MAX: Final = 16 * MB
 
-# Streams (guide, "Change data capture for DynamoDB Streams"; model). How shards split is ours.
+# Streams (guide, "Change data capture for DynamoDB Streams"; model). The limits at which shards
+# split are ours.
 STREAM_RETENTION_SECONDS: Final = 24 * 3600
 SHARD_ITERATOR_SECONDS: Final = 15 * 60
 STREAM_RECORDS_MAX: Final = 1000
@@ -109,8 +111,8 @@ SHARDS_BY_LOAD_MAX: Final = 16
 SHARD_SECONDS_MAX: Final = 4 * 3600
 SHARD_CHANGES_MAX: Final = 250_000
 
-# Event streams (Kinesis guide, "Quotas and limits"; model). Of an account's shards there are more
-# in the service; how many fit into one description is ours.
+# Event streams (Kinesis guide, "Quotas and limits"; model). Two are ours: the number of shards,
+# which is higher in the service, and how many fit into one description.
 EVENT_RETENTION_HOURS_MIN: Final = 24
 EVENT_RETENTION_HOURS_MAX: Final = 8760
 EVENT_ITERATOR_SECONDS: Final = 300

@@ -1,9 +1,10 @@
-"""Patterns with wildcards, matched without backtracking.
+"""Patterns with the wildcards `*` and `?`, matched without backtracking.
 
-A pattern is cut at its `*`. The first part must begin the text and the last one end it; the parts
-between are looked for from left to right, each at the first place that it fits, which leaves the
-most room for those behind it. So no place is tried twice for one part, and the time is at most the
-product of both lengths, whatever the pattern.
+A pattern is split at each `*`. The text must begin with the first part and end with the last. The
+parts between are searched from left to right, each at the first position where it matches, which
+leaves the most room for the parts after it. No position is tried twice for the same part, so the
+time is at most the product of both lengths, whatever the pattern. Users write these patterns in
+policies, so a slow one would be an attack.
 """
 
 from __future__ import annotations
@@ -15,43 +16,45 @@ from typing import NamedTuple
 
 
 class Sign(Enum):
-    """A wildcard, as distinct from the character that stands for it."""
+    """A wildcard, as opposed to a literal `*` or `?`."""
 
     MANY = "*"
-    """Any characters, or none."""
+    """Any number of characters, including none."""
     ONE = "?"
-    """Any one character."""
+    """Exactly one character."""
 
 
 Token = str | Sign
-"""A text that stands for itself, or a wildcard."""
+"""Literal text, or a wildcard."""
 
 
 class Holed(NamedTuple):
-    """A text with places for any character. Its regular expression has one width and no choices,
-    so it does not backtrack."""
+    """A part with `?` in it.
+
+    Its regular expression has a fixed width and no alternatives, so it does not backtrack.
+    """
 
     pattern: re.Pattern[str]
     width: int
 
 
 Part = str | Holed
-"""What is between two `*`."""
+"""The pattern between two `*`."""
 Matches = Callable[[str], bool]
 
 
 def matcher(tokens: Iterable[Token]) -> Matches:
-    """Tells whether a text is what the tokens stand for."""
+    """Returns a function that is True for texts that match the pattern."""
     return _matcher([_part(part) for part in _cut(tokens)])
 
 
 def effort_of(tokens: Iterable[Token]) -> int:
-    """Steps that matching takes for each character of a text, at most."""
+    """Returns the most steps that matching takes for each character of a text."""
     return 1 + sum(len(part) for part in _cut(tokens) if Sign.ONE in part)
 
 
 def _cut(tokens: Iterable[Token]) -> list[list[Token]]:
-    """The parts between stars, in single characters."""
+    """Returns the parts between the stars, as lists of single characters and `?` signs."""
     parts: list[list[Token]] = [[]]
     for token in tokens:
         if token is Sign.MANY:
@@ -64,10 +67,10 @@ def _cut(tokens: Iterable[Token]) -> list[list[Token]]:
 
 
 def _part(characters: list[Token]) -> Part:
-    texts = [one for one in characters if isinstance(one, str)]
+    texts = [token for token in characters if isinstance(token, str)]
     if len(texts) == len(characters):
         return "".join(texts)
-    pattern = "".join("." if one is Sign.ONE else re.escape(str(one)) for one in characters)
+    pattern = "".join("." if token is Sign.ONE else re.escape(str(token)) for token in characters)
     return Holed(re.compile(pattern, re.DOTALL), len(characters))
 
 
@@ -96,7 +99,7 @@ def _matcher(parts: list[Part]) -> Matches:
 
 
 def _of_texts(parts: list[str]) -> Matches:
-    """The same, faster, for patterns without `?`, as most are."""
+    """Returns a faster matcher for patterns without `?`, which most are."""
     first, *others = parts
     if not others:
         return first.__eq__
@@ -121,14 +124,14 @@ def _of_texts(parts: list[str]) -> Matches:
 
 
 def _begin(part: Part, text: str) -> int:
-    """Where a part ends that begins the text; -1 if it does not."""
+    """Returns where the first part ends, or -1 if the text does not begin with it."""
     if isinstance(part, str):
         return len(part) if text.startswith(part) else -1
     return part.width if part.pattern.match(text) else -1
 
 
 def _end(part: Part, text: str) -> int:
-    """Where a part begins that ends the text; -1 if it does not."""
+    """Returns where the last part begins, or -1 if the text does not end with it."""
     if isinstance(part, str):
         return len(text) - len(part) if text.endswith(part) else -1
     start = len(text) - part.width
@@ -136,9 +139,9 @@ def _end(part: Part, text: str) -> int:
 
 
 def _find(part: Part, text: str, start: int, end: int) -> int:
-    """Where a part ends at the first place that it has; -1 if it has none."""
+    """Returns where the first match of a part ends, or -1 without a match."""
     if isinstance(part, str):
-        place = text.find(part, start, end)
-        return -1 if place < 0 else place + len(part)
-    found = part.pattern.search(text, start, end)
-    return -1 if found is None else found.end()
+        position = text.find(part, start, end)
+        return -1 if position < 0 else position + len(part)
+    match = part.pattern.search(text, start, end)
+    return -1 if match is None else match.end()

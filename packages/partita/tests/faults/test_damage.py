@@ -169,7 +169,7 @@ def test_random_bytes_anywhere_are_never_a_crash(
 def test_a_newer_format(folder: Path, check: Look, refused_by_serve: Look) -> None:
     change(folder, FORMAT_KEY, b"3")
     said = assert_both_refuse(folder, check, refused_by_serve)
-    assert "has format 3, this Partita reads format 2" in said
+    assert "has format 3, but this Partita reads format 2" in said
 
 
 def test_data_of_another_program(folder: Path, check: Look, refused_by_serve: Look) -> None:

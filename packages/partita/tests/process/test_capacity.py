@@ -159,7 +159,7 @@ def test_settings_of_a_table_survive_a_restart(serve: Any, tmp_path: Any) -> Non
     [
         (
             'table = "votes"\nschedule = "at eight"\nwrite_minimum = 5',
-            "A schedule is at(...), rate(...) or cron(...), not 'at eight'.",
+            "A schedule must be at(...), rate(...) or cron(...), not 'at eight'.",
         ),
         (
             'table = "votes"\nschedule = "rate(1 day)"',

@@ -1,1 +1,1 @@
-"""Capacity: what requests cost in read and write units."""
+"""Capacity: what requests cost in units, token buckets, partitions, auto scaling and insights."""

@@ -1,6 +1,6 @@
-"""What one table, or one global index, may use, and what it used.
+"""The capacity account of one table or global index: what it may consume, and what it consumed.
 
-Each has an account of its own: local indexes are charged to their table's.
+A local index has no account: its consumption is charged to its table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Keys = tuple[tuple[KeyAttribute, ...], tuple[KeyAttribute, ...]]
 
 
 class Entitlement(NamedTuple):
-    """Units a second: provisioned, or those that an on-demand table begins with."""
+    """Units per second: those provisioned, or those that an on-demand table starts with."""
 
     is_on_demand: bool
     read_units: float
@@ -38,12 +38,12 @@ class Entitlement(NamedTuple):
     read_maximum: float | None = None
     write_maximum: float | None = None
     since: float = 0.0
-    """When the units were set; what was not used since then is saved up."""
+    """When the units were set; units that were not used since then are available for a burst."""
     partitions_min: int = 1
-    """What was there before: partitions are never joined."""
+    """The partitions that exist already: they are never merged."""
 
     def partitions(self, size_bytes: int = 0) -> int:
-        """How many serve these units and hold so much."""
+        """Returns how many partitions serve these units and store this much data."""
         needed = partitions_for(self.read_units, self.write_units, size_bytes)
         if self.is_on_demand:
             by_units = on_demand_partitions_for(self.read_units, self.write_units)
@@ -72,10 +72,10 @@ class Side:
         self.units = 0.0
         self.consumed = 0.0
         self.throttled: defaultdict[str, int] = defaultdict(int)
-        """Requests, by the limit that they met."""
+        """The number of throttled requests, by the limit that they exceeded."""
         self.throttled_units = 0.0
         self.minutes: dict[int, float] = {}
-        """Units consumed, by the minute; minutes without any are not there."""
+        """Units consumed by minute since the epoch; minutes without consumption are missing."""
         self._bucket: Bucket | None = None
         self._peak: PreviousPeak | None = None
         self._maximum: Bucket | None = None
@@ -104,16 +104,17 @@ class Side:
             self._bucket.change_rate(units, now)
 
     def rate(self, now: float) -> float:
-        """Units a second: those provisioned, or what an on-demand table has grown to."""
+        """Returns the units per second that are provisioned, or that on-demand has grown to."""
         return self._peak.rate(now) if self._peak else self.units
 
     def entitled(self, now: float) -> float:
-        """Units a second that are served: those of an on-demand table up to its maximum."""
+        """Returns the units per second that are served: `rate`, but at most the maximum that is
+        configured for an on-demand table."""
         rate = self.rate(now)
         return rate if self._maximum is None else min(rate, self._maximum.rate)
 
     def follow_peak(self, now: float) -> bool:
-        """Whether an on-demand table has grown by its last peak just now."""
+        """Raise an on-demand table to twice its last peak; True if that changed anything."""
         assert self._bucket is not None
         if self._peak is None or (rate := self._peak.rate(now)) == self._bucket.rate:
             return False
@@ -125,7 +126,8 @@ class Side:
             return ON_DEMAND_MAXIMUM
         assert self._bucket is not None
         if not self._allows(self._bucket, units, now):
-            # Twice the previous peak is what the partitions were made for.
+            # An on-demand table has partitions for twice its previous peak, so exceeding that is
+            # reported as exceeding a partition.
             return KEY_RANGE if self._peak else PROVISIONED
         return None
 
@@ -134,7 +136,7 @@ class Side:
 
     @property
     def buckets(self) -> list[Bucket]:
-        """Everything that units are taken from."""
+        """All buckets that units are taken from."""
         return [bucket for bucket in (self._bucket, self._maximum) if bucket]
 
     def take(self, units: float) -> None:
@@ -185,21 +187,21 @@ class Account:
         self.partitions.grow(entitlement.partitions(), now)
 
     def follow_peak(self, is_write: bool, now: float) -> None:
-        """Let an on-demand table have the partitions for twice its previous peak."""
+        """Split partitions if an on-demand table has grown to twice its previous peak."""
         side = self.side(is_write)
         if side.follow_peak(now):
             read_units, write_units = self.read.rate(now), self.write.rate(now)
             self.partitions.grow(on_demand_partitions_for(read_units, write_units), now)
 
     def key_of(self, item: Item) -> Key:
-        """An item's key in this table or index, as it is shown."""
+        """Returns an item's key in this table or index, as insights and the console show it."""
         partition, sort = self._keys
         if sort:
             return _shown(item, partition), _shown(item, sort)
         return (_shown(item, partition),)
 
     def place_of(self, item: Item) -> int:
-        """The hash of an item's partition key."""
+        """Returns the hash of an item's partition key, as a number."""
         parts = [key_bytes(item[name]) for name, _ in self._keys[0]]
         if self._key_secret:
             keyed = keyed_partition(self._key_secret, parts)
@@ -210,7 +212,10 @@ class Account:
         return self.write if is_write else self.read
 
     def watch_keys(self, kinds: list[str], since: float | None) -> None:
-        """Count contributors by these kinds of rules, or none; those of the same time go on."""
+        """Start counting keys with these kinds of rules, or stop when `since` is None.
+
+        Counting continues if it was started at the same time.
+        """
         if since is None:
             self.insights = None
         elif self.insights is None or self.insights.since != since:
@@ -220,7 +225,7 @@ class Account:
 
 
 def _shown(item: Item, attributes: tuple[KeyAttribute, ...]) -> str:
-    """Values as people read them; several attributes of one key with a comma between."""
+    """Returns key values as people read them, separated by commas."""
     if len(attributes) == 1:
         name, kind = attributes[0]
         only: str = item[name][kind]

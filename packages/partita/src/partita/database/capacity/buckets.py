@@ -1,7 +1,7 @@
-"""Token buckets: units that come back every second, and are kept for a while if nobody uses them.
+"""Token buckets: units that are refilled every second, and saved for a while if they are not used.
 
-A provisioned table may save up to 300 seconds of its units for a burst (guide, "Burst capacity").
-All other limits are for the second that it is.
+A provisioned table saves up to 300 seconds of its units for a burst (guide, "Burst capacity").
+All other limits hold for single seconds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class Bucket:
     def __init__(
         self, rate: float, now: float, *, burst_seconds: int = 1, idle_seconds: float = 0.0
     ) -> None:
-        """`idle_seconds` is how long the units were there before and not asked for."""
+        """`idle_seconds` is how long the units have been available without being used."""
         self.rate = rate
         self.burst_seconds = burst_seconds
         self.second = int(now)
@@ -28,25 +28,31 @@ class Bucket:
     def refill(self, now: float) -> None:
         second = int(now)
         if second != self.second:
-            # A clock that was put back gives nothing.
+            # A clock that was set back refills nothing.
             passed = max(0, second - self.second)
             self.tokens = min(self.room, self.tokens + self.rate * passed)
             self.second = second
 
     def change_rate(self, rate: float, now: float) -> None:
-        """Another rate from this second on; what was saved stays, as far as there is room."""
+        """Change the rate from this second on; saved units are kept up to the new capacity."""
         self.refill(now)
         self.tokens += max(0.0, rate - self.rate)
         self.rate = rate
         self.tokens = min(self.tokens, self.room)
 
     def allows_read(self, now: float) -> bool:
-        """What a read costs is known when it is done: it may leave the bucket in debt."""
+        """True while any tokens are left.
+
+        A read's cost is only known after it was done, so it may leave the bucket in debt.
+        """
         self.refill(now)
         return self.tokens > 0
 
     def allows_write(self, units: float, now: float) -> bool:
-        """A write must be covered; one that no bucket of this size could cover takes a full one."""
+        """True when the tokens cover a write.
+
+        A write that is larger than the bucket needs a full bucket.
+        """
         self.refill(now)
         return self.tokens >= min(units, self.room)
 

@@ -1,9 +1,10 @@
-"""The most frequent keys of a stream of them, in bounded memory, with a bound on the error.
+"""Counts the most frequent keys (heavy hitters) in bounded memory, with a bound on the error.
 
-A summary after Misra and Gries: when there are too many counters, the value of the largest one that
-must go is taken off all of them, and those that are left with nothing go. Each time, at least
-`kept + 1` counters lose that value, so what is missing from any count is at most a (kept + 1)-th
-of everything counted. Room for more counters than are kept makes that step a rare one.
+This is the Misra-Gries summary. When there are too many counters, the value of counter number
+`kept + 1`, in descending order, is subtracted from all of them, and those that reach zero are
+dropped. At least `kept + 1` counters lose that value each time, so no count can miss more than a
+(kept + 1)-th of the total. There is room for four times as many counters, which makes that step
+rare.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Contributor(NamedTuple, Generic[Key]):
-    """A key, and how much it contributed at least. At most, it is `Contributors.error` more."""
+    """A key and the least that it contributed; it may be up to `Contributors.error` more."""
 
     key: Key
     value: float
@@ -33,7 +34,7 @@ class Contributors(Generic[Key]):
         self._counters: dict[Key, float] = {}
         self.total = 0.0
         self.error = 0.0
-        """How much may be missing from any count."""
+        """The most that can be missing from any count."""
 
     def add(self, key: Key, value: float) -> None:
         counters = self._counters
@@ -43,7 +44,7 @@ class Contributors(Generic[Key]):
             self._thin_out()
 
     def top(self, count: int) -> list[Contributor[Key]]:
-        """The largest first; equals in the order of their arrival."""
+        """Returns the largest contributors, largest first."""
         ordered = sorted(self._counters.items(), key=lambda pair: -pair[1])
         return [Contributor(*pair) for pair in ordered[:count]]
 

@@ -1,7 +1,7 @@
-"""Contributor Insights: which keys are accessed most, and which are throttled most.
+"""Contributor Insights: counts which keys are accessed most, and which are throttled most.
 
-Four rules, named as the service names them: by partition key (PK) and by full key (SK), accessed
-(C, in capacity units) and throttled (T, in requests).
+There are four rules with the service's names: PKC and PKT count partition keys, SKC and SKT full
+keys; C counts consumed capacity units, T throttled requests.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ THROTTLED_KEYS = "THROTTLED_KEYS"
 
 
 class InsightsSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a table or an index wants insights, since when, and when that was last changed."""
+    """The Contributor Insights setting of a table or index."""
 
     is_enabled: bool
     mode: str
@@ -24,7 +24,7 @@ class InsightsSetting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Key = tuple[str, ...]
-"""A partition key, or a partition key and a sort key, as they are shown."""
+"""A partition key, or a partition key and a sort key, as people read them."""
 
 
 def rule_kinds(mode: str, *, has_sort_key: bool) -> list[str]:
@@ -44,7 +44,7 @@ class Insights:
         self.throttled_full = _rule("SKT", kinds)
 
     def changed_to(self, kinds: list[str]) -> Insights:
-        """Other kinds of rules; those that stay go on counting."""
+        """Returns insights with other kinds of rules; counters of throttled keys are kept."""
         other = Insights(kinds, self.since)
         other.throttled, other.throttled_full = self.throttled, self.throttled_full
         return other

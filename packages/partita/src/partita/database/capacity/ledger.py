@@ -1,8 +1,9 @@
-"""The ledger: the one place where what requests consume is charged.
+"""The ledger: the one place where requests are charged for the capacity they consume.
 
-A charge is paid by the account of its table or global index and by the partition of its key, at
-once or not at all. `observe` counts what `enforce` would refuse, and lets it pass; when capacity is
-off, the ledger only counts, and only for tables that need it (`is_on`).
+A charge is paid both by the account of its table or global index and by the partition of its key,
+or not at all. In mode `enforce`, unpaid requests are throttled. In mode `observe`, they are counted
+as throttled and served nevertheless. In mode `off`, the ledger only counts consumption, for tables
+with auto scaling or insights.
 """
 
 from __future__ import annotations
@@ -20,11 +21,14 @@ from partita.database.capacity.refusals import KEY_RANGE, Refusal
 OFF, OBSERVE, ENFORCE = "off", "observe", "enforce"
 MODES = (OFF, OBSERVE, ENFORCE)
 HOT_KEY_CHARS_MAX = 100
-"""How much a partition remembers of a key: it is known by its hash."""
+"""A partition keeps this much of a key's text; the hash already identifies the key."""
 
 
 class Charge:
-    """Units of one account. `place` is the hash of the partition key, `key` how it is shown."""
+    """Units to be paid by one account.
+
+    `place` is the hash of the partition key, `key` the key as people read it.
+    """
 
     __slots__ = ("account", "is_write", "key", "limit", "partition", "place", "units")
 
@@ -37,13 +41,16 @@ class Charge:
         self.place = place
         self.key = key
         self.partition: Partition | None = None
-        """Once it is known."""
+        """The partition that pays, set when the charge is paid."""
         self.limit: str | None = None
-        """Which one it met, if it could not be paid."""
+        """The limit that was exceeded, if the charge could not be paid."""
 
 
 class TableAccounts:
-    """The accounts of one table, as long as `source` is what the catalog has of it."""
+    """The accounts of one table and its global indexes.
+
+    They are up to date as long as `source` is the table in the catalog.
+    """
 
     def __init__(self, source: object, table: Account) -> None:
         self.source = source
@@ -65,12 +72,12 @@ class Ledger:
         self.is_on = mode != OFF
         self.is_enforced = mode == ENFORCE
         self.tables: dict[int, TableAccounts] = {}
-        """By the table's number."""
+        """The accounts, by table number."""
         self.notice: Callable[[float], None] | None = None
-        """Is told the units of everything that is served."""
+        """A callback that gets the units of every request that is served."""
 
     def keep_only(self, numbers: Iterable[int]) -> None:
-        """Forget the accounts of tables that are gone."""
+        """Forget the accounts of tables that no longer exist."""
         kept = set(numbers)
         for number in [number for number in self.tables if number not in kept]:
             del self.tables[number]
@@ -80,7 +87,7 @@ class Ledger:
             yield from table
 
     def admit(self, charges: Sequence[Charge]) -> Refusal | None:
-        """Charge what belongs together: all of it is paid, or nothing and the refusal returned."""
+        """Pay all charges of a request, or none and return the refusal."""
         now = self.clock()
         if self.mode != OFF and (unpaid := _pay(charges, now)):
             refusal = _refuse(unpaid)
@@ -90,7 +97,10 @@ class Ledger:
         return None
 
     def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[Refusal | None]:
-        """Charge a transaction: all groups are paid, or none; one refusal or None for each."""
+        """Pay all charges of a transaction or none.
+
+        There is a group for each item. Returns a refusal or None for each group.
+        """
         now = self.clock()
         if self.mode != OFF:
             unpaid = [_pay(charges, now) for charges in groups]
@@ -109,7 +119,7 @@ class Ledger:
 
 
 def _pay(charges: Sequence[Charge], now: float) -> Charge | None:
-    """Take the units of all charges; or none, and return the first that cannot be paid."""
+    """Take the units of all charges, or none and return the first charge that cannot be paid."""
     for charge in charges:
         account, is_write, units = charge.account, charge.is_write, charge.units
         if account.is_on_demand:
@@ -127,7 +137,7 @@ def _pay(charges: Sequence[Charge], now: float) -> Charge | None:
 
 
 def _refuse(charge: Charge) -> Refusal:
-    """Count a charge that was not paid, and say why."""
+    """Count a charge that was not paid, and return the reason."""
     assert charge.limit is not None
     account, side = charge.account, charge.account.side(charge.is_write)
     side.throttled[charge.limit] += 1
@@ -139,7 +149,7 @@ def _refuse(charge: Charge) -> Refusal:
 
 
 def _record(charges: Sequence[Charge], now: float) -> None:
-    """Count what was served, whether it was paid for or not."""
+    """Count the units of a request that is served, whether they were paid or not."""
     for charge in charges:
         account = charge.account
         (account.write if charge.is_write else account.read).record(charge.units, now)
@@ -150,19 +160,19 @@ def _record(charges: Sequence[Charge], now: float) -> None:
 def _is_paid_by_full_buckets(
     groups: Sequence[Sequence[Charge]], unpaid: Sequence[Charge | None]
 ) -> bool:
-    """Whether a transaction is only too large for buckets that could not be fuller.
+    """Pay a transaction that exceeds a bucket's capacity out of full buckets; True if it is paid.
 
-    It is paid then, for it could never be carried out otherwise; if not, nothing of it is.
+    Such a transaction could never succeed otherwise. If the buckets are not full, nothing is paid.
     """
-    for charges, charge in zip(groups, unpaid, strict=True):
-        if charge is None:
+    for charges, unpaid_charge in zip(groups, unpaid, strict=True):
+        if unpaid_charge is None:
             _take(charges, -1)
     needed: dict[int, float] = {}
     buckets: dict[int, Bucket] = {}
-    for one in chain.from_iterable(groups):
-        for bucket in _buckets(one):
+    for charge in chain.from_iterable(groups):
+        for bucket in _buckets(charge):
             buckets[id(bucket)] = bucket
-            needed[id(bucket)] = needed.get(id(bucket), 0.0) + one.units
+            needed[id(bucket)] = needed.get(id(bucket), 0.0) + charge.units
     is_paid = all(bucket.tokens >= min(needed[key], bucket.room) for key, bucket in buckets.items())
     if is_paid:
         for charges in groups:
@@ -177,6 +187,6 @@ def _take(charges: Sequence[Charge], factor: int = 1) -> None:
 
 
 def _buckets(charge: Charge) -> list[Bucket]:
-    """All that pay for a charge: those of its account, and of its partition once that is known."""
+    """Returns the buckets that pay for a charge: its account's, and its partition's if known."""
     own = charge.account.side(charge.is_write).buckets
     return own if charge.partition is None else [*own, charge.partition.bucket(charge.is_write)]

@@ -1,9 +1,10 @@
-"""The partitions of a table or a global index: ranges of hashes, each with limits of its own.
+"""The partitions of a table or global index: ranges of hashes with limits of their own.
 
-A partition serves 3,000 read and 1,000 write units a second and stores 10 GB. It splits when it is
-too large, and when a minute's demand came near its limits (guide, "Burst and adaptive capacity"):
-between its busy keys, so that each half has half the load, or around a key that has most of the
-load, which then has a partition to itself. Partitions are never joined again.
+A partition serves 3,000 read and 1,000 write units per second and stores 10 GB. It is split when
+it is too large, and when the demand of a whole minute was near its limits ("split for heat"; guide,
+"Burst and adaptive capacity"). The split is between its busy keys, so that each half gets half of
+the load, or around a hot key that has most of the load, which then gets a partition of its own.
+Partitions are never merged.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from partita.limits import (
 
 MINUTE_SECONDS = 60
 HOT_LOAD = 0.8
-"""The share of its limits from which on a partition is hot, over a whole minute."""
+"""A partition is hot when a minute's demand is at least this share of its limits."""
 ISOLATED_SHARE = 0.5
-"""The share of a partition's load from which on a key gets a partition of its own."""
+"""A key with more than this share of a hot partition's load gets a partition of its own."""
 KEYS_KEPT = 10
 
 HotKey = tuple[int, str]
-"""A partition key: its hash, and how it is shown."""
+"""A partition key: its hash, and the key as people read it."""
 
 
 class Partition:
     __slots__ = ("_keys", "_last_load", "_minute", "_units", "read", "start", "stop", "write")
 
     def __init__(self, start: int, stop: int, now: float) -> None:
-        """Hashes from `start` up to `stop`, which is not part of it."""
+        """A partition has the hashes from `start` up to, but not including, `stop`."""
         self.start = start
         self.stop = stop
         self.read = Bucket(PARTITION_READ_UNITS, now)
@@ -48,7 +49,7 @@ class Partition:
         self._keys: Contributors[HotKey] = Contributors(KEYS_KEPT)
 
     def demand(self, key: HotKey | None, units: float, is_write: bool, now: float) -> bool:
-        """Count what was asked for, served or not; True when the minute before was hot."""
+        """Count requested units, served or not; True if the minute that just ended was hot."""
         was_hot = self._begin_minute(now)
         share = units / (PARTITION_WRITE_UNITS if is_write else PARTITION_READ_UNITS)
         self._units += share
@@ -63,7 +64,8 @@ class Partition:
         return self.write if is_write else self.read
 
     def load(self, now: float) -> float:
-        """The share of its limits that is asked of it: of the last minute, or of this one."""
+        """Returns the demand as a share of the limits, over the last minute or the current one,
+        whichever is higher."""
         passed = int(now // MINUTE_SECONDS) - self._minute
         if passed > 1:
             return 0.0
@@ -72,20 +74,21 @@ class Partition:
 
     @property
     def demanded_share(self) -> float:
-        """What the hottest keys' values are parts of."""
+        """The total of which the values of the hottest keys are parts."""
         return self._keys.total
 
     def hottest(self, count: int) -> list[Contributor[HotKey]]:
         return self._keys.top(count)
 
     def boundaries(self) -> list[int]:
-        """Where to split so that the load is shared: around one hot key, or between several."""
+        """Returns the hashes at which to split: around a hot key, or between several busy keys."""
         hottest = self._keys.top(KEYS_KEPT)
         if hottest and hottest[0].value > ISOLATED_SHARE * self._keys.total:
             place = hottest[0].key[0]
             around = [place, place + 1]
         else:
-            around = [_middle(sorted((one.key[0], one.value) for one in hottest), self)]
+            weights = sorted((contributor.key[0], contributor.value) for contributor in hottest)
+            around = [_middle(weights, self)]
         return [boundary for boundary in around if self.start < boundary < self.stop]
 
     def _begin_minute(self, now: float) -> bool:
@@ -101,7 +104,10 @@ class Partition:
 
 
 def _middle(weighted: list[tuple[int, float]], partition: Partition) -> int:
-    """The hash that has half of the load below it; half of the range when no keys are known."""
+    """Returns the hash below which half of the load is, or the middle of the range.
+
+    `weighted` has the hashes of keys with their shares of the load.
+    """
     half = sum(weight for _, weight in weighted) / 2
     below = 0.0
     for place, weight in weighted:
@@ -132,7 +138,7 @@ class Partitions:
     def demand(
         self, place: int, key: str | None, units: float, is_write: bool, now: float
     ) -> Partition:
-        """The partition of a hash, which has split if it was hot."""
+        """Count demand for a key, split its partition if it was hot, and return the partition."""
         partition = self.at(place)
         hot_key = None if key is None else (place, key)
         if partition.demand(hot_key, units, is_write, now):
@@ -141,14 +147,17 @@ class Partitions:
         return partition
 
     def grow(self, count: int, now: float) -> None:
-        """Have so many partitions at least: the widest are halved."""
+        """Split the widest partitions in half until there are at least `count`."""
         while len(self) < min(count, PARTITIONS_MAX):
-            widest = sorted(self, key=lambda one: one.start - one.stop)
+            widest = sorted(self, key=lambda partition: partition.start - partition.stop)
             for partition in widest[: count - len(self)]:
                 self._split(partition, [(partition.start + partition.stop) // 2], now)
 
     def fit(self, size_bytes: int, now: float) -> None:
-        """Cut the partitions whose share of the data is too large."""
+        """Split the partitions whose share of the data exceeds what a partition can store.
+
+        The data is taken to be spread evenly over the hashes.
+        """
         if size_bytes <= PARTITION_BYTES_MAX:
             return
         for partition in list(self):

@@ -1,6 +1,6 @@
-"""What an on-demand table serves: what it began with, or twice its previous peak.
+"""The throughput of an on-demand table: its initial throughput, or twice its previous peak.
 
-A peak counts as a previous one when the half hour in which it was reached is over (guide,
+A peak becomes a previous peak when the half hour in which it was reached is over (guide,
 "On-demand capacity mode"). Tables do not scale down.
 """
 
@@ -21,7 +21,7 @@ class PreviousPeak:
         self._second_units = 0.0
 
     def rate(self, now: float) -> float:
-        """Units that may be used in a second."""
+        """Returns the units that may be consumed in a second."""
         if now - self._window_start >= WINDOW_SECONDS:
             self._peak = max(self._peak, self._window_peak)
             self._window_start, self._window_peak = now, 0.0

@@ -1,7 +1,8 @@
-"""How a throttled request is refused: AWS's errors, texts and reasons.
+"""The errors of throttled requests, with AWS's texts and reasons.
 
-Texts are those of the API reference (TransactionCanceledException lists them) and of recorded
-answers; the reasons and who gets which error are in the guide, "Diagnosing throttling".
+The texts are from the API reference (TransactionCanceledException lists them) and from recorded
+responses. The reasons, and which request gets which error, are in the guide, "Diagnosing
+throttling".
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ MAXIMUM_EXCEEDED = "Throughput exceeds the maximum OnDemandThroughput configured
 
 
 class Refusal(NamedTuple):
+    """Why a request was throttled: the limit that it exceeded, on which table or index."""
+
     limit: str
     arn: str
     is_index: bool
@@ -49,7 +52,7 @@ class Refusal(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """ResourceType, OperationType and LimitType."""
+        """Resource type, operation type and limit, as in `TableReadKeyRangeThroughputExceeded`."""
         resource = "Index" if self.is_index else "Table"
         return f"{resource}{'Write' if self.is_write else 'Read'}{self.limit}"
 
@@ -64,11 +67,11 @@ class Refusal(NamedTuple):
     def error(self) -> DynamoDBError:
         reasons = [{"reason": self.reason, "resource": self.arn}]
         if self.is_on_demand:
-            # The model spells the member of this error small.
+            # In AWS's model, the member of this error begins with a small letter.
             return ThrottlingException(self.text, throttlingReasons=reasons)
         return ProvisionedThroughputExceededException(self.text, ThrottlingReasons=reasons)
 
     def cancellation_reason(self) -> dict[str, str]:
-        """Why an action cancels its transaction."""
+        """Returns the cancellation reason of a transaction with a throttled action."""
         code = "ThrottlingError" if self.is_on_demand else PROVISIONED
         return {"Code": code, "Message": self.text}

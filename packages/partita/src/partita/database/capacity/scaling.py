@@ -1,8 +1,9 @@
-"""Auto scaling: how many units a policy wants, from what was consumed minute by minute.
+"""Auto scaling: computes the units that a policy wants from the consumption of the last minutes.
 
-Target tracking as the service does it (guide, "Managing throughput capacity with auto scaling"):
-out when utilisation was above the target for two minutes, in when it was below for fifteen.
-Minutes without any consumption have no data, so a table that nobody uses is not scaled in.
+This is target tracking as the service does it (guide, "Managing throughput capacity with auto
+scaling"): a table is scaled out when utilisation was above the target for two minutes, and in when
+it was below for fifteen. A minute without consumption has no data, so an unused table is not scaled
+in.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ IN_MINUTES = 15
 
 
 class ScalingPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Between which units reads or writes are scaled, and which utilisation is wanted."""
+    """The scaling policy of reads or writes: the range of units, and the target utilisation."""
 
     minimum: int
     maximum: int
@@ -39,7 +40,11 @@ def scaled_units(
     now: float,
     scaled_at: float | None = None,
 ) -> int:
-    """The units that shall be provisioned instead of `units`; `minutes` has what was consumed."""
+    """Returns the units to provision instead of `units`.
+
+    `minutes` has the units consumed, by minute since the epoch; `scaled_at` is when the units were
+    last changed, for the cooldown.
+    """
     allowed = policy.within(units)
     if allowed != units:
         return allowed
@@ -61,7 +66,10 @@ def _units_for(
     count: int,
     pick: Callable[[list[float]], float],
 ) -> int:
-    """Units at which the picked one of the last minutes meets the target; 0 if one has no data."""
+    """Returns the units at which the minimum or maximum of the last minutes meets the target.
+
+    `pick` is min or max. Returns 0 if one of the minutes has no data.
+    """
     this_minute = int(now // MINUTE_SECONDS)
     consumed = [minutes.get(this_minute - back, 0.0) for back in range(1, count + 1)]
     if min(consumed) <= 0:

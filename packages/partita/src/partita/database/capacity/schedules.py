@@ -1,8 +1,8 @@
-"""Scheduled changes of capacity: when, in AWS's schedule expressions, and between which units.
+"""Scheduled changes of capacity: AWS's schedule expressions, with the range of units to set.
 
-An expression is `at(2026-12-01T08:00:00)`, `rate(1 day)` or `cron(0 8 ? * MON-FRI *)`, in UTC: the
-six fields of a cron are minutes, hours, day of month, month, day of week and year. `L`, `W` and
-`#` are not understood.
+An expression is `at(2026-12-01T08:00:00)`, `rate(1 day)` or `cron(0 8 ? * MON-FRI *)`, in UTC. The
+six fields of cron() are minutes, hours, day of month, month, day of week and year; `L`, `W` and `#`
+are not supported.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from partita.errors import PartitaError
 
 MINUTE_SECONDS = 60
 LOOK_BACK_SECONDS = 7 * 24 * 3600
-"""How far back a schedule is looked at when the clock jumps."""
+"""When the clock jumps forward, changes that were due this long ago are still made."""
 
 IsDue = Callable[[float, float], bool]
-"""Whether something is due after one time, up to another."""
+"""True when a change is due after one time and up to another."""
 IsDueIn = Callable[[int], bool]
-"""Whether something is due at the beginning of a minute, counted since the epoch."""
+"""True when a change is due at the beginning of a minute, counted since the epoch."""
 
 MONTHS = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
@@ -40,18 +40,18 @@ UNITS = ("read_minimum", "read_maximum", "write_minimum", "write_maximum")
 
 @dataclass(frozen=True, slots=True)
 class ScheduledChange:
-    """From when on a table's or an index's units shall lie between others."""
+    """A change of the minimum and maximum units of a table or index, with its schedule."""
 
     table: str
     index: str | None
     expression: str
     is_due_between: IsDue
     units: Mapping[str, int]
-    """Some of `UNITS`."""
+    """Some of the settings named in `UNITS`."""
 
 
 def scheduled_changes(section: Mapping[str, Any]) -> list[ScheduledChange]:
-    """The section `capacity` of partita.toml."""
+    """Returns the changes in the section `capacity` of partita.toml."""
     if unknown := sorted(section.keys() - {"schedule"}):
         raise PartitaError(f"The section capacity has no setting {unknown[0]!r}.")
     entries = section.get("schedule", [])
@@ -61,13 +61,13 @@ def scheduled_changes(section: Mapping[str, Any]) -> list[ScheduledChange]:
 
 
 def scheduled_change(entry: Mapping[str, Any]) -> ScheduledChange:
-    """One `[[capacity.schedule]]` of partita.toml."""
+    """Returns the change of one `[[capacity.schedule]]` of partita.toml."""
     unknown = sorted(entry.keys() - {"table", "index", "schedule", *UNITS})
     if unknown:
         raise PartitaError(f"A capacity schedule has no setting {unknown[0]!r}.")
     for name in ("table", "schedule"):
         if not isinstance(entry.get(name), str):
-            raise PartitaError(f"A capacity schedule needs a {name}, as a text.")
+            raise PartitaError(f"A capacity schedule needs a {name}, as a string.")
     units = {name: entry[name] for name in UNITS if name in entry}
     if not units:
         raise PartitaError(
@@ -75,7 +75,7 @@ def scheduled_change(entry: Mapping[str, Any]) -> ScheduledChange:
         )
     for name, value in units.items():
         if type(value) is not int or value < 1:
-            raise PartitaError(f"{name} is a whole number of units from 1 on, not {value!r}.")
+            raise PartitaError(f"{name} must be a whole number of at least 1, not {value!r}.")
     for kind in ("read", "write"):
         if units.get(f"{kind}_minimum", 0) > units.get(f"{kind}_maximum", float("inf")):
             raise PartitaError(f"{kind}_minimum is above {kind}_maximum.")
@@ -88,7 +88,9 @@ def scheduled_change(entry: Mapping[str, Any]) -> ScheduledChange:
 def parse_schedule(expression: str) -> IsDue:
     match = re.fullmatch(r"(at|rate|cron)\((.*)\)", expression.strip())
     if match is None:
-        raise PartitaError(f"A schedule is at(...), rate(...) or cron(...), not {expression!r}.")
+        raise PartitaError(
+            f"A schedule must be at(...), rate(...) or cron(...), not {expression!r}."
+        )
     return _PARSERS[match.group(1)](match.group(2).strip())
 
 
@@ -142,7 +144,7 @@ _PARSERS: dict[str, Callable[[str], IsDue]] = {"at": _at, "rate": _rate, "cron":
 
 
 def _field(text: str, name: str, first: int, last: int, names: Sequence[str]) -> frozenset[int]:
-    """The values of one field: `*`, `?`, `5`, `MON-FRI`, `0/15`, and lists of them."""
+    """Returns the values of one field, such as `*`, `?`, `5`, `MON-FRI`, `0/15` or `1,15`."""
 
     def number(part: str) -> int:
         value = names.index(part.upper()) + 1 if part.upper() in names else int(part)
@@ -162,5 +164,7 @@ def _field(text: str, name: str, first: int, last: int, names: Sequence[str]) ->
                 raise ValueError
             values.update(range(low, high + 1, every))
         except ValueError:
-            raise PartitaError(f"{part!r} is no {name} of a cron schedule.") from None
+            raise PartitaError(
+                f"{part!r} is not valid for the {name} of a cron schedule."
+            ) from None
     return frozenset(values)

@@ -1,8 +1,8 @@
-"""How many partitions a table or an index needs: by throughput, by storage, and what each then has.
+"""The number of partitions that a table or index needs for its throughput and its data.
 
-The formula of the service's early documentation, which people still plan with: a partition serves
-3,000 read units or 1,000 write units a second, or a mix, and stores 10 GB. They share the hashes
-evenly.
+This is the formula of the service's early documentation, which people still plan with: a partition
+serves 3,000 read units or 1,000 write units per second, or a mix of them, and stores 10 GB. The
+partitions have equal ranges of hashes.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from partita.limits import (
 )
 
 HASHES = 1 << 64
-"""How many there are: a partition key's hash has eight bytes."""
+"""The number of hashes: a partition key's hash has eight bytes."""
 DIGITS = 9
-"""Shares are added exactly, but of units that may have been rounded before."""
+"""Shares are exact fractions, but the units may be rounded floats: the sum is rounded too."""
 
 
 class Sizing(NamedTuple):
@@ -45,12 +45,16 @@ def partitions_for(read_units: float, write_units: float, size_bytes: float) -> 
 
 
 def on_demand_partitions_for(read_units: float, write_units: float) -> int:
-    """12,000 read or 4,000 write units, in any mix, are what four partitions serve."""
+    """Returns the partitions that an on-demand table needs.
+
+    Unlike provisioned units, reads and writes are not added up: four partitions serve 12,000 read
+    and 4,000 write units at the same time.
+    """
     by_reads = partitions_for(read_units, 0, 0).by_throughput
     return max(by_reads, partitions_for(0, write_units, 0).by_throughput)
 
 
 def even_starts(count: int) -> list[int]:
-    """The first hash of each of so many partitions, or of as many as there may be."""
+    """Returns the first hash of each of `count` equal partitions, up to the maximum number."""
     count = min(count, PARTITIONS_MAX)
     return [HASHES * number // count for number in range(count)]

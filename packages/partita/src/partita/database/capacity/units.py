@@ -1,7 +1,8 @@
-"""Capacity units, and how an answer reports them.
+"""Capacity units, and their report in a response (ConsumedCapacity).
 
-A write unit is 1 KB, a read unit 4 KB; an eventually consistent read costs half, a transaction
-twice. Everything is rounded up and nothing is free. (Guide, "Read and write operations".)
+A write unit covers 1 KB, a read unit 4 KB. An eventually consistent read costs half, a transaction
+double. Sizes are rounded up, and everything costs at least one unit. (Guide, "Read and write
+operations".)
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def read_units(size_bytes: int, *, consistent: bool) -> float:
 
 @dataclass(slots=True)
 class Consumed:
-    """Units used on one table by one request. Indexes appear only when they were charged."""
+    """The units that one request consumed on one table; indexes without any are missing."""
 
     table: float = 0.0
     local_indexes: dict[str, float] = field(default_factory=dict)
@@ -47,10 +48,10 @@ class Consumed:
     def report(
         self, table_name: str, mode: str | None, transaction_member: str | None = None
     ) -> dict[str, Any] | None:
-        """The ConsumedCapacity member, or None when the request does not ask for it.
+        """Returns the ConsumedCapacity member, or None if the request does not ask for it.
 
-        Transactions also say of which kind the units are, in `ReadCapacityUnits` or
-        `WriteCapacityUnits`; other operations never do (recorded).
+        Transactions repeat the units in `ReadCapacityUnits` or `WriteCapacityUnits`, which
+        `transaction_member` is then; other operations never do (recorded).
         """
         if mode not in ("TOTAL", "INDEXES"):
             return None

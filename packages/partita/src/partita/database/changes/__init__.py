@@ -1,1 +1,1 @@
-"""The change log: every change of a table that has a stream, in order, for a day."""
+"""The change log behind DynamoDB Streams: the changes of a table in order, kept for a day."""

@@ -1,8 +1,9 @@
-"""Captures: the changes of a table on their way to Kinesis, in a log that lasts until they arrive.
+"""Captures: logs of changes on their way to Kinesis, which keep each change until it is delivered.
 
-A table that has a destination logs its changes once more, with both images, whatever its own
-stream shows. A change is removed from there in the write batch that puts it on the destination's
-stream, so each arrives once, in order, whatever is killed, and no position has to be stored.
+A table with a Kinesis destination logs its changes a second time, with both images, whatever view
+its own stream has. A change is removed from this log in the same write batch that appends it to
+the destination's stream. So every change arrives exactly once and in order, even after kill -9,
+and no position has to be stored.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from partita.database.item.values import Item
 from partita.database.storage.write_batch import WriteBatch
 
 SHARD = 1
-"""The only one: changes are forwarded in their order."""
+"""A capture has a single shard, so that all changes stay in order."""
 EVENT_NAMES = {INSERT: "INSERT", MODIFY: "MODIFY", REMOVE: "REMOVE", EXPIRE: "REMOVE"}
 MILLISECOND, MICROSECOND = "MILLISECOND", "MICROSECOND"
 UNITS_PER_SECOND = {MILLISECOND: 1000, MICROSECOND: 1_000_000}
@@ -31,19 +32,19 @@ _decode_keys = msgspec.json.Decoder(dict[str, dict[str, str]]).decode
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
-    """A Kinesis stream that receives the changes of a table, or has received them."""
+    """A Kinesis stream that receives the changes of a table, or received them in the past."""
 
     stream_arn: str
     stream_name: str
     precision: str | None
     log: int
-    """Its own: a table has one destination at a time."""
+    """The number of its log; a table has one active destination at a time."""
     changed_at: float
     is_disabled: bool = False
     is_over: bool = False
-    """It is disabled and has received everything, or could never be enabled."""
+    """True once a disabled destination has received everything, or if it could not be enabled."""
     failure: str | None = None
-    """Why it could not be enabled."""
+    """The reason why it could not be enabled."""
 
 
 def open_capture(number: int, key_names: tuple[str, ...], now: float) -> OpenStream:
@@ -59,19 +60,19 @@ def open_capture(number: int, key_names: tuple[str, ...], now: float) -> OpenStr
 
 
 def capture_prefixes(log: int) -> list[bytes]:
-    """The prefixes of everything that belongs to a log."""
+    """Returns the prefixes of all keys that belong to a log."""
     return [layout.sequence_key(log), layout.changes_prefix(log)]
 
 
 def close_capture(write_batch: WriteBatch, log: int) -> None:
-    """Remove a log from which everything has been delivered."""
+    """Remove a log whose changes have all been delivered."""
     write_batch.delete(layout.sequence_key(log))
 
 
 def captured_record(
     table_name: str, region: str, destination: Destination, change: Change
 ) -> bytes:
-    """A change as a destination gets it (guide, "Kinesis Data Streams and DynamoDB")."""
+    """Returns the Kinesis record of a change (guide, "Kinesis Data Streams and DynamoDB")."""
     keys: Item = dict(_decode_keys(change.keys))
     precision = destination.precision or MILLISECOND
     captured = {
@@ -79,7 +80,7 @@ def captured_record(
         "Keys": orjson.Fragment(change.keys),
         "SizeBytes": item_size(keys) + change.image_bytes,
     }
-    # Records with milliseconds have been seen without it.
+    # Recorded examples with milliseconds do not have this member.
     if precision == MICROSECOND:
         captured["ApproximateCreationDateTimePrecision"] = precision
     if change.new_image:
@@ -101,7 +102,7 @@ def captured_record(
 
 
 def partition_key(change: Change) -> str:
-    """All changes of an item have the same, so that they stay in order."""
+    """Returns the Kinesis partition key, which is the same for all changes of an item."""
     return _digest(change.keys).hex().upper()
 
 

@@ -1,12 +1,12 @@
-"""Where the change log lies in the ordered map: the only module that builds its keys.
+"""The storage keys of the change log: the only module that builds them.
 
     08 table name, label                             a stream and its shards
     09 stream                                        its last sequence number
-    0a stream, shard, trigger                        positions of triggers of earlier releases
+    0a stream, shard, trigger                        positions that earlier releases stored
     12 stream, shard, sequence number                a change
 
-Spaces that are not here belong to `tables/layout.py` and `events/layout.py`. Streams take their
-numbers from the same counter as tables, so that none is used twice.
+The other spaces belong to `tables/layout.py` and `events/layout.py`. Streams and tables are
+numbered from one counter, so that no number is used twice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ pack_sequence = _SEQUENCE.pack
 
 
 def streams_prefix(table_name: str) -> bytes:
-    """Of all streams that tables of a name have had."""
+    """Returns the prefix of all streams of tables with this name, past and present."""
     return STREAMS + table_name.encode() + b"\x00"
 
 
@@ -41,8 +41,7 @@ def sequence_key(stream: int) -> bytes:
 
 
 def changes_prefix(stream: int, shard: int | None = None) -> bytes:
-    """Of one shard, or of all of them: triggers of earlier releases noted their positions there,
-    which go with their shards."""
+    """Returns the prefix of the changes of one shard, or of all shards."""
     return CHANGES + (_STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard))
 
 
@@ -56,17 +55,17 @@ def later_change_key(change_storage_key: bytes, sequences: int) -> bytes:
 
 
 def shard_prefix_of(change_storage_key: bytes) -> bytes:
-    """What the keys of all changes of its shard begin with."""
+    """Returns the prefix of all changes in the same shard."""
     return change_storage_key[: -_SEQUENCE.size]
 
 
 def stream_of(storage_key: bytes) -> bytes:
-    """The part of a key of the log that names its stream."""
+    """Returns the stream's number in a key of the log, as bytes."""
     return storage_key[1 : 1 + _STREAM.size]
 
 
 def change_range(stream: int, shard: int, first: int) -> tuple[bytes, bytes]:
-    """The bytes between which the changes of a shard lie, from a sequence number on."""
+    """Returns the keys between which a shard's changes from a sequence number on lie."""
     return change_key(stream, shard, first), change_key(stream, shard + 1, 0)
 
 
@@ -75,7 +74,9 @@ def change_sequence(change_storage_key: bytes) -> int:
 
 
 def checkpoints_prefix(stream: int, shard: int | None = None) -> bytes:
-    """Of one shard, or of all of them: triggers of earlier releases noted their positions there,
-    which go with their shards."""
+    """Returns the prefix of the positions in one shard, or in all shards.
+
+    Earlier releases stored the positions of triggers there; they are removed with their shards.
+    """
     number = _STREAM.pack(stream) if shard is None else _SHARD.pack(stream, shard)
     return CHECKPOINTS + number

@@ -1,7 +1,7 @@
-"""Changes: written in the write batch that changes the item, read in the order of those.
+"""Change records: written in the write batch that changes the item, and read in that order.
 
-An image is the item as storage has it, so nothing is decoded or encoded but the item's key. What
-the stream's view does not show is not stored.
+An image is the item's stored bytes, so only the item's key is encoded again. Images that the
+stream's view type does not show are not stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NEW_IMAGES = frozenset(("NEW_IMAGE", "NEW_AND_OLD_IMAGES"))
 OLD_IMAGES = frozenset(("OLD_IMAGE", "NEW_AND_OLD_IMAGES"))
 
 INSERT, MODIFY, REMOVE, EXPIRE = range(1, 5)
-"""EXPIRE is a REMOVE by time to live, not by a request."""
+"""The event of a change; EXPIRE is a REMOVE by time to live."""
 NO_IMAGE = b""
 
 _HEADER = struct.Struct(">BdIII")
@@ -41,13 +41,13 @@ class Image(Protocol):
 
 
 class Change(NamedTuple):
-    """Keys and images are JSON; an image that is not there, or not in the view, is empty."""
+    """A stored change. Keys and images are JSON; a missing image is empty."""
 
     sequence: int
     event: int
     created_at: float
     image_bytes: int
-    """The sizes of the images, as items are measured."""
+    """The item sizes of both images together."""
     keys: bytes
     old_image: bytes
     new_image: bytes
@@ -62,7 +62,11 @@ def log_change(
     *,
     expired: bool,
 ) -> None:
-    """Log that `old` became `new`; `place` is where the item lies, and begins with its hash."""
+    """Log that `old` became `new`; either may be None.
+
+    `place` is the item's storage key without its table. It begins with the hash of the partition
+    key, whose first byte decides the shard.
+    """
     item = new or old
     assert item is not None
     content = item.item
@@ -86,14 +90,17 @@ def log_change(
 
 
 def logged_later(key: bytes, value: bytes, sequences: int, now: float) -> tuple[bytes, bytes]:
-    """A change as if it were logged now, behind others that have come in between."""
+    """Returns the key and value of a change with a later sequence number and time.
+
+    For a change that was decided before others were logged in the meantime.
+    """
     return layout.later_change_key(key, sequences), b"".join(
         (value[:1], _CREATED_AT.pack(now), value[1 + _CREATED_AT.size :])
     )
 
 
 def read_changes(snapshot: Snapshot, stream: int, shard: int, first: int) -> Iterator[Change]:
-    """The changes of a shard from a sequence number on."""
+    """Yields the changes of a shard from a sequence number on."""
     for key, value in snapshot.range(*layout.change_range(stream, shard, first)):
         yield unpack_change(layout.change_sequence(key), value)
 
@@ -114,6 +121,6 @@ def unpack_change(sequence: int, value: bytes) -> Change:
 
 
 def created_at(value: bytes) -> float:
-    """When a stored change was made, without a look at the rest of it."""
+    """Returns the time of a stored change without unpacking the rest."""
     moment: float = _CREATED_AT.unpack_from(value, 1)[0]
     return moment

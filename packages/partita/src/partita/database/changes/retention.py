@@ -1,6 +1,6 @@
-"""Retention: changes are kept for a day, then removed in small pieces, and empty shards with them.
+"""Retention of streams: changes older than a day are removed in small pieces, then empty shards.
 
-A closed stream is removed with its last shard.
+A closed stream is removed after its last shard.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from partita.limits import STREAM_RETENTION_SECONDS
 def trim_stream(
     write_batch: WriteBatch, snapshot: Snapshot, committed: Stream, keys_max: int
 ) -> bool:
-    """Remove the next changes of a stream that are too old; whether there was anything to do.
+    """Remove the next changes of a stream that are too old; True if there was anything to do.
 
-    `committed` is the stream as the snapshot has it: all changes of a shard that is closed there
-    are in the snapshot too, and so are all positions in a shard that is over there.
+    `committed` is the stream as the snapshot has it: if a shard is closed there, the snapshot has
+    all of the shard's changes too.
     """
     stream = read_stream(write_batch, committed.table_name, committed.label)
     if stream is None:
@@ -32,10 +32,10 @@ def trim_stream(
         _remove_stream(write_batch, snapshot, stream)
         return True
     horizon = write_batch.now() - STREAM_RETENTION_SECONDS
-    known = {shard.number: shard for shard in committed.shards}
+    committed_shards = {shard.number: shard for shard in committed.shards}
     shards: list[Shard] = []
     for shard in stream.shards:
-        if shard.number in known and known[shard.number].is_over:
+        if shard.number in committed_shards and committed_shards[shard.number].is_over:
             _remove_under(
                 write_batch, snapshot, layout.checkpoints_prefix(stream.number, shard.number)
             )
@@ -46,7 +46,7 @@ def trim_stream(
             write_batch.delete(key)
         if old:
             shard = replace(shard, trimmed=layout.change_sequence(old[-1]))
-        elif keys_max and _is_over(snapshot, stream, known.get(shard.number), horizon):
+        elif keys_max and _is_over(snapshot, stream, committed_shards.get(shard.number), horizon):
             shard = replace(shard, is_over=True)
         shards.append(shard)
     if tuple(shards) == stream.shards:
@@ -58,13 +58,13 @@ def trim_stream(
 def _old_changes(
     snapshot: Snapshot, stream: Stream, shard: Shard, horizon: float, keys_max: int
 ) -> list[bytes]:
-    found = []
+    old = []
     start, stop = layout.change_range(stream.number, shard.number, shard.trimmed + 1)
     for key, value in islice(snapshot.range(start, stop), keys_max):
         if created_at(value) >= horizon:
             break
-        found.append(key)
-    return found
+        old.append(key)
+    return old
 
 
 def _is_over(snapshot: Snapshot, stream: Stream, committed: Shard | None, horizon: float) -> bool:

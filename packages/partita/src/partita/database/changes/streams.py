@@ -1,9 +1,9 @@
-"""Streams and their shards: how they open, roll over, split and close.
+"""DynamoDB streams and their shards: how they open, roll over, split and close.
 
-A stream opens with one shard for each partition of its table. A shard has the changes of a range of
-partition hashes, for a few hours: then all open shards of a stream close, and each goes on in a
-child, or in several when there was much to write or the table has got more partitions. So a reader
-that finishes parents before their children sees the changes of every item in order.
+A stream opens with one shard for each partition of its table. A shard has the changes of a range
+of partition hashes for a few hours. Then all open shards of the stream are closed, and each
+continues in one child, or in several if many changes were written or the table has more partitions
+now. A reader that finishes parents before their children sees the changes of every item in order.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from partita.errors import StorageError
 from partita.limits import SHARD_CHANGES_MAX, SHARD_SECONDS_MAX, SHARDS_BY_LOAD_MAX
 
 HASH_BYTES = 256
-"""Ranges are those of the first byte of a partition's hash, and there are no more shards."""
+"""Shards divide the first byte of the partition hash, so there are at most 256 of them."""
 
 
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     opened_at: float
     hashes: tuple[int, int]
-    """First bytes of the hashes that it takes: from, and below."""
+    """The first bytes of the hashes in this shard: from, and up to but not including."""
     first: int
     last: int | None = None
-    """The sequence numbers that may be in it; the last is given away when it closes."""
+    """The sequence numbers in this shard are in this range; `last` is set when it is closed."""
     parent_id: str | None = None
     closed_at: float | None = None
     trimmed: int = 0
-    """The highest sequence number that was removed for its age."""
+    """The highest sequence number that was removed because of its age."""
     is_over: bool = False
-    """Nothing is left in it; it goes when nobody can be about to note a position in it."""
+    """True when nothing is left in the shard; it is removed once this is committed."""
 
     @property
     def shard_id(self) -> str:
@@ -45,7 +45,7 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stream(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a stream, a day longer than the stream is open."""
+    """A stored stream; it is kept for a day after it was closed."""
 
     number: int
     table_name: str
@@ -54,7 +54,7 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
     key_names: tuple[str, ...]
     created_at: float
     is_from_the_start: bool
-    """Whether it was there before any item was."""
+    """True when the stream is as old as its table, so that its changes include every item."""
     shards: tuple[Shard, ...] = ()
     next_shard_number: int = 1
     closed_at: float | None = None
@@ -72,17 +72,17 @@ class Stream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenStream(msgspec.Struct, frozen=True, kw_only=True):
-    """What the write path needs to know of a table's stream: kept with the table."""
+    """What the write path needs to know about a table's stream; stored in the table."""
 
     number: int
     label: str
     view_type: str
     key_names: tuple[str, ...]
     shards: tuple[int, ...]
-    """Numbers of the open shards, in the order of their hashes."""
+    """The numbers of the open shards, in the order of their hashes."""
     first: int
     opened_at: float
-    """Since when, and since which sequence number, they are open."""
+    """The sequence number and the time at which the shards were opened."""
 
 
 _encode = msgspec.json.encode
@@ -113,7 +113,7 @@ def open_stream(
 
 
 def close_stream(write_batch: WriteBatch, table_name: str, opened: OpenStream) -> None:
-    """From now on the stream only grows older."""
+    """Close all shards of a stream; it can still be read for a day."""
     stream = read_stream(write_batch, table_name, opened.label)
     assert stream is not None
     save_stream(
@@ -124,9 +124,9 @@ def close_stream(write_batch: WriteBatch, table_name: str, opened: OpenStream) -
 def roll_over(
     write_batch: WriteBatch, table_name: str, opened: OpenStream, partitions: int
 ) -> OpenStream | None:
-    """The stream with new shards: those that are open had their time or their fill, or are too few.
+    """Replace the open shards if they are too old, too full or too few; None if they are not.
 
-    All of them go on in as many children, so that none has two parents.
+    All shards get the same number of children, so that no child has two parents.
     """
     count = len(opened.shards)
     is_full = last_sequence(write_batch, opened.number) - opened.first >= SHARD_CHANGES_MAX * count
@@ -147,7 +147,7 @@ def roll_over(
 def _with_children(
     write_batch: WriteBatch, stream: Stream, parent_ids: Sequence[str | None], first: int
 ) -> OpenStream:
-    """Open one shard for each parent; together they take all hashes."""
+    """Open one shard for each parent; together they cover all hashes."""
     now, count = write_batch.now(), len(parent_ids)
     children = tuple(
         Shard(
@@ -189,7 +189,7 @@ def _with_shards_closed(write_batch: WriteBatch, stream: Stream) -> Stream:
 
 
 def _free_label(write_batch: WriteBatch, table_name: str, now: float) -> str:
-    """The time in milliseconds; a later one when that one was taken."""
+    """Returns a label that the table has not used: the time, or a few milliseconds later."""
     moment = datetime.fromtimestamp(now, UTC)
     while write_batch.get(layout.stream_key(table_name, label := _label(moment))) is not None:
         moment += timedelta(milliseconds=1)
@@ -200,7 +200,7 @@ def _label(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3]
 
 
-# What is kept
+# Storage
 
 
 def save_stream(write_batch: WriteBatch, stream: Stream) -> None:
@@ -214,7 +214,7 @@ def read_stream(reader: Reader, table_name: str, label: str) -> Stream | None:
 
 
 def streams_of(snapshot: Snapshot, table_name: str) -> Iterator[Stream]:
-    """The oldest first."""
+    """Yields the streams of a table, past and present, the oldest first."""
     return _streams_under(snapshot, layout.streams_prefix(table_name))
 
 

@@ -1,1 +1,1 @@
-"""The event log: ordered, partitioned, durable streams of records, as Kinesis has them."""
+"""The event log behind the Kinesis API: durable streams of records, divided into ordered shards."""

@@ -1,12 +1,12 @@
-"""Where the event log lies in the ordered map: the only module that builds its keys.
+"""The storage keys of the event log: the only module that builds them.
 
     0b name                                          a stream and its shards
     0c stream, shard                                 the last sequence number, and its time
-    0d stream                                        a deleted stream, until its records are gone
-    13 stream, shard, sequence number                a batch of records, by the first one's number
+    0d stream                                        a deleted stream, until its data is removed
+    13 stream, shard, sequence number                a batch of records, with the first's number
 
-Spaces that are not here belong to `tables/layout.py` and `changes/layout.py`. Streams take their
-numbers from the same counter as tables, so that none is used twice.
+The other spaces belong to `tables/layout.py` and `changes/layout.py`. Streams and tables are
+numbered from one counter, so that no number is used twice.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def deleted_stream(deleted_storage_key: bytes) -> int:
 
 
 def data_prefixes(stream: int) -> list[bytes]:
-    """The prefixes of everything that belongs to a stream, except its name."""
+    """Returns the prefixes of all data of a stream; the stream's own entry is not included."""
     return [_STREAM.pack(space, stream) for space in (TAILS, RECORDS)]
 
 
@@ -59,7 +59,7 @@ def batch_key(stream: int, shard: int, first: int) -> bytes:
 
 
 def batch_range(stream: int, shard: int, first: int = 0) -> tuple[bytes, bytes]:
-    """The bytes between which the batches of a shard lie that begin at a number or later."""
+    """Returns the keys between which the batches of a shard lie, from a first record on."""
     return batch_key(stream, shard, first), batch_key(stream, shard + 1, 0)
 
 

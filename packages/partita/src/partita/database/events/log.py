@@ -1,8 +1,8 @@
-"""Records: appended in one write batch, read as they were stored.
+"""Event records: appended in one write batch, and read as the bytes that were stored.
 
-The records that one request puts on a shard are stored in batches of a limited size, as the JSON of
-the wire. Within a shard they are numbered without gaps, and their times never go back. A
-page of records joins stored bytes and decodes nothing.
+The records that one request puts into a shard are stored in batches of limited size, as the JSON
+of the wire protocol. Within a shard they are numbered without gaps, and their times never go back.
+A page of records joins stored bytes and decodes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from partita.database.storage.write_batch import WriteBatch
 from partita.limits import KB
 
 BATCH_BYTES_MAX = 64 * KB
-"""A larger batch is divided: to read a few records should not take reading many."""
+"""Larger batches are divided, so that reading a few records does not mean reading many."""
 
 _TAIL = struct.Struct(">Qd")
 _HEADER = struct.Struct(">dI")
@@ -38,7 +38,7 @@ _RECORD = b'{"SequenceNumber":"%b","ApproximateArrivalTimestamp":%b,"Data":"%b",
 class NewRecord(NamedTuple):
     partition_key: str
     data: str
-    """In base64."""
+    """The data in base64."""
     explicit_hash_key: str | None = None
 
 
@@ -47,10 +47,10 @@ Receipt = tuple[bytes, bytes]
 
 
 class Tail(NamedTuple):
-    """Where a shard ends."""
+    """The end of a shard."""
 
     last: int
-    """The sequence number of its last record; 0 before the first."""
+    """The sequence number of the last record; 0 before the first."""
     arrived_at: float
 
 
@@ -63,7 +63,7 @@ def read_tail(reader: Reader, stream: EventStream, shard: Shard) -> Tail:
 
 
 class _ShardAppend:
-    """What one request adds to a shard."""
+    """The records that one request appends to a shard."""
 
     __slots__ = (
         *("arrived_at", "bodies", "last", "number", "shard", "shard_id", "size", "stream"),
@@ -76,7 +76,8 @@ class _ShardAppend:
         self.shard = shard
         self.shard_id = shard.shard_id.encode()
         self.last = tail.last
-        # In whole milliseconds, as it is shown, so that a time that was seen finds its record.
+        # Whole milliseconds, as responses show them: a reader who asks for AT_TIMESTAMP with the
+        # time of a record must find that record.
         self.arrived_at = max(floor(write_batch.now() * 1000) / 1000, tail.arrived_at)
         self.number = sequence_number(shard, tail.last, self.arrived_at)
         self.time = b"%.3f" % self.arrived_at
@@ -116,7 +117,7 @@ class _ShardAppend:
 def append_records(
     write_batch: WriteBatch, stream: EventStream, records: Iterable[NewRecord]
 ) -> list[Receipt]:
-    """Put records at the ends of their shards, in their order."""
+    """Append records to their shards, in their order."""
     shards, first_hashes = stream.open_shards, stream.first_hashes
     appends: dict[int, _ShardAppend] = {}
     receipts = []
@@ -132,7 +133,7 @@ def append_records(
 
 
 def shard_for(stream: EventStream, record: NewRecord) -> Shard:
-    """The open shard that a record belongs to."""
+    """Returns the open shard that a record belongs to."""
     return stream.open_shards[bisect_right(stream.first_hashes, hash_of(record)) - 1]
 
 
@@ -157,26 +158,27 @@ class Batch:
         return _HEADER.size + _OFFSET_BYTES * self.count
 
     def end(self, position: int) -> int:
-        """Where the record at a position of the batch ends, counted from the first one's start."""
+        """Returns where the record at a position ends, as an offset from the first record."""
         at = _HEADER.size + _OFFSET_BYTES * position
         return int.from_bytes(self.value[at : at + _OFFSET_BYTES], "big")
 
     def bodies(self, start: int, stop: int) -> bytes:
-        """Some of the records, joined by commas."""
+        """Returns the records from `start` up to `stop`, joined by commas."""
         begin = self.end(start - 1) + 1 if start else 0
         base = self.bodies_start
-        # Nothing of a damaged batch: compiled, a slice that ends before it begins is an error.
+        # A damaged batch yields nothing. Compiled code raises an error for a slice that ends
+        # before it begins.
         end = max(begin, self.end(stop - 1))
         return self.value[base + begin : base + end]
 
 
 class Page(NamedTuple):
     bodies: list[bytes]
-    """Records as JSON, several in one piece, joined by commas."""
+    """Records as JSON; an element may have several, joined by commas."""
     sequence: int
-    """Of the record that comes next."""
+    """The sequence number of the record after the page."""
     arrived_at: float | None
-    """When the last of them came; None when there are none."""
+    """When the last record of the page arrived; None for an empty page."""
 
 
 def unpack_batch(key: bytes, value: bytes) -> Batch:
@@ -187,7 +189,7 @@ def unpack_batch(key: bytes, value: bytes) -> Batch:
 def read_batches(
     snapshot: Snapshot, stream: EventStream, shard: Shard, sequence: int
 ) -> Iterator[Batch]:
-    """The batches of a shard, from the one that holds a record on."""
+    """Yields the batches of a shard, beginning with the one that contains a record."""
     start, stop = layout.batch_range(stream.number, shard.number)
     key = layout.batch_key(stream.number, shard.number, sequence + 1)
     holding = next(snapshot.range(start, key, reverse=True), None)
@@ -203,7 +205,7 @@ def read_page(
     records_max: int,
     bytes_max: int,
 ) -> Page:
-    """Records from a sequence number on; one at least, if there is one."""
+    """Returns records from a sequence number on, at least one if the shard has any."""
     bodies: list[bytes] = []
     arrived_at = None
     for batch in read_batches(snapshot, stream, shard, sequence):

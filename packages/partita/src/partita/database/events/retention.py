@@ -1,6 +1,6 @@
-"""Retention: records are removed when they are too old, closed shards with their last records.
+"""Retention of event streams: old records are removed, and closed shards after their last record.
 
-So is what a deleted stream leaves behind. All of it in small pieces.
+The data of deleted streams is removed too. All of this happens in small pieces.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def trim_stream(
     stream: EventStream,
     keys_max: int,
 ) -> bool:
-    """Remove the next records that are too old; whether there was anything to do."""
+    """Remove the next records that are too old; True if there was anything to do."""
     horizon = write_batch.now() - stream.retention_hours * HOUR
     shards: list[Shard] = []
     for shard in stream.shards:
@@ -49,14 +49,14 @@ def trim_stream(
 def _old_batches(
     snapshot: Snapshot, stream: EventStream, shard: Shard, horizon: float, keys_max: int
 ) -> list[Batch]:
-    found = []
+    old = []
     start, stop = layout.batch_range(stream.number, shard.number)
     for key, value in islice(snapshot.range(start, stop), keys_max):
         batch = unpack_batch(key, value)
         if batch.arrived_at >= horizon:
             break
-        found.append(batch)
-    return found
+        old.append(batch)
+    return old
 
 
 def _is_over(shard: Shard, horizon: float) -> bool:
@@ -64,7 +64,7 @@ def _is_over(shard: Shard, horizon: float) -> bool:
 
 
 def remove_deleted(write_batch: WriteBatch, snapshot: Snapshot, keys_max: int) -> bool:
-    """Remove a piece of what a deleted stream has left; whether there was any such stream."""
+    """Remove some data of a deleted stream; True if there was a deleted stream."""
     deleted = next(snapshot.range(layout.DELETED, prefix_end(layout.DELETED)), None)
     if deleted is None:
         return False

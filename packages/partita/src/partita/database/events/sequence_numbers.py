@@ -1,8 +1,8 @@
-"""Sequence numbers as clients see them: decimals of 56 digits that rise within a shard.
+"""Sequence numbers as clients see them: decimals of 56 digits that increase within a shard.
 
-They have the form that kinesalite found in the service's own: from the highest bits down the
-second in which the shard was opened, the record's number in its shard, the second in which it
-came, and the shard.
+They have the format that kinesalite found in the service's own. From the highest bits down, it
+contains the second in which the shard was opened, the record's number in its shard, the second in
+which it arrived, and the shard.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ SEQUENCES = (1 << 64) - 1
 SHARDS = (1 << 32) - 1
 LAST_SHARD = (1 << 31) - 1
 LAST_SEQUENCE = (1 << 63) - 1
-"""Stands in the number that a closed shard ends with."""
+"""The record number in the ending sequence number of a closed shard."""
 SHORT_NUMBERS = (1 << 124) - 1
-"""Up to here are the numbers of the service's first years, which stand for the distant past."""
+"""Numbers up to this one are from the service's first years, so they mean the distant past."""
 STEP = 1 << SEQUENCE_BITS
-"""From the number of a record to that of the next in the same second."""
+"""The difference between the numbers of two successive records in the same second."""
 
 
 class SequenceNumber(NamedTuple):
@@ -46,7 +46,7 @@ def sequence_number(shard: Shard, sequence: int, at: float) -> int:
 
 
 def parse_sequence_number(text: str) -> SequenceNumber | None:
-    """None when the text is not a sequence number."""
+    """Returns the parts of a sequence number, or None if the text is not one."""
     number = int(text)
     if number >> TOP_BITS != VERSION or number & 15 != VERSION:
         return None

@@ -1,8 +1,8 @@
-"""Shards: the ranges of hash keys that a stream is cut into, and how they split and merge.
+"""The shards of an event stream: ranges of hash keys, and how they are split and merged.
 
-A record belongs to the open shard in whose range the hash of its partition key lies. A shard that
-is split or merged closes, and its children continue it: a reader that finishes parents before
-children sees the records of every partition key in order.
+A record belongs to the open shard whose range contains the hash of its partition key. A shard that
+is split or merged is closed, and its children continue it: a reader that finishes parents before
+their children sees the records of every partition key in order.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ HASH_KEY_BYTES = 16
 class Shard(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     number: int
     hash_keys: tuple[str, str]
-    """The first and the last, in decimal: JSON as it is read here has no such large numbers."""
+    """The first and the last hash key, as decimal texts: msgspec's JSON has no 128-bit integers."""
     opened_at: float
     parent: int | None = None
     adjacent_parent: int | None = None
     closed_at: float | None = None
     last: int | None = None
-    """The last sequence number in it, once it is closed."""
+    """The shard's last sequence number, set when it is closed."""
     trimmed: int = 0
-    """The highest sequence number that was removed for its age."""
+    """The highest sequence number that was removed because of its age."""
 
     @property
     def shard_id(self) -> str:
@@ -57,7 +57,7 @@ def shard_id(number: int) -> str:
 
 
 def even_bounds(count: int) -> list[int]:
-    """Where each of so many ranges of one size begins; the last one takes what is left over."""
+    """Returns the first hash key of each of `count` equal ranges; the last also gets the rest."""
     size = HASH_KEYS // count
     return [position * size for position in range(count)]
 
@@ -77,7 +77,7 @@ class Cut:
     def __init__(
         self, shards: Sequence[Shard], lasts: dict[int, int], next_number: int, now: float
     ) -> None:
-        """`lasts` are the last sequence numbers of those shards that are open."""
+        """`lasts` has the last sequence numbers of the open shards."""
         self.next_number = next_number
         self._shards = {shard.number: shard for shard in shards}
         self._open = open_shards(shards)
@@ -90,7 +90,7 @@ class Cut:
         return tuple(self._shards.values())
 
     def split(self, shard: Shard, hash_key: int) -> None:
-        """Replace a shard by two, the second of which begins at a hash key."""
+        """Replace a shard by two; the second one begins at `hash_key`."""
         first, after = shard.first_hash_key, shard.last_hash_key + 1
         self._close(shard)
         self._add(first, hash_key, parent=shard.number)
@@ -104,7 +104,7 @@ class Cut:
         self._add(first, after, parent=lower.number, adjacent_parent=upper.number)
 
     def resize(self, count: int) -> None:
-        """Split and merge until there are `count` shards of one size."""
+        """Split and merge until there are `count` shards of equal size."""
         bounds = even_bounds(count)
         for bound in bounds:
             shard = self._holding(bound)
@@ -140,8 +140,10 @@ class Cut:
 
 
 def open_shards(shards: Sequence[Shard]) -> list[Shard]:
-    """In the order of their hash keys."""
-    return sorted((shard for shard in shards if shard.is_open), key=lambda one: one.first_hash_key)
+    """Returns the open shards in the order of their hash keys."""
+    return sorted(
+        (shard for shard in shards if shard.is_open), key=lambda shard: shard.first_hash_key
+    )
 
 
 def _hash_keys(first: int, after: int) -> tuple[str, str]:

@@ -1,7 +1,7 @@
-"""Event streams: what is stored of each, and the list of them.
+"""Event streams: the stored definition of each, and the list of all.
 
-As with tables, a change counts for the requests behind it as soon as it is decided; its own answer
-waits for the commit. When a commit is lost, the list is read again from what the disk has.
+As with tables, a change is visible to later requests as soon as it is decided, while its own
+response waits for the commit. When a commit is lost, the list is reloaded from disk.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class EventStream(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def first_hashes(self) -> list[bytes]:
-        """Of the open shards: bytes are compared faster than such large numbers."""
-        return [one.first_hash_key.to_bytes(HASH_KEY_BYTES, "big") for one in self.open_shards]
+        """The first hash keys of the open shards, as bytes, which compare faster than integers."""
+        return [shard.first_hash_key.to_bytes(HASH_KEY_BYTES, "big") for shard in self.open_shards]
 
     @cached_property
     def shards_by_number(self) -> dict[int, Shard]:
@@ -119,5 +119,5 @@ def decode_stream(key: bytes, value: bytes) -> EventStream:
 
 
 def name_in_arn(arn: str) -> str:
-    """The stream that an ARN names; as with tables, region and account may be any."""
+    """Returns the stream name in an ARN; as with tables, any region and account is accepted."""
     return arn.rpartition(":stream/")[2]

@@ -1,7 +1,7 @@
-"""What the shards of event streams take and give in a second, while capacity is enforced.
+"""The throughput limits of event shards, while capacity is enforced (Kinesis guide, "Quotas and
+limits").
 
-(Kinesis guide, "Quotas and limits") A read may take more than there is, and is paid for by those
-that come after it.
+A read may exceed the limit; later reads then wait until it is paid off.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partita.limits import (
 )
 
 SHARDS_MAX = 10_000
-"""How many are remembered; then all begin anew, as shards that were idle do."""
+"""Meters are kept for this many shards; then all are dropped and start with full buckets."""
 
 
 class ShardMeter:
@@ -29,7 +29,7 @@ class ShardMeter:
         self.read_bytes = Bucket(SHARD_READ_BYTES, now)
 
     def take_record(self, size: int, now: float) -> bool:
-        """Whether there is room for one more record in this second."""
+        """Take a record out of this second's limit; False if it does not fit."""
         if not self.write_records.allows_write(1, now):
             return False
         if not self.write_bytes.allows_write(size, now):
@@ -39,7 +39,7 @@ class ShardMeter:
         return True
 
     def is_hot(self) -> bool:
-        """Whether more than half of what it takes in a second is taken."""
+        """True when more than half of a second's writes are used up."""
         return (
             self.write_records.tokens < SHARD_WRITE_RECORDS / 2
             or self.write_bytes.tokens < SHARD_WRITE_BYTES / 2
@@ -53,7 +53,7 @@ class ShardMeter:
 
 
 class Throughput:
-    """Of all shards, by the numbers of their streams and their own."""
+    """The meters of all shards, by stream number and shard number."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,6 +1,6 @@
 """Comparing attribute values as DynamoDB does: only values of one type have an order.
 
-Normalised values are equal when their dicts are: numbers are canonical text and sets are sorted.
+Normalised values are equal when their dicts are, as numbers are canonical and sets are sorted.
 Python orders strings by code point, which is the order of their UTF-8 bytes.
 """
 
@@ -27,7 +27,7 @@ _ORDERED: Final[dict[str, Callable[[str], Any]]] = {"S": str, "N": Decimal, "B":
 
 
 def is_ordered(left: AttributeValue, right: AttributeValue, order: Order) -> bool:
-    """Whether the order holds between two values; never between values of different types."""
+    """True when two values of the same type are in the given order, as in `left < right`."""
     ((kind, content),) = left.items()
     other = right.get(kind)
     if other is None:
@@ -50,7 +50,7 @@ def begins_with(value: AttributeValue, prefix: AttributeValue) -> bool:
 
 
 def contains(container: AttributeValue, member: AttributeValue) -> bool:
-    """A substring of a string or binary, a member of a set, an element of a list."""
+    """True when a string or binary has a substring, a set a member, or a list an element."""
     ((kind, content),) = container.items()
     if kind == "L":
         return member in content
@@ -64,7 +64,10 @@ def contains(container: AttributeValue, member: AttributeValue) -> bool:
 
 
 def size(value: AttributeValue) -> AttributeValue | None:
-    """What size() gives: UTF-16 units of a string (recorded), bytes of a binary, else members."""
+    """Returns the value of size(), or None for types that have no size.
+
+    A string counts UTF-16 code units (recorded), a binary bytes, everything else its members.
+    """
     ((kind, content),) = value.items()
     if kind not in SIZED_TYPES:
         return None

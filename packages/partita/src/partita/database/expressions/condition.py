@@ -1,4 +1,4 @@
-"""Conditions and filters: one closure per operator, no tree at evaluation time."""
+"""Conditions and filters, compiled to one closure per operator; no tree is left to walk."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from partita.limits import IN_OPERANDS_MAX
 
 Predicate = Callable[[Item, Values], bool]
 
-# In the order in which DynamoDB Local prints them.
+# The types are in the order in which DynamoDB Local lists them.
 TYPE_NAMES: Final = "{N,BS,L,B,NULL,M,S,SS,NS,BOOL}"
 ANY_TYPE: Final = (
     "{NS,N,INTSET,DOUBLESET,SS,S,BOOL,HD,INT,DECIMALSET,FS,DECIMAL,L,BS,DOUBLE,M,DICT,B,NULL,"
@@ -63,17 +63,17 @@ class Condition:
     names_used: frozenset[str]
     values_used: frozenset[str]
     paths: frozenset[Path]
-    """The document paths that it reads."""
+    """The document paths that the condition reads."""
     checks: tuple[Check, ...]
     predicate: Predicate
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The top-level attributes that it reads."""
+        """The top-level attributes that the condition reads."""
         return frozenset(str(path[0]) for path in self.paths)
 
     def check(self, values: Values) -> None:
-        """Refuses values that are missing or of a type that an operator cannot take."""
+        """Refuse values that are missing, or of a type that an operator does not accept."""
         run_checks(self.parameter, self.checks, values)
 
     def holds(self, item: Item | None, values: Values) -> bool:
@@ -94,7 +94,7 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Condition:
 
 
 def condition_of(node: ConditionNode, names: Names, parameter: str) -> Condition:
-    """The condition that a tree stands for, whose functions and names are right."""
+    """Compile a tree whose functions and names have been checked."""
     scope = ConditionScope(names)
     predicate = scope.compile(node)
     return Condition(
@@ -108,7 +108,7 @@ def condition_of(node: ConditionNode, names: Names, parameter: str) -> Condition
 
 
 def checked_tree(text: str) -> ConditionNode:
-    """The tree of a condition whose functions and names are right, whatever they stand for."""
+    """Parse a condition and check all that does not depend on names, values or the table."""
     check_size(text, shows_size=True)
     node, operator_count = parse_condition(text)
     check_operator_count(operator_count)
@@ -145,14 +145,18 @@ def _check_operand(node: Operand) -> None:
 
 
 class ConditionScope(Scope):
-    """Turns a checked tree into closures, gathering the checks that need values on the way."""
+    """Compiles a checked tree to closures, and collects the checks that need the values."""
 
     def __init__(self, names: Names) -> None:
         super().__init__(names)
         self.paths: set[Path] = set()
 
     def compile(self, node: ConditionNode) -> Predicate:
-        """The predicate; a refusal that depends on no value waits its turn among those that do."""
+        """Returns the predicate of a tree.
+
+        An error that could be raised right now becomes a check: those that depend on values and
+        come before it in the text must be raised first.
+        """
         try:
             return self.condition(node)
         except Refusal as refusal:
@@ -178,7 +182,8 @@ class ConditionScope(Scope):
                 f"number of operands: {len(node.operands) - 1}"
             )
         if node.operator == "BETWEEN":
-            # Its types come before its distinctness, unlike all others' (seen on DynamoDB Local).
+            # Unlike for other operators, types are checked before operands are compared with each
+            # other (observed on DynamoDB Local).
             self.check_types(node.operator, node.operands, comparison.ORDERED_TYPES)
         self.check_distinct(node.operator, node.operands)
         if node.operator in comparison.ORDERS:
@@ -331,7 +336,8 @@ def _equal(left: Evaluate, right: Evaluate) -> Predicate:
 
 
 def _unequal(left: Evaluate, right: Evaluate) -> Predicate:
-    """True also where an attribute is missing (recorded), even if both are."""
+    """Returns the predicate of `<>`, which is true when an attribute is missing (recorded), even
+    if both are."""
     return _negated(_equal(left, right))
 
 
@@ -339,8 +345,8 @@ def _ordered(left: Evaluate, right: Evaluate, order: comparison.Order) -> Predic
     is_ordered = comparison.is_ordered
 
     def holds(item: Item, values: Values) -> bool:
-        one, other = left(item, values), right(item, values)
-        return one is not None and other is not None and is_ordered(one, other, order)
+        first, second = left(item, values), right(item, values)
+        return first is not None and second is not None and is_ordered(first, second, order)
 
     return holds
 
@@ -371,8 +377,8 @@ def _related(
     relation: Callable[[AttributeValue, AttributeValue], bool],
 ) -> Predicate:
     def holds(item: Item, values: Values) -> bool:
-        one, other = left(item, values), right(item, values)
-        return one is not None and other is not None and relation(one, other)
+        first, second = left(item, values), right(item, values)
+        return first is not None and second is not None and relation(first, second)
 
     return holds
 

@@ -1,4 +1,4 @@
-"""Key conditions: which partition a Query reads, and which range of its sort keys."""
+"""Key conditions: the partition key that a Query reads, and a range of its sort keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ PLANS_MAX: Final = 1024
 
 
 class KeyTest(NamedTuple):
-    """One clause: an attribute, an operator and the places of its operands among the values."""
+    """One clause: an attribute, an operator, and the names of its operands among the values.
+
+    `#k BETWEEN :a AND :b` is `KeyTest("year", "BETWEEN", (":a", ":b"))`, if `#k` is "year".
+    """
 
     attribute: str
     operator: str
@@ -56,16 +59,19 @@ class KeyCondition:
     checks: tuple[Check, ...]
     tests: tuple[KeyTest, ...]
     shape_error: str | None
-    """Why this condition, though well formed, is not one over a key."""
+    """The reason why a well-formed condition is not a key condition, such as an OR in it."""
     own_values: Values | None = None
     """The values of legacy KeyConditions, which have no placeholders."""
 
     def check(self, values: Values) -> None:
-        """Refuses values that are missing or of a type that an operator cannot take."""
+        """Refuse values that are missing, or of a type that an operator does not accept."""
         run_checks(PARAMETER, self.checks, values)
 
     def check_shape(self) -> None:
-        """Refuses what is not a key condition; the service does so after its other expressions."""
+        """Refuse a condition that is not a key condition.
+
+        The service does so only after it has checked the request's other expressions.
+        """
         if self.shape_error:
             raise ValidationException(self.shape_error)
 
@@ -75,7 +81,10 @@ class KeyCondition:
         sort: Sequence[KeyAttribute],
         values: Values,
     ) -> KeyRange:
-        """The range of a table's or index's key; refuses conditions that its key cannot serve."""
+        """Returns the range of keys that satisfies the condition, for a table's or index's key.
+
+        Raises the service's error for a condition that does not fit that key.
+        """
         self.check_shape()
         is_expression = self.own_values is None
         plan = _plan(self.tests, tuple(partition), tuple(sort), is_expression)
@@ -177,28 +186,29 @@ def _invalid_condition(problem: str) -> Refusal:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A range with the places of its values, for one condition and one key."""
+    """A key range for one condition and one key schema, with names where values belong."""
 
     partition: tuple[str, ...]
     equal: tuple[str, ...]
     comparison: str | None
     operands: tuple[str, ...]
     types: tuple[tuple[str, str], ...]
-    """Each place and the type that its key attribute has."""
+    """The type that each value must have: that of its key attribute."""
     refusal: str | None
-    """What is wrong with the condition even when all types are right."""
+    """The error of a condition that does not fit the key, raised after wrong types."""
 
     def fill(self, values: Values) -> KeyRange:
-        for place, kind in self.types:
-            if kind not in values[place]:
+        """Returns the key range for the values of one request."""
+        for name, kind in self.types:
+            if kind not in values[name]:
                 raise ValidationException(TYPE_MISMATCH)
         if self.refusal:
             raise ValidationException(self.refusal)
         return KeyRange(
-            tuple([values[place] for place in self.partition]),
-            tuple([values[place] for place in self.equal]),
+            tuple([values[name] for name in self.partition]),
+            tuple([values[name] for name in self.equal]),
             self.comparison,
-            tuple([values[place] for place in self.operands]),
+            tuple([values[name] for name in self.operands]),
         )
 
 
@@ -215,24 +225,24 @@ def _plan(
     if any(test.operator not in RANGE_OPERATORS for test in tests):
         raise ValidationException("Attempted conditional constraint is not an indexable operation")
     types = tuple(
-        (place, attribute.type)
+        (name, attribute.type)
         for attribute in (*partition, *sort)
         if attribute.name in by_attribute
-        for place in by_attribute[attribute.name].operands
+        for name in by_attribute[attribute.name].operands
     )
-    hashed = [by_attribute[attribute.name] for attribute in partition]
-    sorted_by = [
+    partition_tests = [by_attribute[attribute.name] for attribute in partition]
+    sort_tests = [
         by_attribute[attribute.name] for attribute in sort if attribute.name in by_attribute
     ]
-    equal = tuple(test.operands[0] for test in sorted_by if test.operator == "=")
-    last = sorted_by[-1] if len(equal) < len(sorted_by) else None
+    equal = tuple(test.operands[0] for test in sort_tests if test.operator == "=")
+    last = sort_tests[-1] if len(equal) < len(sort_tests) else None
     return _Plan(
-        tuple(test.operands[0] for test in hashed),
+        tuple(test.operands[0] for test in partition_tests),
         equal,
         last.operator if last else None,
         last.operands if last else (),
         types,
-        NOT_SUPPORTED if any(test.operator != "=" for test in hashed) else None,
+        NOT_SUPPORTED if any(test.operator != "=" for test in partition_tests) else None,
     )
 
 
@@ -265,35 +275,39 @@ def _check_coverage(
             raise ValidationException(
                 f"Query condition missed key schema element: {attribute.name}"
             )
-    known = {attribute.name for attribute in (*partition, *sort)}
-    if not by_attribute.keys() <= known:
-        missed = [attribute.name for attribute in sort if attribute.name not in by_attribute]
-        if not missed:
+    key_names = {attribute.name for attribute in (*partition, *sort)}
+    if not by_attribute.keys() <= key_names:
+        missing = [attribute.name for attribute in sort if attribute.name not in by_attribute]
+        if not missing:
             raise ValidationException(NOT_SUPPORTED)
-        raise ValidationException(f"Query condition missed key schema element: {missed[0]}")
+        raise ValidationException(f"Query condition missed key schema element: {missing[0]}")
     _check_sort_order(by_attribute, [attribute.name for attribute in sort])
 
 
 def _check_partition_equality(
     by_attribute: Mapping[str, KeyTest], partition: Sequence[str]
 ) -> None:
-    """The service's words are not recorded; that they name HASH and equality is."""
-    lacking = [
+    """Check that every attribute of a partition key of several is compared with `=`.
+
+    The service's exact text is not recorded, only that it mentions HASH and equality.
+    """
+    missing = [
         name for name in partition if name not in by_attribute or by_attribute[name].operator != "="
     ]
-    if lacking:
+    if missing:
         raise ValidationException(
-            f"HASH key attributes {', '.join(lacking)} must have equality conditions specified in "
+            f"HASH key attributes {', '.join(missing)} must have equality conditions specified in "
             "the query"
         )
 
 
 def _check_sort_order(by_attribute: Mapping[str, KeyTest], sort: Sequence[str]) -> None:
-    """Sort attributes from the left without a gap, and a range only on the last (recorded)."""
-    given = [position for position, name in enumerate(sort) if name in by_attribute]
-    if not given:
+    """Check that the sort attributes are used from the left without a gap, and that only the last
+    one used has a range (recorded)."""
+    used = [position for position, name in enumerate(sort) if name in by_attribute]
+    if not used:
         return
-    last = given[-1]
+    last = used[-1]
     for name in sort[:last]:
         test = by_attribute.get(name)
         if test is None or test.operator != "=":

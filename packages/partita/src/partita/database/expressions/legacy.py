@@ -1,7 +1,8 @@
-"""The parameters that expressions replaced: Expected, filters, AttributeUpdates, KeyConditions.
+"""The legacy parameters, from before expressions: Expected, QueryFilter, ScanFilter,
+AttributeUpdates, AttributesToGet and KeyConditions.
 
-They become the same objects as expressions do. Their values are inside, so the values of a
-request are not looked at.
+They compile to the same objects as expressions do. Those contain their values, so the
+ExpressionAttributeValues of a request are not used.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ KEY_OPERATORS = {
 
 Arguments = Sequence[AttributeValue]
 Test = Callable[[AttributeValue], bool]
-"""Of an attribute's value, for given arguments."""
+"""True when the value of an attribute satisfies an operator, whose arguments are bound already."""
 
 
 def _ordering(operator: str) -> Callable[..., Test]:
@@ -57,7 +58,7 @@ def _ordering(operator: str) -> Callable[..., Test]:
 
 
 def _among(*arguments: AttributeValue) -> Test:
-    """All arguments are scalars of one type."""
+    """Returns the test of IN, whose arguments are scalars of one type."""
     kind = type_of(arguments[0])
     contents = frozenset(argument[kind] for argument in arguments)
     return lambda value: value.get(kind) in contents
@@ -78,7 +79,7 @@ _TESTS: dict[str, Callable[..., Test]] = {
     "NOT_NULL": lambda: lambda value: True,
     "NULL": lambda: lambda value: False,
 }
-# What holds for an attribute that is not there (seen on DynamoDB Local).
+# The operators that are true for a missing attribute (observed on DynamoDB Local).
 _HOLDS_WHEN_MISSING = frozenset(("NULL", "NE"))
 
 
@@ -100,7 +101,7 @@ def filter_condition(
     conditional_operator: str | None,
     wording: Wording,
 ) -> Condition:
-    """QueryFilter or ScanFilter."""
+    """Compile a QueryFilter or ScanFilter."""
     _check_condition_count(conditions)
     tests = []
     for name, entry in conditions.items():
@@ -110,7 +111,10 @@ def filter_condition(
 
 
 def _check_condition_count(conditions: Mapping[str, Any]) -> None:
-    """Ours: as many as an expression may have operators. What the service does is not known."""
+    """Refuse more conditions than an expression may have operators.
+
+    This limit is Partita's own: it is not known what the service does.
+    """
     if len(conditions) > EXPRESSION_OPERATORS_MAX:
         raise ValidationException(
             f"{INVALID}Too many conditions, at most {EXPRESSION_OPERATORS_MAX} are allowed"
@@ -118,6 +122,7 @@ def _check_condition_count(conditions: Mapping[str, Any]) -> None:
 
 
 def attribute_updates(updates: Mapping[str, Mapping[str, Any]], wording: Wording) -> Update:
+    """Compile AttributeUpdates."""
     changes = []
     for name, entry in updates.items():
         _check_name(name)
@@ -147,7 +152,11 @@ def attributes_to_get(attributes: Sequence[str]) -> Projection:
 def key_conditions(
     conditions: Mapping[str, Mapping[str, Any]], wording: Wording, *, is_index: bool = False
 ) -> KeyCondition:
-    """KeyConditions; only an index may turn out to have a key of more than two attributes."""
+    """Compile KeyConditions.
+
+    More than two are refused right away for a table. An index may have a longer key, which is
+    checked when the index is known.
+    """
     tests = []
     values: dict[str, AttributeValue] = {}
     for position, (name, entry) in enumerate(conditions.items()):
@@ -180,7 +189,7 @@ def _check_name(name: str) -> None:
 
 
 def _expectation(name: str, entry: Mapping[str, Any], wording: Wording) -> tuple[str, Arguments]:
-    """One entry of Expected as an operator and its arguments."""
+    """Returns one entry of Expected as an operator and its arguments."""
     operator, exists = entry.get("ComparisonOperator"), entry.get("Exists")
     has_value, has_list = "Value" in entry, "AttributeValueList" in entry
     if has_value and has_list:
@@ -214,7 +223,7 @@ def _unfit(problem: str, name: str) -> ValidationException:
 
 
 def _arguments(entry: Mapping[str, Any], wording: Wording) -> Arguments:
-    """The normalised AttributeValueList, checked against its operator."""
+    """Returns the normalised AttributeValueList, checked against its operator."""
     operator = entry["ComparisonOperator"]
     arguments = [normalize_value(value, wording) for value in entry.get("AttributeValueList", ())]
     count = ARGUMENT_COUNTS.get(operator, 1)

@@ -1,8 +1,8 @@
-"""Trees of expressions, and the parser that builds them.
+"""The syntax trees of expressions, and the parser that builds them.
 
-The parser keeps its own stack of open parentheses, so that an expression of four thousand of them
-is an answer and not an overflow; what it returns is as deep as its operators, which are counted.
-It stops at the first token that no rule continues with, as the service does.
+The parser keeps its own stack of open parentheses, so that an expression with four thousand of
+them does not overflow Python's. The tree is only as deep as its operators, whose number is limited.
+Like the service, the parser stops at the first token that no rule accepts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SECTIONS: Final = ("SET", "REMOVE", "ADD", "DELETE")
 
 
 class Refusal(Exception):
-    """What is wrong with an expression; who compiles it adds which parameter it was."""
+    """Raised for an invalid expression; the caller adds which parameter it is (see `invalid`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class NotNode:
 
 @dataclass(frozen=True, slots=True)
 class JunctionNode:
-    """AND or OR over two terms or more."""
+    """AND or OR of two or more terms."""
 
     operator: str
     terms: tuple[ConditionNode, ...]
@@ -62,7 +62,7 @@ class JunctionNode:
 
 @dataclass(frozen=True, slots=True)
 class SumNode:
-    """Two operands; only PartiQL has sums of sums."""
+    """A sum or difference of two operands; only PartiQL nests them."""
 
     operator: str
     operands: tuple[Assigned, Assigned]
@@ -89,7 +89,7 @@ class UpdateNode:
 
 
 def parse_condition(text: str) -> tuple[ConditionNode, int]:
-    """The tree of a condition, and how many operators and functions it has."""
+    """Returns the tree of a condition, and how many operators and functions it has."""
     parser = _Parser(text)
     node = parser.nested(_Conditions(is_outermost=True))
     parser.finish()
@@ -174,10 +174,10 @@ class _Parser:
         self.settle()
 
     def settle(self) -> None:
-        """Refuses redundant parentheses.
+        """Refuse redundant parentheses that were found so far.
 
-        Those around an operand wait until what it belongs to is known: an error before that point
-        is found first, because the service looks ahead to tell operands from conditions.
+        Parentheses around an operand are not refused at once: the service looks ahead to tell
+        operands from conditions, so it reports an error that comes shortly after them first.
         """
         if self.is_redundant:
             raise Refusal(REDUNDANT_PARENTHESES)
@@ -186,7 +186,8 @@ class _Parser:
         elements: list[str | int] = [self.take(Kind.WORD, Kind.NAME)]
         while True:
             if self.accept("."):
-                # The service takes a value placeholder here, and then finds no such name.
+                # The service's grammar allows a value placeholder here; later, its name lookup
+                # fails.
                 elements.append(self.take(Kind.WORD, Kind.NAME, Kind.VALUE))
             elif self.accept("["):
                 elements.append(int(self.take(Kind.INDEX)))
@@ -198,7 +199,10 @@ class _Parser:
         return ValueNode(self.take(Kind.VALUE))
 
     def nested(self, outermost: _Level) -> Node:
-        """Reads a term, then lets the innermost open level decide what its next token means."""
+        """Parse an expression with parentheses.
+
+        After each term, the innermost open level decides what the next token means.
+        """
         levels = [outermost]
         while True:
             opened = self._opened(levels[-1])
@@ -239,19 +243,22 @@ class _Parser:
 
 
 class _Level:
-    """One open parenthesis, or the whole: what may stand in it, and what has been read of it."""
+    """The parser's state inside one pair of parentheses, or outside of all."""
 
     is_parenthesis = True
 
     def begin(self, parser: _Parser) -> None:
-        """Before a term."""
+        """Called before each term."""
 
     def parenthesis(self) -> _Level:
-        """What an opening parenthesis means where a term may begin."""
+        """Returns the level that an opening parenthesis begins, where a term is expected."""
         return _Group()
 
     def receive(self, parser: _Parser, node: Node, is_wrapped: bool) -> Node | _Level | None:
-        """After a term: this level's result, a level that opens, or None if a term must follow."""
+        """Called after each term.
+
+        Returns the level's result, or a new level, or None if another term must follow.
+        """
         raise NotImplementedError
 
 
@@ -263,7 +270,7 @@ class _Group(_Level):
 
 
 class _Operands(_Level):
-    """Operands between commas, up to the closing parenthesis."""
+    """Operands separated by commas, up to the closing parenthesis."""
 
     is_parenthesis = False
 
@@ -293,7 +300,7 @@ class _Call(_Operands):
 
 
 class _Sum(_Level):
-    """What SET assigns: an operand, or two with a sign between them; parentheses around either."""
+    """The right side of SET: an operand, or a sum or difference of two, perhaps in parentheses."""
 
     def __init__(self, is_outermost: bool = False) -> None:
         self.is_outermost = is_outermost
@@ -316,7 +323,10 @@ class _Sum(_Level):
 
 
 class _Conditions(_Level):
-    """Tests joined by AND and OR; in parentheses it can turn out to be a mere operand."""
+    """Tests joined by AND and OR.
+
+    In parentheses it may turn out to be just an operand, as in `(a) = :v`.
+    """
 
     def __init__(self, is_outermost: bool = False) -> None:
         self.is_outermost = is_outermost

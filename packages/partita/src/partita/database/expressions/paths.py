@@ -1,4 +1,4 @@
-"""Document paths: finding what they lead to, and telling which of them cannot stand together."""
+"""Document paths such as `a.b[0]`: reading the value at a path, detecting paths that overlap."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Read = Callable[[Item], AttributeValue | None]
 
 
 def printed(path: Path) -> str:
-    """A path as the service's errors show it: `[a, [0], b]`."""
+    """Returns a path as the service's errors show it: `[a, [0], b]`."""
     elements = (f"[{element}]" if isinstance(element, int) else element for element in path)
     return f"[{', '.join(elements)}]"
 
 
 def reader(path: Path) -> Read:
-    """A function that finds in an item what the path leads to, or None."""
+    """Returns a function that returns an item's value at the path, or None."""
     if len(path) == 1:
         name = path[0]
         assert isinstance(name, str)
@@ -36,21 +36,21 @@ def find(item: Item, path: Path) -> AttributeValue | None:
 
 
 def child(value: AttributeValue, element: str | int) -> AttributeValue | None:
-    """One step of a path: a member of a map or an element of a list."""
-    found: AttributeValue | None = None
+    """Returns the member of a map or the element of a list: one step of a path."""
+    member: AttributeValue | None = None
     if isinstance(element, str):
         members = value.get("M")
         if members is not None:
-            found = members.get(element)
+            member = members.get(element)
     else:
         elements = value.get("L")
         if elements is not None and element < len(elements):
-            found = elements[element]
-    return found
+            member = elements[element]
+    return member
 
 
 class _Tree:
-    """Paths seen so far, by their elements."""
+    """A prefix tree of paths."""
 
     __slots__ = ("children", "path")
 
@@ -66,11 +66,13 @@ class _Tree:
 
 
 def disjoint(last_to_first: Iterable[Path]) -> tuple[Path, ...]:
-    """The paths, first to last; none leads into another or uses as a list what is a map to another.
+    """Returns the paths, first to last, or refuses the first two that overlap or conflict.
 
-    They are taken from the last to the first, which decides the error and the pair that it names.
-    What is resolved on the way must be resolved lazily, by `map`: an error further to the front
-    comes later. (Compiled, a generator expression is made whole before it is passed.)
+    Overlapping paths lead into each other (`a`, `a.b`); conflicting ones use the same value as a
+    map and as a list (`a.b`, `a[0]`). Like the service, this looks at paths from the last to the
+    first, which decides which pair the error names. The paths must be resolved while they are
+    iterated, with `map`, so that an overlap is reported before an unknown name further to the
+    front. (Compiled code would evaluate a generator expression before passing it.)
     """
     root = _Tree()
     paths = []
@@ -90,8 +92,8 @@ def disjoint(last_to_first: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(reversed(paths))
 
 
-def _refuse(problem: str, one: Path, two: Path) -> None:
+def _refuse(problem: str, first: Path, second: Path) -> None:
     raise Refusal(
         f"Two document paths {problem} with each other; must remove or rewrite one of these "
-        f"paths; path one: {printed(one)}, path two: {printed(two)}"
+        f"paths; path one: {printed(first)}, path two: {printed(second)}"
     )

@@ -1,4 +1,4 @@
-"""Projections: the part of an item that a list of document paths leads to."""
+"""Projections: the parts of an item at a list of document paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from partita.database.item.values import AttributeValue, Item
 PARAMETER: Final = "ProjectionExpression"
 
 Shape = dict[Any, Any]
-"""Elements of paths, nested; a leaf is an empty dict and stands for all that is there."""
+"""Paths as nested dicts: `a.b, a.c` is `{"a": {"b": {}, "c": {}}}`. An empty dict is a leaf, and
+selects the whole value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +39,17 @@ class Projection:
 
 @dataclass(frozen=True, slots=True)
 class Columns(Projection):
-    """The columns of a SELECT: each is named after the end of its path."""
+    """The columns of a SELECT, each named after the last name of its path."""
 
     columns: tuple[tuple[str, Path], ...] = ()
 
     def as_documents(self) -> Projection:
-        """The same paths as a projection has them: parts of documents, in their documents."""
+        """Returns the projection of the same paths, which keeps parts inside their documents."""
         return Projection(self.paths, self.names_used, self.shape)
 
     def project(self, item: Item) -> Item:
-        found = ((name, find(item, path)) for name, path in self.columns)
-        return {name: value for name, value in found if value is not None}
+        columns = ((name, find(item, path)) for name, path in self.columns)
+        return {name: value for name, value in columns if value is not None}
 
 
 def compile_projection(text: str, names: Names) -> Projection:
@@ -56,7 +57,7 @@ def compile_projection(text: str, names: Names) -> Projection:
 
 
 def attributes_projection(attributes: Sequence[str]) -> Projection:
-    """The projection of whole attributes, as AttributesToGet asks for it."""
+    """Returns the projection of whole attributes, for AttributesToGet."""
     paths = tuple((name,) for name in attributes)
     return Projection(paths, frozenset(), shape_of(paths))
 
@@ -85,7 +86,7 @@ def shape_of(paths: Iterable[Path]) -> Shape:
 
 
 def select(item: Item, shape: Shape) -> Item:
-    """Members that exist, each whole or narrowed further."""
+    """Returns the selected members of an item or map that exist."""
     selected = {}
     for name, inner in shape.items():
         value = item.get(name)
@@ -97,7 +98,10 @@ def select(item: Item, shape: Shape) -> Item:
 
 
 def _narrowed(value: AttributeValue, shape: Shape) -> AttributeValue | None:
-    """A part of a map or list; list elements move together, in the order of their indexes."""
+    """Returns the selected part of a map or list, or None if nothing of it exists.
+
+    Selected list elements follow each other in the order of their indexes, without gaps.
+    """
     if "M" in value and isinstance(next(iter(shape)), str):
         members = select(value["M"], shape)
         return {"M": members} if members else None

@@ -1,7 +1,7 @@
 """The 573 reserved words of the developer guide ("Reserved words in DynamoDB"), in capitals.
 
-An expression cannot use one as an attribute name, in any case of letters; a placeholder can
-stand for it.
+An expression cannot contain one of them as an attribute name, in upper or lower case. Attributes
+with such names need a placeholder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What all expressions share: placeholders, reserved words, and checks that need the values.
+"""What all expressions share: placeholders, reserved words, the cache, and checks of the values.
 
-An expression is checked in two steps, in the service's order. What the text alone decides is
-refused when it is compiled. The rest depends on the values of a request: it becomes a list of
-checks, kept with the compiled expression and run before anything is read.
+An expression is checked in two steps, in the service's order. Errors in the text are raised when
+it is compiled. Errors that depend on the values of a request are found by a list of checks, which
+is kept with the compiled expression and run before anything is read.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ Evaluate = Callable[[Item, Values], AttributeValue | None]
 NameItems = tuple[tuple[str, str], ...]
 Compiled = TypeVar("Compiled")
 Compile = Callable[[str, NameItems, str], Compiled]
-"""From an expression's text, the names it may use, and the parameter that it is given in."""
+"""Compiles an expression's text, with the request's names, for a parameter of the API."""
 
 CACHED_CHARS_MAX: Final = 256 * KB
-"""How much text the cached expressions of each kind may have; they take 100 times more."""
+"""The characters that all cached expressions of one kind may have. In memory, they take about
+100 times as much."""
 CACHED_CHARS_EACH: Final = 100
 CACHED_CHARS_ONE_MAX: Final = 8 * KB
 
@@ -65,7 +66,7 @@ CONDITION_FUNCTIONS: Final = frozenset(
 
 
 def cached(compile_one: Compile[Compiled]) -> Compile[Compiled]:
-    """Caches what has been compiled; when there is too much of it, the oldest is evicted."""
+    """Returns a compiler with a cache, which evicts the oldest expressions when it is full."""
     expressions: dict[tuple[str, NameItems, str], Compiled] = {}
     chars = 0
 
@@ -93,7 +94,7 @@ def _cached_chars(text: str, names: NameItems) -> int:
 
 
 class Scope:
-    """What is known and gathered while one expression is compiled."""
+    """The state of compiling one expression: its names, those it used, and its checks."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
@@ -137,7 +138,8 @@ class Scope:
     ) -> None:
         for node in operands:
             if isinstance(node, CallNode):
-                # size() is a number; what an update's functions give is known when it is applied.
+                # size() is a number. The types of an update's functions are only known when the
+                # update is applied.
                 if node.function == "size" and "N" not in allowed:
                     raise incorrect_type(operator, "N")
             elif isinstance(node, ValueNode):
@@ -162,7 +164,7 @@ def _type_check(operator: str, name: str, allowed: frozenset[str]) -> Check:
 
 
 def name_problem(name: str) -> str | None:
-    """What is wrong with the name of an attribute, wherever it is given."""
+    """Returns the error text for an invalid attribute name, or None."""
     if not name:
         return EMPTY_NAME
     return LONG_NAME if string_size(name) > ATTRIBUTE_NAME_BYTES_MAX else None
@@ -177,7 +179,7 @@ def check_defined(name: str, values: Values) -> None:
 
 
 def check_size(text: str, *, shows_size: bool) -> None:
-    """Some refusals show how long the expression was, some do not (recorded)."""
+    """Refuse an empty or too long expression; only some errors show its size (recorded)."""
     if not text:
         raise Refusal("The expression can not be empty;")
     size = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
@@ -187,7 +189,7 @@ def check_size(text: str, *, shows_size: bool) -> None:
 
 
 def check_path(node: PathNode) -> None:
-    """What is wrong with a path whatever its placeholders stand for."""
+    """Refuse a path with a reserved word or an index that is too large."""
     for element in node.elements:
         if isinstance(element, int):
             if element > LIST_INDEX_MAX:
@@ -204,7 +206,10 @@ def check_function(name: str, allowed: frozenset[str], expression: str) -> None:
 
 
 def check_operator_count(count: int) -> None:
-    """The service gives up at the first operator too many, so it always tells the same count."""
+    """Refuse too many operators.
+
+    The service stops counting at the first one too many, so its error always has the same number.
+    """
     if count > EXPRESSION_OPERATORS_MAX:
         raise Refusal(
             "The expression contains too many operators; "
@@ -241,11 +246,12 @@ def incorrect_type(operator: str, kind: str) -> Refusal:
 
 
 def refuser(refusal: Refusal) -> Callable[..., NoReturn]:
-    """A check, or an evaluation, that can only fail."""
+    """Returns a check, or an evaluation, that always raises the error."""
     text = str(refusal)
 
     def refuse(*ignored: object) -> NoReturn:
-        # A new one each time: an exception that is kept keeps the frames of all its raisings.
+        # A new exception each time: raising the same one again would grow its traceback forever,
+        # and keep the frames of every request alive.
         raise Refusal(text)
 
     return refuse
@@ -260,5 +266,5 @@ def run_checks(parameter: str, checks: Iterable[Check], values: Values) -> None:
 
 
 def invalid(parameter: str, refusal: Refusal) -> ValidationException:
-    """Names the parameter that is wrong; a PartiQL statement has none, and gives ""."""
+    """Returns the error of an invalid parameter; `parameter` is "" for a PartiQL statement."""
     return ValidationException(f"Invalid {parameter}: {refusal}" if parameter else str(refusal))

@@ -1,8 +1,9 @@
-"""What an UpdateItem's statement itself counts towards the 400 KB of an item.
+"""The size of an update expression, which must not exceed the 400 KB of an item either.
 
-In most regions the service refuses an UpdateItem whose statement is too large, whatever the item
-will be: what it writes, and a fixed amount for every clause, operand and element of a path. The
-amounts were measured to the byte (recorded by the public conformance suite in October 2026).
+In most regions the service refuses an UpdateItem whose expression is too large, however small the
+resulting item is. An expression counts the values that it writes, and a fixed amount for every
+clause, operand and path element. The amounts were measured to the byte (recorded by the public
+conformance suite in October 2026).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Resolve = Callable[[PathNode], Path]
 
 
 class StatementSize(NamedTuple):
-    """The part that the text decides, and the values that count, each as often as it is used."""
+    """The bytes that the text alone counts, and the values to add, each as often as it is used."""
 
     fixed_bytes: int = 0
     values: tuple[str, ...] = ()

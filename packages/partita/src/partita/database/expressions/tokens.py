@@ -1,4 +1,4 @@
-"""Tokens of an expression, with their places in the text, which the syntax errors quote."""
+"""The tokens of an expression, with their positions in the text, which syntax errors quote."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Token(NamedTuple):
     kind: Kind
     text: str
     sign: str
-    """What the grammar compares: a keyword in capitals, a symbol as it is, "" for the rest."""
+    """What the parser looks at: a keyword in capitals, a symbol as it is, "" for other tokens."""
     start: int
     end: int
 
@@ -46,7 +46,10 @@ _KINDS: Final = {kind.name.lower(): kind for kind in Kind}
 
 
 def tokenize(text: str) -> list[Token]:
-    """All tokens and the end. A character of no token is one of its own; the parser refuses it."""
+    """Returns all tokens, followed by END.
+
+    A character that begins no token becomes a token of its own, which the parser refuses.
+    """
     tokens = []
     for match in _TOKEN.finditer(text):
         group = match.lastgroup
@@ -62,7 +65,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def syntax_error(text: str, tokens: list[Token], position: int) -> str:
-    """Names the token that no rule continues with, and quotes it between its two neighbours."""
+    """Returns the service's message for an unexpected token, which quotes its neighbors too."""
     first = tokens[position - 1].start if position else 0
     following = tokens[min(position + 1, len(tokens) - 1)]
     near = text[first : max(following.end, tokens[position].end)]

@@ -1,8 +1,8 @@
-"""Updates: SET, REMOVE, ADD and DELETE, decided on the old item and applied to a copy.
+"""Updates: SET, REMOVE, ADD and DELETE, evaluated on the old item and applied to a copy.
 
-Every right-hand side sees the item as it was. What an update writes or removes is gathered first;
-then writes are made in the order of their paths (an index beyond the end of a list appends), and
-removals from the last list element to the first, so that all indexes mean the old positions.
+Every right side sees the item as it was before. All values are computed first. Then writes are
+applied in the order of their paths (an index beyond the end of a list appends), and removals from
+the last list element to the first, so that every index means a position in the old list.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ LONG_TYPE_NAMES: Final = {
     "M": "MAP",
     "L": "LIST",
 }
-# Shorter texts without a point are integers whose sum cannot leave the range of numbers.
+# The sum of two integers with fewer characters is exact and in range: no check is needed.
 SHORT_CHARS: Final = 19
 
 ALLOWED_TYPES: Final = {"ADD": SET_TYPES | {"N"}, "DELETE": SET_TYPES}
@@ -79,11 +79,11 @@ ALLOWED_TYPES: Final = {"ADD": SET_TYPES | {"N"}, "DELETE": SET_TYPES}
 SET_ORDERS: Final[dict[str, Callable[[str], Any]]] = {"SS": str, "NS": Decimal, "BS": b64decode}
 
 Compute = Callable[[AttributeValue | None, Item, Values], AttributeValue | None]
-"""The new value of a target from its old one; None removes it."""
+"""Returns the new value of a target, given its old value; None removes the target."""
 
 
 KnownType = Callable[[Values], str | None]
-"""The type that a target will have, where that is known before an item is read."""
+"""Returns the type that a target will have, or None if that depends on the item."""
 
 
 def _unknown_type(values: Values) -> str | None:
@@ -92,7 +92,7 @@ def _unknown_type(values: Values) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One action of an update, ready to be made."""
+    """One compiled action of an update."""
 
     section: str
     path: Path
@@ -102,42 +102,42 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """A change of one item, compiled from an expression or from legacy parameters."""
+    """A compiled update of one item, from an expression or from legacy parameters."""
 
     names_used: frozenset[str]
     values_used: frozenset[str]
     paths: tuple[Path, ...]
     operand_paths: tuple[Path, ...]
-    """The paths that right-hand sides read."""
+    """The paths that right sides read."""
     checks: tuple[Check, ...]
     changes: tuple[Change, ...]
     shape: Shape
     size: StatementSize = UNCOUNTED
-    """What the statement counts; the legacy parameters count nothing."""
+    """The size of the expression; legacy parameters have none."""
     parameter: str = PARAMETER
 
     @property
     def attributes(self) -> frozenset[str]:
-        """The top-level attributes that it touches."""
+        """The top-level attributes that the update touches."""
         return frozenset(self.shape)
 
     def check(self, values: Values) -> None:
-        """Refuses values that are missing or of a type that an operator cannot take."""
+        """Refuse values that are missing, or of a type that an operator does not accept."""
         run_checks(self.parameter, self.checks, values)
 
     @property
     def only_removes(self) -> bool:
-        """Whether nothing is written, so that no item comes into being by it."""
+        """True when the update only removes, so that it never creates an item."""
         return bool(self.changes) and all(
             change.section in ("REMOVE", "DELETE") for change in self.changes
         )
 
     def apply(self, item: Item, values: Values) -> Item:
-        """The new item; the old one stays as it is."""
+        """Returns the new item; the old one is not changed."""
         return applied(item, self.changes, values)
 
     def known_types(self, values: Values) -> dict[str, str]:
-        """Types of top-level attributes as far as the expression and its values tell."""
+        """Returns the types of top-level attributes that are certain before the item is read."""
         types = {}
         for change in self.changes:
             kind = change.known_type(values) if len(change.path) == 1 else None
@@ -146,7 +146,7 @@ class Update:
         return types
 
     def touched(self, item: Item) -> Item:
-        """What UPDATED_OLD and UPDATED_NEW show of an item: the touched paths only."""
+        """Returns the touched paths of an item, for UPDATED_OLD and UPDATED_NEW."""
         return select(item, self.shape)
 
 
@@ -167,7 +167,7 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Update:
 
 
 def update_of(update: UpdateNode, names: Names, parameter: str) -> Update:
-    """The update that a tree stands for, whose functions and names are right."""
+    """Compile a tree whose functions and names have been checked."""
     scope = _UpdateScope(names)
     targets = [action.target for action in reversed(update.actions)]
     paths = disjoint(map(scope.resolve, targets))
@@ -175,7 +175,7 @@ def update_of(update: UpdateNode, names: Names, parameter: str) -> Update:
     try:
         size = statement_size(update, scope.resolve)
     except Refusal:
-        # What is wrong with an operand is reported by the checks, in their order.
+        # An operand is invalid: one of the checks reports that, in the right order.
         size = UNCOUNTED
     changes = tuple(
         Change(node.section, path, compute, _known_type(node))
@@ -221,7 +221,7 @@ def _check_assigned(node: Assigned, *, is_outermost: bool = True) -> None:
 
 
 class _UpdateScope(Scope):
-    """Turns actions into closures, from the last to the first, as the service checks them."""
+    """Compiles actions to closures, from the last to the first, as the service checks them."""
 
     def __init__(self, names: Names) -> None:
         super().__init__(names)
@@ -335,7 +335,7 @@ def _required(value: AttributeValue | None) -> AttributeValue:
 
 
 def _content(value: AttributeValue | None, kind: str) -> Any:
-    """What a value of the one possible type contains."""
+    """Returns the content of a value that must have the type `kind`."""
     content = _required(value).get(kind)
     if content is None:
         raise ValidationException(INCORRECT_TYPE)
@@ -343,44 +343,51 @@ def _content(value: AttributeValue | None, kind: str) -> Any:
 
 
 def _sum(left: str, right: str, sign: int) -> AttributeValue:
-    """The exact sum or difference; short integers need no decimals, which are far slower."""
+    """Returns the exact sum or difference of two numbers.
+
+    Short integers are computed without Decimal, which is far slower.
+    """
     if len(left) < SHORT_CHARS and len(right) < SHORT_CHARS and "." not in left + right:
         return {"N": str(int(left) + sign * int(right))}
-    # Never with operators: they round in Python's default context, a mere minus sign too.
+    # Not with operators, not even a unary minus: they round in Python's default context.
     combine = numbers.EXACT.add if sign > 0 else numbers.EXACT.subtract
     total = combine(Decimal(left), Decimal(right))
-    # A sum of more than 38 digits is an overflow to the service (Alternator's tests, on AWS).
+    # The service reports a sum of more than 38 digits as an overflow (ScyllaDB Alternator's tests,
+    # run on AWS).
     checked = numbers.check_range(total, too_precise=numbers.OVERFLOW)
     return {"N": numbers.canonical(checked)}
 
 
 def _first_of(value: Evaluate, default: Evaluate) -> Evaluate:
-    """The default must be there even where it is not needed (observed on DynamoDB Local)."""
+    """Returns the evaluation of if_not_exists.
+
+    The default must exist even where it is not needed (observed on DynamoDB Local).
+    """
 
     def evaluate(item: Item, values: Values) -> AttributeValue | None:
         fallback = _required(default(item, values))
-        found = value(item, values)
-        return fallback if found is None else found
+        current = value(item, values)
+        return fallback if current is None else current
 
     return evaluate
 
 
 def added(old: AttributeValue | None, delta: AttributeValue) -> AttributeValue:
-    """What ADD makes of an attribute: a sum of numbers or a union of sets."""
+    """Returns the result of ADD: the sum of two numbers or the union of two sets."""
     if old is None:
         return delta
     kind = type_of(delta)
     content = _content(old, kind)
     if kind == "N":
         return _sum(content, delta[kind], 1)
-    held = set(content)
-    # Two sorted runs, which sorting merely merges.
-    both = content + [member for member in delta[kind] if member not in held]
+    old_members = set(content)
+    # These are two sorted runs, which Python's sort merges in linear time.
+    both = content + [member for member in delta[kind] if member not in old_members]
     return {kind: sorted(both, key=SET_ORDERS[kind])}
 
 
 def without(old: AttributeValue | None, delta: AttributeValue) -> AttributeValue | None:
-    """What DELETE leaves of a set; of an emptied one, nothing."""
+    """Returns the result of DELETE: the set without some members, or None if none are left."""
     if old is None:
         return None
     kind = type_of(delta)
@@ -390,7 +397,10 @@ def without(old: AttributeValue | None, delta: AttributeValue) -> AttributeValue
 
 
 def applied(item: Item, changes: Sequence[Change], values: Values) -> Item:
-    """The item with all changes made; paths that lead nowhere are refused before any is."""
+    """Returns the item with all changes applied.
+
+    Invalid paths are refused before anything is computed.
+    """
     copy = _Copy(item)
     for change in changes:
         copy.container(change.path)
@@ -401,12 +411,14 @@ def applied(item: Item, changes: Sequence[Change], values: Values) -> Item:
         old = find(item, change.path)
         new = change.compute(old, item, values)
         if new is None:
-            # Where nothing was, what an index beyond the end appends stays.
+            # If nothing was there, nothing is removed: not even an element that another action
+            # appends at that index.
             if old is not None:
                 removals.append(change.path)
             continue
         writes.append((change.path, new))
-        # Each may be as large as an item: a thousand of them are not computed first.
+        # Each value may be as large as an item, so a thousand of them must not be computed before
+        # the size is checked.
         written_bytes += value_size(new)
         if written_bytes > ITEM_BYTES_MAX:
             raise ValidationException(ITEM_TOO_LARGE)
@@ -422,7 +434,7 @@ def _path_of(write: tuple[Path, AttributeValue]) -> Path:
 
 
 class _Copy:
-    """A copy of an item in which only the containers on the way to a change are copied, once."""
+    """A copy of an item that shares all containers with it except those that are changed."""
 
     def __init__(self, item: Item) -> None:
         self.item = dict(item)
@@ -441,7 +453,7 @@ class _Copy:
         del self.container(path)[path[-1]]
 
     def container(self, path: Path) -> Any:
-        """The map or list that a path ends in, ours to change."""
+        """Returns a copy of the map or list that a path ends in, which may be changed."""
         parent = path[:-1]
         container = self.copies.get(parent)
         if container is None:

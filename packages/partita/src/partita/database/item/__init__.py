@@ -1,1 +1,1 @@
-"""Items: attribute values, numbers, ordered key bytes, sizes. Pure functions, no state."""
+"""Items: attribute values, numbers, ordered key bytes and sizes; pure functions without state."""

@@ -1,6 +1,7 @@
-"""Whether an item keeps to its size and its depth, without looking at more than it may have.
+"""Checks an item's size and nesting depth, and stops as soon as either limit is exceeded.
 
-An update can make an item of a thousand copies of another; this stops at the first byte too many.
+An update can build an item out of a thousand copies of another value. Measuring all of it first
+would cost seconds, so the walk ends at the first byte that is too many.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from partita.limits import ITEM_BYTES_MAX, NESTING_LEVELS_MAX, NEWER_NESTING_LEV
 
 
 def check_bounds(item: Item, too_large: str) -> None:
+    """Refuse an item over 400 KB, with the text `too_large`, or one that nests too deep."""
     size = sum(map(string_size, item))
     waiting: list[tuple[AttributeValue, int]] = [(value, 1) for value in item.values()]
     while waiting:
         value, level = waiting.pop()
         if level > NESTING_LEVELS_MAX:
-            # Shorter than what is said of a value that is too deep itself (DynamoDB Local).
+            # A value that is too deep when it is sent gets a longer text than an item that an
+            # update made too deep (observed on DynamoDB Local).
             raise ValidationException("Nesting Levels have exceeded supported limits")
         members: list[AttributeValue] = []
         if "L" in value:
@@ -37,9 +40,13 @@ def check_bounds(item: Item, too_large: str) -> None:
 
 
 def nests_too_deep(request: dict[str, Any], levels_max: int = NEWER_NESTING_LEVELS_MAX) -> bool:
-    """Whether a value nests deeper than the service's newer checks read, or than another bound."""
+    """True when any value of a request nests deeper than `levels_max`.
+
+    The default is the depth at which the service's newer validation gives up.
+    """
     containers: list[Any] = [request]
-    # Two levels of JSON make one of a value; the members above it count a few more.
+    # One level of an attribute value is two levels of JSON, as in {"L": [...]}. The members of the
+    # request above the value account for up to three more.
     for _ in range(2 * levels_max + 3):
         containers = [
             content

@@ -1,8 +1,8 @@
-"""Ordered key bytes: comparing them is comparing keys as DynamoDB does.
+"""Keys as bytes whose order is DynamoDB's order: strings by UTF-8, binaries by unsigned byte,
+numbers by value.
 
-Strings sort by UTF-8, binaries by unsigned byte, numbers by value. A partition is placed by the
-MD5 of its key, as in the service (dynalite found the prefix in the service's scan orders), so
-that a Scan returns partitions in the order in which Amazon DynamoDB returns them.
+Partitions are ordered by the MD5 of their key, as in the service, so that a Scan returns them in
+the same order as Amazon DynamoDB. (dynalite derived the hash's prefix from recorded scans.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,11 @@ class KeyAttribute(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """One partition, of whose items the sort keys begin with `equal` and satisfy one comparison."""
+    """The items of one partition key whose sort key satisfies a key condition.
+
+    With a sort key of several attributes, the leading ones must equal `equal`; the next one is
+    compared with `operands`, which are two values for BETWEEN.
+    """
 
     partition: tuple[AttributeValue, ...]
     equal: tuple[AttributeValue, ...] = ()
@@ -38,7 +42,7 @@ class KeyRange:
 
 
 try:
-    # Python's own: for a few bytes three times as fast as OpenSSL's behind hashlib.
+    # For a few bytes, Python's own MD5 is three times as fast as OpenSSL's, which hashlib prefers.
     from _md5 import md5  # type: ignore[import-not-found,unused-ignore]
 except ImportError:
     from hashlib import md5
@@ -52,7 +56,10 @@ _ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
 
 
 def key_bytes(value: AttributeValue) -> bytes:
-    """The ordered bytes of a normalised scalar; for S and B their length is the key's size."""
+    """Returns the ordered bytes of a normalised scalar.
+
+    For strings and binaries, their length is what the value counts towards the key's size limit.
+    """
     for kind, content in value.items():
         if kind == "S":
             text: str = content
@@ -62,17 +69,25 @@ def key_bytes(value: AttributeValue) -> bytes:
 
 
 def partition_hash(key: bytes) -> bytes:
-    """Where a partition lies among its table's: 64 bits, uniformly spread. `key` is all parts."""
+    """Returns the 64 uniformly spread bits that order the partitions of a table.
+
+    `key` is the key bytes of all partition key attributes, joined.
+    """
     digest: bytes = md5(HASH_PREFIX + key, usedforsecurity=False).digest()
     return digest[:PARTITION_HASH_BYTES]
 
 
 def keyed_partition(secret: bytes, parts: Sequence[bytes]) -> bytes:
-    """What stands for a partition key in an encrypted folder; its first bytes are its hash."""
+    """Returns the keyed hash that replaces a partition key in the storage keys of an encrypted
+    folder. Its first bytes also serve as the partition's hash."""
     key = terminated(parts[0]) if len(parts) == 1 else b"".join(map(terminated, parts))
     return blake2b(key, key=secret, digest_size=KEYED_PARTITION_BYTES).digest()
 
 
 def terminated(part: bytes) -> bytes:
-    """A part that more parts may follow: zero bytes escaped, so that "a" sorts before "ab"."""
+    """Returns a key part that further parts can follow.
+
+    Zero bytes are escaped and the part ends with two of them, so that "a" sorts before "ab"
+    whatever comes next.
+    """
     return part.replace(b"\x00", b"\x00\xff") + b"\x00\x00"

@@ -1,8 +1,8 @@
 """DynamoDB numbers: 38 significant digits, exact, from 1e-130 to 9.99...e125, either sign.
 
-A number travels as text. `parse` gives the exact Decimal, `canonical` the text DynamoDB returns
-(no exponent, no surplus zeros), and `encode` the bytes that DynamoDB itself stores and hashes:
-base-100 digits behind an exponent byte, so that comparing bytes compares numbers. The length of
+A number travels as text. `parse` returns the exact Decimal, `canonical` the text that DynamoDB
+returns (`1.50E2` becomes `150`), and `encode` the bytes that DynamoDB itself stores and hashes:
+base-100 digits after an exponent byte, so that comparing bytes compares numbers. The length of
 those bytes is also the number's size.
 """
 
@@ -29,14 +29,14 @@ UNDERFLOW: Final = (
 PRECISION: Final = "Attempting to store more than 38 significant digits in a Number"
 NOT_NUMERIC: Final = "The parameter cannot be converted to a numeric value"
 
-# Possessive, so that a million digits and a letter are refused as fast as they are read.
+# The quantifiers are possessive: a million digits followed by a letter must not be backtracked.
 _NUMBER: Final = re.compile(r"[+-]?(\d++(?:\.\d*+)?|\.\d++)([eE]([+-]?\d++))?", re.ASCII)
 _PLAIN_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,37}", re.ASCII)
 EXPONENT_DIGITS_MAX: Final = 19
 EXPONENT_BITS: Final = 64
-"""An exponent beyond them makes no number at all (recorded)."""
+"""A text whose exponent does not fit is refused as not numeric, not as an overflow (recorded)."""
 OLDER_EXPONENT_BITS: Final = 32
-"""The older generation counts in Java's BigDecimal, whose exponents are shorter (recorded)."""
+"""Older operations parse with Java's BigDecimal, whose exponents have 32 bits (recorded)."""
 PAIRS_MAX: Final = NUMBER_DIGITS_MAX // 2 + 1
 # Sums and products of two numbers are exact within this precision: the exponents are at most
 # 256 apart, so aligning two 38-digit numbers needs fewer than 300 digits.
@@ -46,13 +46,13 @@ EXACT: Final = Context(
 
 
 def parse(text: str) -> Decimal:
-    """The exact value of a number's text, or AWS's refusal."""
+    """Returns the exact value of a number's text; raises AWS's error if it is out of range."""
     if _PLAIN_INTEGER.fullmatch(text):
         return Decimal(text)
     digits, fraction_length, power = _split(text, EXPONENT_BITS)
     significant = digits.rstrip("0")
-    # The power of ten of the first significant digit decides range, and the written exponent that
-    # of a zero (recorded).
+    # The range check looks at the power of ten of the first significant digit; for a zero, at the
+    # exponent as written, so "0E200" overflows (recorded).
     if significant:
         power += len(digits) - 1 - fraction_length
     if power > NUMBER_EXPONENT_MAX:
@@ -68,12 +68,13 @@ def parse(text: str) -> Decimal:
 
 
 def _split(text: str, exponent_bits: int) -> tuple[str, int, int]:
-    """A number's digits from the first that counts, how many are fraction, and its exponent."""
+    """Returns a number's digits without leading zeros, how many of them are behind the point, and
+    the exponent: `0.5E3` gives `("5", 1, 3)`."""
     match = _NUMBER.fullmatch(text)
     if not match:
         raise not_numeric(text)
     mantissa, exponent = match.group(1), match.group(3) or "0"
-    # An exponent of a thousand digits must not become an integer first.
+    # Python would take quadratic time to turn an exponent of a million digits into an integer.
     exponent_digits = exponent.lstrip("+-0") or "0"
     if len(exponent_digits) > EXPONENT_DIGITS_MAX:
         raise not_numeric(text)
@@ -94,7 +95,7 @@ def not_numeric(text: str) -> ValidationException:
 
 
 def canonical(number: Decimal) -> str:
-    """The text that DynamoDB answers with: plain digits, no exponent, no surplus zeros."""
+    """Returns the text that DynamoDB answers with: plain digits without exponent or extra zeros."""
     if not number:
         return "0"
     text = f"{number:f}"
@@ -102,27 +103,27 @@ def canonical(number: Decimal) -> str:
 
 
 def normalize(text: str) -> str:
-    """The canonical text of a number's text; a plain integer is its own."""
+    """Returns the canonical form of a number's text."""
     if _is_natural(text) or _PLAIN_INTEGER.fullmatch(text):
         return text
     return canonical(parse(text))
 
 
 def normalize_older(text: str) -> str:
-    """The canonical text, with the refusals of the older generation."""
+    """Like `normalize`, with the error texts of operations of the older generation."""
     if _is_natural(text):
         return text
     if not text:
         raise ValidationException(NOT_NUMERIC)
     digits, scale = big_decimal(text)
-    # The magnitude is counted in 32 bits too, and runs over (recorded).
+    # The service computes the magnitude in 32 bits as well, where it can overflow (recorded).
     if not _fits(max(len(digits), 1) - scale, OLDER_EXPONENT_BITS):
         raise ValidationException(UNDERFLOW)
     return normalize(text)
 
 
 def big_decimal(text: str) -> tuple[str, int]:
-    """Digits and scale of a number, if Java's BigDecimal can hold it."""
+    """Returns the digits and the scale of a number as Java's BigDecimal holds it."""
     digits, fraction_length, power = _split(text, OLDER_EXPONENT_BITS)
     scale = fraction_length - power
     if not _fits(scale, OLDER_EXPONENT_BITS):
@@ -131,12 +132,12 @@ def big_decimal(text: str) -> tuple[str, int]:
 
 
 def _is_natural(text: str) -> bool:
-    """Whether nothing has to be looked at: most numbers are of this kind."""
+    """True for plain positive integers, which most numbers are: they are canonical already."""
     return text.isdecimal() and text.isascii() and text[0] != "0" and len(text) <= NUMBER_DIGITS_MAX
 
 
 def check_range(number: Decimal, too_precise: str = PRECISION) -> Decimal:
-    """A computed number must satisfy the same limits as a stored one."""
+    """Check that a computed number is within the limits of stored numbers, and return it."""
     if number:
         power = number.adjusted()
         if power > NUMBER_EXPONENT_MAX:
@@ -149,12 +150,13 @@ def check_range(number: Decimal, too_precise: str = PRECISION) -> Decimal:
 
 
 def encode(text: str) -> bytes:
-    """Ordered bytes of a canonical number: what DynamoDB stores and hashes.
+    """Returns the ordered bytes of a canonical number, as DynamoDB stores and hashes them.
 
-    Positive: exponent byte from 0x80 up, then pairs of digits plus one, aligned on the decimal
-    point. Negative: all of it inverted, with a terminator above every digit byte, so that -1.5
-    sorts below -1; the longest number has no room for it and needs none. Zero is the single byte
-    0x80. (dynalite found this encoding in the service's scan orders.)
+    A positive number is an exponent byte above 0x80, then pairs of digits plus one, aligned on the
+    decimal point. A negative number is the inverse of that, with a terminator above every digit
+    byte, so that -1.5 sorts below -1; only numbers of full length have no room for the terminator,
+    and do not need it. Zero is the single byte 0x80. (dynalite derived this encoding from recorded
+    scans.)
     """
     if text == "0":
         return b"\x80"
@@ -181,10 +183,11 @@ def encode(text: str) -> bytes:
 
 
 def size(text: str) -> int:
-    """Bytes that a canonical number counts in an item: the length of its encoding."""
+    """Returns the bytes that a canonical number counts in an item: the length of its encoding,
+    computed without encoding it."""
     if text == "0":
         return 1
-    # Pairs of digits lie on either side of the point; pairs of zeros at the ends are not kept.
+    # Digits are paired from the decimal point outwards; pairs of zeros at the ends are not stored.
     if _is_natural(text) and text[-1] != "0":
         return 1 + (len(text) + 1) // 2
     is_negative = text[0] == "-"

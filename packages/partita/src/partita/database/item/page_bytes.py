@@ -1,7 +1,8 @@
-"""What an item counts towards a page of 1 MB: its size in the service's own storage format.
+"""The size that an item counts towards a page of 1 MB: that of the service's own storage format.
 
-dynalite found it in recorded pages, to the byte: names are not stored with values, values have a
-length in front, and an item is cut into pieces of 3 KB, each with the sort key and 18 bytes.
+It differs from the size that counts towards limits and capacity. dynalite derived it from recorded
+pages, to the byte: attribute names are not stored, each value has its length in front, and an item
+is cut into pieces of 3 KB, each of which repeats the sort key and has a header of 18 bytes.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ ITEM_HEAD_BYTES: Final = 2
 
 
 def page_bytes(item: Item, sort: Sequence[KeyAttribute], paged: int | None = None) -> int:
-    """`sort` are the sort attributes of the table or index that the item is read from.
+    """Returns the bytes that an item counts towards a page.
 
-    `paged` is what `measure` says of all its values, when it is known.
+    `sort` has the sort attributes of the table or index that the item is read from. `paged` is the
+    second result of `measure`, if the caller has it already.
     """
     size = measure(item)[1] if paged is None else paged
     sort_bytes = 0

@@ -1,4 +1,7 @@
-"""The JSON types of attribute values, where no request's shape has checked them: in files."""
+"""Checks the JSON types of DynamoDB JSON that comes from files.
+
+Requests do not need this: `server/protocol` has checked the types of all their members.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ _SETS: Final = frozenset(("SS", "NS", "BS"))
 
 
 def is_map(members: Any) -> bool:
-    """Whether it is a map of attribute values, in DynamoDB JSON."""
+    """True for a map of attribute values, such as `{"id": {"S": "a"}, "n": {"N": "1"}}`."""
     return isinstance(members, dict) and all(_is_value(value) for value in members.values())
 
 

@@ -1,11 +1,11 @@
 """Item sizes by AWS's published rules, to the byte.
 
-An item is the sum of its attribute names (UTF-8) and values. Strings and binaries count their
-bytes, numbers about one byte for two digits, booleans and nulls one byte, lists and maps three
-bytes plus one for each member. (Guide, "DynamoDB item sizes and formats".)
+An item's size is the sum of its attribute names (UTF-8) and values. Strings and binaries count
+their bytes, numbers about one byte for two digits, booleans and nulls one byte, lists and maps
+three bytes plus one for each member. (Guide, "DynamoDB item sizes and formats".)
 
-What a value takes on a page of 1 MB comes from the same walk: there, strings, sets and containers
-have other heads (`database/item/page_bytes.py`).
+The same walk also measures what the values count towards a page of 1 MB, where strings, sets and
+containers have headers of other lengths (`database/item/page_bytes.py`).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from partita.limits import ITEM_BYTES_MAX
 CONTAINER_BYTES: Final = 3
 MEMBER_BYTES: Final = 1
 PAGED_HEAD_BYTES: Final = 1
-"""Of every value on a page."""
+"""The header that every value has on a page."""
 
 
 def check_item_size(size: int, refusal: str = TOO_LARGE) -> None:
-    """An item has at most 400 KB; each operation has its own words for one that is larger."""
+    """Refuse an item of more than 400 KB; operations differ in the text of that error."""
     if size > ITEM_BYTES_MAX:
         raise ValidationException(refusal)
 
 
 def item_size(item: Item) -> int:
-    """Bytes that a normalised item counts."""
+    """Returns the bytes that a normalised item counts towards limits and capacity."""
     return measure(item)[0]
 
 
@@ -40,9 +40,10 @@ def value_size(value: AttributeValue) -> int:
 
 
 def measure(item: Item, is_ascii: bool = False) -> tuple[int, int]:
-    """Bytes that a normalised item counts, and bytes that its values take on a page.
+    """Returns the bytes that a normalised item counts, and the bytes that its values count on a
+    page.
 
-    Where it is known that all of it `is_ascii`, no text has to be looked at.
+    `is_ascii` says that all text in the item is ASCII: then no string has to be encoded.
     """
     size = paged = 0
     for name, value in item.items():

@@ -1,11 +1,11 @@
 """Attribute values in the form of the wire, `{"S": "text"}`: ten types, checked and normalised.
 
-A value stays what the JSON decoder made of it: a dict with one member, the type. Binary stays
-base64 text. `normalize_item` is called when a value enters the system; from then on numbers are
-canonical, sets are sorted and free of duplicates, and everything inside can rely on it.
+A value stays what the JSON decoder made of it: a dict with one member, whose name is the type.
+Binary stays base64 text. `normalize_item` is called where a value enters the system; everything
+behind it can rely on canonical numbers and on sets that are sorted and free of duplicates.
 
-The JSON types of the members (a string under `S`, a list under `L`) have been checked before, by
-`protocol`; here come the rules that the service itself adds.
+`server/protocol` has already checked the JSON types of the members (a string under `S`, a list
+under `L`). This module adds the rules that the service itself checks.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ EMPTY_NAME: Final = "Empty attribute name"
 
 
 class Wording(Enum):
-    """Two generations of the service word the same refusal differently, by operation (recorded)."""
+    """Which of the service's two generations of error texts an operation uses (recorded)."""
 
     CURRENT = auto()
     OLDER = auto()
 
 
 class Check:
-    """How one item is checked: in which words, and how many more members it may have."""
+    """The state of checking one item: the wording of errors, and how many members are left."""
 
     __slots__ = ("has_empty_name", "room", "wording")
 
@@ -59,24 +59,27 @@ class Check:
         self.has_empty_name = False
 
     def count(self, members: Sized) -> None:
-        """Every member counts at least a byte: what has too many is not looked at further."""
+        """Refuse an item with more members than bytes are allowed, before they are checked.
+
+        Every member counts at least one byte.
+        """
         self.room -= len(members)
         if self.room < 0:
             raise ValidationException(TOO_LARGE)
 
     def finish(self) -> None:
-        """An empty name inside is reported after everything else about a value (recorded)."""
+        """Report an empty attribute name in a map, after all other problems (recorded)."""
         if self.has_empty_name:
             raise ValidationException(EMPTY_NAME)
 
 
 def type_of(value: AttributeValue) -> str:
-    """The type of a normalised value."""
+    """Returns the type of a normalised value, such as "S"."""
     return next(iter(value))
 
 
 def normalize_item(item: Item, wording: Wording = Wording.CURRENT) -> Item:
-    """The item as it is stored; refuses what the service refuses."""
+    """Returns the item as it is stored; raises the service's error if it is not valid."""
     if "" in item:
         raise ValidationException(EMPTY_NAME)
     check = Check(wording)
@@ -89,7 +92,10 @@ def normalize_item(item: Item, wording: Wording = Wording.CURRENT) -> Item:
 def normalize_value(
     value: AttributeValue, wording: Wording = Wording.CURRENT, check: Check | None = None
 ) -> AttributeValue:
-    """One value; several that come together share a check, and with it their room."""
+    """Returns one value as it is stored.
+
+    The values of one request share a `check`, and with it the number of members they may have.
+    """
     check = check or Check(wording)
     normalized = _normalized(value, check, 1)
     check.finish()
@@ -102,7 +108,7 @@ def _normalized(value: AttributeValue, check: Check, level: int) -> AttributeVal
     normalized: AttributeValue | None = None
     for kind, content in value.items():
         checked: Any = content
-        # The most frequent types first; the others find their rule in the table.
+        # The two most frequent types come first; strings need no rule at all.
         if kind == "N":
             checked = _number(content, check, level)
         elif kind != "S":
@@ -111,7 +117,7 @@ def _normalized(value: AttributeValue, check: Check, level: int) -> AttributeVal
                 checked = rule(content, check, level)
         if normalized is not None:
             raise MalformedValue(SEVERAL_TYPES)
-        # Most values are as they shall be.
+        # Most values are in normal form already: no new dict is made for them.
         normalized = value if checked is content else {kind: checked}
     if normalized is None:
         raise MalformedValue(EMPTY)
@@ -131,7 +137,7 @@ def _null(flag: bool, check: Check, level: int) -> bool:
 
 
 def _list(members: list[AttributeValue], check: Check, level: int) -> list[AttributeValue]:
-    # A list or map counts a level even when nothing is in it (seen on DynamoDB Local).
+    # A list or map counts as a level even when it is empty (observed on DynamoDB Local).
     if level == NESTING_LEVELS_MAX:
         raise ValidationException(TOO_DEEP)
     check.count(members)
@@ -151,7 +157,7 @@ def _map(members: Item, check: Check, level: int) -> Item:
 
 
 def _string_set(members: list[str], check: Check, level: int) -> list[str]:
-    # The two blanks are AWS's (recorded).
+    # The two spaces in this message are AWS's (recorded).
     if not members:
         raise MalformedValue(f"{INVALID}An string set  may not be empty")
     check.count(members)
@@ -185,7 +191,7 @@ def _binary_set(members: list[str], check: Check, level: int) -> list[str]:
             shown = ",".join(f'"{member}"' for member in _up_to_repeat(members, b64decode))
         else:
             shown = ", ".join(members)
-        # No blank before "of": AWS's (recorded).
+        # The missing space before "of" is AWS's (recorded).
         raise ValidationException(
             f"{INVALID}Input collection [{shown}]of type BS contains duplicates."
         )
@@ -193,7 +199,10 @@ def _binary_set(members: list[str], check: Check, level: int) -> list[str]:
 
 
 def _in_byte_order(members: list[str]) -> list[str]:
-    """Characters have the order of their UTF-8. Members that are in order are not copied."""
+    """Returns the members sorted by their UTF-8 bytes, which is the order of code points.
+
+    Members that are in order already are returned as they are.
+    """
     before = ""
     for member in members:
         if member < before:
@@ -203,7 +212,8 @@ def _in_byte_order(members: list[str]) -> list[str]:
 
 
 def _up_to_repeat(members: list[str], order: Callable[[str], bytes] | None) -> list[str]:
-    """Members in byte order up to the first repeat, then the repeat, then the rest as sent."""
+    """Returns the members in the order in which the service's error lists them: up to the first
+    duplicate in byte order, then the duplicate, then the rest as sent (recorded)."""
     seen: set[str] = set()
     for position, member in enumerate(members):
         if member in seen:

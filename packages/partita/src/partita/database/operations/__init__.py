@@ -1,1 +1,1 @@
-"""The operations of DynamoDB, one family per module: functions from a request to a response."""
+"""The operations of DynamoDB: functions from a request to a response, one family per module."""

@@ -1,11 +1,11 @@
-"""PartiQL: from the text of a statement to what the expressions and the tables understand.
+"""The PartiQL language: from the text of a statement to keys, ranges and compiled expressions.
 
-    tokens      text to tokens, each with its place
-    parse       tokens to a tree (`nodes`), statements here, expressions in `terms`
-    compile     a tree to a compiled statement: where it reads or writes, under which condition
+    tokens      text to tokens, with their positions
+    parse       tokens to a tree (`nodes`): statements here, expressions in `terms`
+    compile     a tree to a compiled statement: which table it reads or writes, and its condition
     plan        a compiled statement and a table to keys and ranges
-    branches    the alternatives of WHERE, and which of them the service does not read
+    branches    the alternatives of WHERE, and which of them the service refuses to read
 
-Conditions and assignments become those of `expressions`; there is no second evaluator. Carrying a
-statement out is the affair of `operations.statements`.
+Conditions and assignments are compiled to those of `database/expressions`: there is no second
+evaluator. The operations that execute statements are in `database/operations/partiql`.
 """

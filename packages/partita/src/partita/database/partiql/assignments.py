@@ -1,4 +1,4 @@
-"""SET and REMOVE as an update: the set functions are ADD and DELETE."""
+"""Translates SET and REMOVE to an update expression; set_add and set_delete are ADD and DELETE."""
 
 from __future__ import annotations
 
@@ -41,25 +41,29 @@ SET_FUNCTIONS = {"set_add": "ADD", "set_delete": "DELETE"}
 
 
 class Assignments:
-    """Turns the actions of an UPDATE into those of an update expression."""
+    """Translates the actions of an UPDATE statement to those of an update expression."""
 
     def __init__(self, bindings: Bindings) -> None:
         self.bindings = bindings
         self.operator_count = 0
         self.sets: list[tuple[str, str, Place | None]] = []
-        """Functions whose operand must be a set, with its placeholder and their place."""
+        """The set functions, the placeholders of their operands, and where they are in the text."""
 
     def update(self, actions: Sequence[Node]) -> UpdateNode:
         nodes = tuple(self.action(action) for action in actions)
         check_operator_count(self.operator_count)
-        disjoint(elements(one.target) for one in actions if isinstance(one, Assignment | Removal))
+        disjoint(
+            elements(action.target)
+            for action in actions
+            if isinstance(action, Assignment | Removal)
+        )
         sections = tuple(dict.fromkeys(node.section for node in nodes))
         return UpdateNode(sections, nodes, self.operator_count)
 
     def check_sets(self, values: Values) -> None:
         for function, placeholder, place in self.sets:
             if SET_TYPES.isdisjoint(values[placeholder]):
-                raise _no_set(function, place)
+                raise _not_a_set(function, place)
 
     def action(self, node: Node) -> ActionNode:
         if isinstance(node, Removal):
@@ -82,7 +86,7 @@ class Assignments:
         self.operator_count += 1
         value = self.bindings.value(second)
         if value is None:
-            raise _no_set(name, first.place)
+            raise _not_a_set(name, first.place)
         self.sets.append((name, value.name, first.place))
         return ActionNode(SET_FUNCTIONS[call.function], target, value)
 
@@ -124,9 +128,10 @@ class Assignments:
         if any(isinstance(operand, SumNode) for operand in operands):
             raise refusal(f"A sum cannot be an operand of {node.function}")
         return CallNode(
-            node.function, tuple(one for one in operands if not isinstance(one, SumNode))
+            node.function,
+            tuple(operand for operand in operands if not isinstance(operand, SumNode)),
         )
 
 
-def _no_set(function: str, place: Place | None) -> ValidationException:
+def _not_a_set(function: str, place: Place | None) -> ValidationException:
     return refusal(f"The second argument to {function} must be a value with type SET", place)

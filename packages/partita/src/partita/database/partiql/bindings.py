@@ -1,4 +1,4 @@
-"""The names, literals and parameters of a statement, as placeholders of an expression."""
+"""The names, literals and parameters of a statement, as the placeholders of an expression."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ UNEXPECTED = "Unexpected path component"
 
 @dataclass(slots=True)
 class Bindings:
-    """Every name and value gets a placeholder, so no name can be mistaken for one."""
+    """The placeholders of one statement.
+
+    Every name and value gets one, so that an attribute called "#0" is not taken for a placeholder.
+    """
 
     names: dict[str, str] = field(default_factory=dict)
     literals: dict[str, AttributeValue] = field(default_factory=dict)
@@ -47,7 +50,7 @@ class Bindings:
         return placeholder
 
     def value(self, node: Node) -> ValueNode | None:
-        """The placeholder of a literal or parameter; None for anything else."""
+        """Returns the placeholder of a literal or parameter, or None for any other node."""
         if isinstance(node, Parameter):
             self.parameters.add(node.number)
             return ValueNode(f":p{node.number}")
@@ -59,25 +62,26 @@ class Bindings:
         return ValueNode(placeholder)
 
     def values(self, parameters: Sequence[AttributeValue]) -> Values:
-        """The values of all placeholders, with the parameters of a request as they were read."""
+        """Returns the values of all placeholders, given the normalized parameters of a request."""
         if not self.parameters:
             return self.literals
         if max(self.parameters) > len(parameters):
             raise ValidationException(PARAMETER_COUNT)
-        given = {f":p{number}": parameters[number - 1] for number in sorted(self.parameters)}
-        return {**self.literals, **given}
+        bound = {f":p{number}": parameters[number - 1] for number in sorted(self.parameters)}
+        return {**self.literals, **bound}
 
 
 def read_parameters(parameters: Sequence[AttributeValue]) -> list[AttributeValue]:
-    """The values of parameters, in the words of the older generation.
+    """Returns the normalized parameters of a request.
 
-    The service reads all of them before it looks at the statement (recorded).
+    The service checks all of them before it looks at the statement, with the error texts of the
+    older generation (recorded).
     """
     return [normalize_value(parameter, Wording.OLDER) for parameter in parameters]
 
 
 def elements(node: Node) -> tuple[str | int, ...]:
-    """The elements of a document path; refuses what is none."""
+    """Returns the elements of a document path; raises for any other node."""
     if isinstance(node, Name):
         return (_checked(node.text),)
     if not isinstance(node, Path):
@@ -98,7 +102,7 @@ def _element(step: Node) -> str | int:
         return _checked(step.text)
     if isinstance(step, Literal) and step.text.lstrip("-").isdecimal():
         digits = step.text.lstrip("0") or "0"
-        # Python does not read an integer of any length.
+        # int() refuses texts of more than 4300 digits.
         if len(digits) > len(str(LIST_INDEX_MAX)) or not 0 <= int(digits) <= LIST_INDEX_MAX:
             raise refusal(
                 f"List index is not within the allowable range; index: [{digits}]", step.place

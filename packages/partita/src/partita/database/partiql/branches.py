@@ -1,9 +1,10 @@
-"""WHERE multiplied out: the reads that alternatives on a key come down to.
+"""Expands a WHERE clause into the reads that the service would do for its alternatives.
 
-Every term of an OR that names the key makes a read of its own, and so does every value of an IN on
-a key attribute; what says nothing of the key is a filter. The service refuses too many such reads,
-and reads of one partition that overlap (recorded). Our own reads are made by `plan`: of whole
-partitions, and filtered.
+Every term of an OR that restricts the key is a read of its own, and so is every value of an IN on
+a key attribute; conditions on other attributes are filters. `pk = 'a' AND sk IN (1, 2)` has two
+branches. The service refuses too many branches, and branches of one partition that overlap
+(recorded). This module only finds those errors: what is really read is decided by `plan`, which
+reads each partition once and filters.
 """
 
 from __future__ import annotations
@@ -37,19 +38,23 @@ TOO_MANY_READS = "Too many decomposed read operations for a given query."
 
 
 class RefusedRead(ValidationException):
-    """A WHERE clause that no read serves. No transaction is even begun for it."""
+    """Raised for a WHERE clause that the service refuses to read.
+
+    It is a request error even in a transaction, where other errors cancel the transaction.
+    """
 
     code = "ValidationException"
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One way to satisfy WHERE: what it says of the key, one value or range a test, and filters."""
+    """One way to satisfy WHERE: tests of key attributes, and filters on other attributes."""
 
     tests: tuple[KeyTest, ...] = ()
     filters: tuple[ConditionNode, ...] = ()
     negates_sort: bool = False
-    """Whether a filter negates the sort key; such a branch overlaps with no other (recorded)."""
+    """True when a filter negates a condition on the sort key; the service does not check whether
+    that branch overlaps others (recorded)."""
 
 
 def _joined(branches: Iterable[Branch]) -> Branch:
@@ -70,7 +75,7 @@ def check_branches(
     table: Table,
     values: Values,
 ) -> None:
-    """Refuses branches that are too many, and those of which two overlap."""
+    """Refuse a statement with too many branches, or with two that overlap."""
     if any(_has_alternatives(term) for term in statement.where):
         _branches(statement, partition, sort, table, values)
 
@@ -82,7 +87,10 @@ def filtered_attributes(
     table: Table,
     values: Values,
 ) -> list[frozenset[str]]:
-    """On what each branch filters, in the order of their partitions; nothing if it is a scan."""
+    """Returns the attributes that each branch filters on, or nothing for a scan.
+
+    The branches are in the order of their partition keys.
+    """
     names = statement.bindings.names
     return [
         _attributes(JunctionNode("AND", branch.filters), names)
@@ -103,7 +111,7 @@ def _branches(
     table: Table,
     values: Values,
 ) -> list[Branch]:
-    """The branches of a statement, in the order of their partitions; none if it is a scan."""
+    """Returns the branches of a statement in the order of their partition keys; none for a scan."""
     where = JunctionNode("AND", statement.where)
     schema = _KeySchema(partition, sort, statement.bindings.names)
     if not schema.is_partition_given(where):
@@ -111,9 +119,10 @@ def _branches(
     branches = schema.branches(where)
     for branch in branches:
         schema.check_types(branch, values)
-    given = [_partition_values(branch, partition, values) for branch in branches]
-    # With a branch that is in no partition, all of it is a scan (recorded).
-    if any(value != first for first, *others in given for value in others):
+    partition_values = [_partition_values(branch, partition, values) for branch in branches]
+    # If a branch contradicts itself (pk = 'a' AND pk = 'b'), the whole statement is a scan
+    # (recorded).
+    if any(value != first for first, *others in partition_values for value in others):
         return []
     if len(branches) == 1:
         return branches
@@ -126,14 +135,14 @@ def _branches(
 
 @dataclass(frozen=True, slots=True)
 class _KeySchema:
-    """The key attributes of a table or an index, and what conditions say of them."""
+    """The key attributes of a table or index, and how conditions restrict them."""
 
     partition: KeyAttribute
     sort: KeyAttribute | None
     names: Mapping[str, str]
 
     def test(self, node: ConditionNode) -> KeyTest | None:
-        """What a term says of the key that a read can use."""
+        """Returns a term's test of a key attribute, or None if a read cannot use it."""
         test = key_test(node, self.names)
         if test is None:
             return None
@@ -142,7 +151,7 @@ class _KeySchema:
         return test if self.sort and test.attribute == self.sort.name else None
 
     def is_partition_given(self, node: ConditionNode) -> bool:
-        """Whether every way to satisfy a condition gives the partition."""
+        """True when every way to satisfy a condition fixes the partition key."""
         if isinstance(node, JunctionNode):
             return (all if node.operator == "OR" else any)(map(self.is_partition_given, node.terms))
         test = self.test(node)
@@ -164,7 +173,7 @@ class _KeySchema:
         if test.operator != "IN":
             return [Branch((test,))]
         equal = [KeyTest(test.attribute, "=", (operand,)) for operand in test.operands]
-        return _counted([Branch((one,)) for one in equal])
+        return _counted([Branch((test,)) for test in equal])
 
     def _product(self, junction: JunctionNode) -> list[Branch]:
         factors = [self.branches(term) for term in junction.terms]
@@ -175,7 +184,9 @@ class _KeySchema:
         return product
 
     def check_types(self, branch: Branch, values: Values) -> None:
-        by_name = {one.name: one for one in (self.partition, self.sort) if one}
+        by_name = {
+            attribute.name: attribute for attribute in (self.partition, self.sort) if attribute
+        }
         for test in branch.tests:
             for operand in test.operands:
                 check_key_type(by_name[test.attribute], values[operand])
@@ -194,7 +205,7 @@ class _KeySchema:
 
 
 def _attributes(node: ConditionNode | Operand, names: Mapping[str, str]) -> frozenset[str]:
-    """The attributes that a condition looks at."""
+    """Returns the top-level attributes that a condition reads."""
     if isinstance(node, ValueNode):
         return frozenset()
     if isinstance(node, PathNode):
@@ -216,7 +227,7 @@ def _counted(branches: list[Branch]) -> list[Branch]:
 def _partition_values(
     branch: Branch, partition: KeyAttribute, values: Values
 ) -> list[AttributeValue]:
-    """What a branch compares the partition key with; two different values leave no partition."""
+    """Returns all values that a branch compares the partition key with."""
     return [values[test.operands[0]] for test in branch.tests if test.attribute == partition.name]
 
 
@@ -224,7 +235,7 @@ _Range = tuple[bytes, bytes]
 
 
 def _range(branch: Branch, partition: KeyAttribute, table: Table, values: Values) -> _Range:
-    """Between which bytes the items of a branch lie."""
+    """Returns the storage keys between which the items of a branch lie."""
     value, *_ = _partition_values(branch, partition, values)
     start, stop = layout.table_range(table, KeyRange((value,)))
     for test in branch.tests:
@@ -242,6 +253,6 @@ def _key_range(partition: AttributeValue, test: KeyTest, values: Values) -> KeyR
 
 
 def _refuse_overlap(ranges: Sequence[_Range]) -> None:
-    for one, other in itertools.combinations(ranges, 2):
-        if max(one[0], other[0]) < min(one[1], other[1]):
+    for (start, stop), (other_start, other_stop) in itertools.combinations(ranges, 2):
+        if max(start, other_start) < min(stop, other_stop):
             raise RefusedRead(OVERLAPPING)

@@ -1,7 +1,7 @@
-"""From the tree of a statement to what it does, as far as that is known without its table.
+"""Compiles the tree of a statement, as far as that is possible without its table.
 
-Everything that the text alone decides is refused here, and what the parameters decide when a
-statement is bound to them: the service does both before it looks for the table (recorded).
+Errors in the text are raised here, and errors in the parameters when a statement is bound to them.
+The service checks both before it looks for the table (recorded).
 """
 
 from __future__ import annotations
@@ -69,37 +69,40 @@ _TABLE_NAME = re.compile(rf"[a-zA-Z0-9_.-]{{{TABLE_NAME_CHARS_MIN},{TABLE_NAME_C
 
 
 class UnsupportedOperation(ValidationException):
-    """Well formed, but no statement of DynamoDB. A batch has other words for it."""
+    """Raised for well-formed PartiQL that DynamoDB does not execute, such as CREATE TABLE.
+
+    A batch reports it with another text.
+    """
 
     code = "ValidationException"
 
 
 class MisplacedExists(UnsupportedOperation):
-    """EXISTS, or another operation, where a statement should be."""
+    """Raised for EXISTS, or any other expression, in place of a statement."""
 
     code = "ValidationException"
 
 
 @dataclass(slots=True, kw_only=True)
 class Statement:
-    """What all statements have: a table and placeholders."""
+    """A compiled statement: its table and its placeholders."""
 
     table_name: str
     bindings: Bindings
 
     def values(self, parameters: Sequence[AttributeValue]) -> Values:
-        """The values of the placeholders, once the parameters fit what uses them."""
+        """Returns the values of all placeholders, after checking the parameters."""
         values = self.bindings.values(parameters)
         self.check(values)
         return values
 
     def check(self, values: Values) -> None:
-        """Refuses values of a type that an operator cannot take."""
+        """Refuse values of a type that an operator does not accept."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ConditionalStatement(Statement):
-    """A statement with a WHERE clause, in terms that must all hold."""
+    """A statement with a WHERE clause, as terms that must all be true."""
 
     where: tuple[ConditionNode, ...]
     condition: Condition | None
@@ -114,17 +117,20 @@ class SelectStatement(ConditionalStatement):
     index_name: str | None
     columns: Columns | None
     order_by: tuple[tuple[str, bool], ...]
-    """Key attributes, and whether they descend."""
+    """The key attributes to sort by, each with True for descending."""
 
     @property
     def projection(self) -> Projection | None:
-        """The columns as batches and transactions show them (observed on DynamoDB Local)."""
+        """The columns as a projection that keeps documents whole.
+
+        Batches and transactions return items in that form (observed on DynamoDB Local).
+        """
         return self.columns.as_documents() if self.columns else None
 
 
 @dataclass(slots=True, kw_only=True)
 class ExistsStatement(SelectStatement):
-    """EXISTS in a transaction: a condition that an item must satisfy."""
+    """EXISTS(SELECT ...) in a transaction: a condition that an item must satisfy."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -150,7 +156,7 @@ class DeleteStatement(ConditionalStatement):
 
 
 def is_write(text: str) -> bool | None:
-    """Whether a statement writes, even one that is refused later; None when it is no statement."""
+    """True when a statement writes, even if it is refused later; None if it is not a statement."""
     try:
         node = parse(text)
     except ValidationException:
@@ -161,7 +167,10 @@ def is_write(text: str) -> bool | None:
 
 
 def named_index(text: str) -> tuple[str, str] | None:
-    """The table and the index that a well formed statement names, whatever else is in it."""
+    """Returns the table and index that a well-formed statement names, or None without an index.
+
+    Nothing else in the statement is checked.
+    """
     node = parse(text)
     if _is_exists(node):
         assert isinstance(node, Call)
@@ -178,7 +187,7 @@ def named_index(text: str) -> tuple[str, str] | None:
 
 
 def compile_statement(text: str) -> Statement:
-    """The statement; those that come again are compiled once."""
+    """Compile a statement; the result is cached."""
     return _compiled(text, (), "")
 
 
@@ -187,8 +196,8 @@ def _compiled(text: str, names: NameItems, parameter: str) -> Statement:
     node = parse(text)
     try:
         return _statement(node)
-    except Refusal as refused:
-        raise ValidationException(str(refused)) from None
+    except Refusal as error:
+        raise ValidationException(str(error)) from None
 
 
 def _statement(node: Node) -> Statement:
@@ -216,7 +225,10 @@ def _is_exists(node: Node) -> bool:
 
 
 def no_statement(node: Node) -> UnsupportedOperation:
-    """Why a tree is no statement; an operation is taken for an EXISTS in a wrong place."""
+    """Returns the error for a tree that is not a statement.
+
+    The service takes every operator and function for an EXISTS in the wrong place (recorded).
+    """
     if isinstance(node, (Operation, Call)):
         return MisplacedExists(MISPLACED_EXISTS)
     return _unsupported(node_name(node))
@@ -237,7 +249,7 @@ def _select(node: Select, kind: type[SelectStatement] = SelectStatement) -> Sele
     bindings = Bindings()
     columns = None if node.columns is None else _columns(node.columns)
     where = _where(bindings, node.where)
-    order_by = tuple((_sorted_by(one.expression), one.is_descending) for one in node.order_by)
+    order_by = tuple((_sorted_by(term.expression), term.is_descending) for term in node.order_by)
     if order_by and not where:
         raise refusal("Must have WHERE clause in the statement when using ORDER BY clause.")
     return kind(
@@ -252,7 +264,7 @@ def _select(node: Select, kind: type[SelectStatement] = SelectStatement) -> Sele
 
 
 def _source(source: Source | None) -> tuple[str, str | None]:
-    """The table, and the index if one is named."""
+    """Returns the table, and the index if the source has one."""
     if source is None or source.expression is None:
         raise refusal(SINGLE_SOURCE)
     if source.is_aliased:
@@ -288,7 +300,7 @@ def _columns(columns: Sequence[Column]) -> Columns:
 
 
 def _column_name(path: DocumentPath) -> str:
-    """The last name of a path, with the list indexes behind it: `a.b[0]` is `b[0]`."""
+    """Returns the last name of a path with the list indexes behind it: `a.b[0]` is `b[0]`."""
     last = max(number for number, element in enumerate(path) if isinstance(element, str))
     return str(path[last]) + "".join(f"[{index}]" for index in path[last + 1 :])
 
@@ -306,7 +318,7 @@ def _where(bindings: Bindings, node: Node | None) -> tuple[ConditionNode, ...]:
 
 
 def conjunction(terms: Sequence[ConditionNode], names: dict[str, str]) -> Condition | None:
-    """One condition of terms that must all hold."""
+    """Compile one condition from terms that must all be true; None without terms."""
     if not terms:
         return None
     node = terms[0] if len(terms) == 1 else JunctionNode("AND", tuple(terms))
@@ -388,7 +400,7 @@ def _table(source: Source | None) -> str:
 
 
 def _returned(node: Returning | None) -> str | None:
-    """The RETURNING clause, as in `ALL_OLD`."""
+    """Returns the RETURNING clause as a value of ReturnValues, such as `ALL_OLD`."""
     if node is None:
         return None
     if not node.is_single:

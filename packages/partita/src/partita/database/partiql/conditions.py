@@ -1,4 +1,4 @@
-"""WHERE as a condition: every test of PartiQL is one of the expressions' tests."""
+"""Translates a WHERE clause to a condition expression; `a IS MISSING` is attribute_not_exists."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SUPPORTED_TYPES = "[MISSING, NULL, BOOLEAN, BLOB, STRING, NUMERIC, STRUCT, TUPLE
 
 
 def unsupported(node: Node) -> ValidationException:
-    """Why an expression that is well formed cannot be one of DynamoDB's."""
+    """Returns the error for a well-formed expression that DynamoDB does not support."""
     if isinstance(node, Missing):
         return refusal("MISSING must be compared using IS operator")
     return refusal(f"Unsupported token in expression: {shown(node)}", node.place)
@@ -74,20 +74,20 @@ def unrecognized(call: Call) -> ValidationException:
 
 
 class Conditions:
-    """Turns the tree of a WHERE clause into that of a condition, and counts its operators."""
+    """Translates the tree of a WHERE clause to that of a condition, and counts its operators."""
 
     def __init__(self, bindings: Bindings) -> None:
         self.bindings = bindings
         self.operator_count = 0
 
     def where(self, node: Node) -> tuple[ConditionNode, ...]:
-        """The terms of a WHERE clause, all of which must hold."""
+        """Returns the terms of a WHERE clause, all of which must be true."""
         condition = self.condition(node, NOT_BOOLEAN)
         check_operator_count(self.operator_count)
         return _flattened(condition)
 
     def condition(self, node: Node, otherwise: str, operator: str = "") -> ConditionNode:
-        """A test; `otherwise` is what is said of an operand in its place."""
+        """Translate a test; `otherwise` is the error text if it is just an operand."""
         if isinstance(node, Operation):
             return self.operation(node)
         if isinstance(node, TypeTest):
@@ -99,7 +99,7 @@ class Conditions:
             raise incorrect_type(operator.upper(), "N") if operator else refusal(otherwise)
         if isinstance(node, (Unsupported, Select)):
             raise unsupported(node)
-        # What is wrong inside of a literal is reported first.
+        # An error inside of a literal is reported first, so the literal is evaluated.
         self.bindings.value(node)
         raise refusal(otherwise)
 
@@ -107,7 +107,7 @@ class Conditions:
         operator = node.operator
         if operator in ("and", "or"):
             self.operator_count += len(node.operands) - 1
-            terms = [self.condition(one, NOT_JOINABLE, operator) for one in node.operands]
+            terms = [self.condition(term, NOT_JOINABLE, operator) for term in node.operands]
             return JunctionNode(operator.upper(), tuple(terms))
         if operator == "not":
             self.operator_count += 1
@@ -129,7 +129,10 @@ class Conditions:
         return ComparisonNode(operator, self.operands(operator, operands))
 
     def compared_test(self, operator: str, test: Node, value: Node) -> ConditionNode:
-        """`contains(a, b) = TRUE`: a test that is compared with a boolean is itself, or not."""
+        """Translate a test that is compared with a boolean, as in `contains(a, b) = TRUE`.
+
+        The result is the test itself or its negation.
+        """
         condition = self.condition(test, NOT_BOOLEAN)
         if operator not in ("=", "<>"):
             raise incorrect_type(operator, "BOOL")
@@ -152,7 +155,8 @@ class Conditions:
         if node.type_name == "missing":
             return CallNode("attribute_not_exists", (operand,))
         if node.type_name == "null" and isinstance(operand, PathNode):
-            # A comparison like any other, which no key can have (observed on DynamoDB Local).
+            # IS NULL on a path is a comparison with NULL, so on a key it is a type mismatch
+            # (observed on DynamoDB Local).
             return ComparisonNode("=", (operand, self.bindings.constant({"NULL": True})))
         kind = TESTED_TYPES.get(node.type_name)
         if kind is None:
@@ -205,5 +209,5 @@ def _is_test(node: Node) -> bool:
 
 def _flattened(condition: ConditionNode) -> tuple[ConditionNode, ...]:
     if isinstance(condition, JunctionNode) and condition.operator == "AND":
-        return tuple(term for one in condition.terms for term in _flattened(one))
+        return tuple(flat for term in condition.terms for flat in _flattened(term))
     return (condition,)

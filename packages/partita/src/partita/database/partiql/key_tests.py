@@ -1,4 +1,4 @@
-"""What one term of a WHERE clause says of one attribute: the tests of which keys are made."""
+"""Terms of a WHERE clause that compare one attribute with constants, and so can select keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from partita.errors import KeyTypeError
 
 
 def key_test(term: ConditionNode, names: Mapping[str, str]) -> KeyTest | None:
-    """The term as a comparison of one attribute with constants, if it is one."""
+    """Returns the term as a comparison of one top-level attribute with constants, or None."""
     if isinstance(term, CallNode):
         operator = term.function
     elif isinstance(term, ComparisonNode):
@@ -29,7 +29,7 @@ def key_test(term: ConditionNode, names: Mapping[str, str]) -> KeyTest | None:
     if operator in MIRRORED and isinstance(operands[0], ValueNode):
         operator, operands = MIRRORED[operator], operands[::-1]
     path, *others = operands
-    constants = tuple(one.name for one in others if isinstance(one, ValueNode))
+    constants = tuple(operand.name for operand in others if isinstance(operand, ValueNode))
     if operator not in RANGE_OPERATORS and operator != "IN":
         return None
     if not isinstance(path, PathNode) or len(path.elements) > 1 or len(constants) < len(others):

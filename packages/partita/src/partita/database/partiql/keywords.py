@@ -1,4 +1,4 @@
-"""The words of PartiQL that are no names unless they are quoted.
+"""The keywords of PartiQL, which must be quoted to be used as names.
 
 They are those of partiql-lang-kotlin 0.3, with which the service parses statements.
 """

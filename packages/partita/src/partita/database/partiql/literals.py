@@ -1,4 +1,4 @@
-"""Literals as attribute values, with AWS's words and places for what cannot be one."""
+"""Converts literals to attribute values, with AWS's errors for those that cannot be converted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from partita.database.item.values import AttributeValue, Wording, normalize_valu
 from partita.database.partiql.nodes import (
     BagLiteral,
     Call,
+    Delete,
+    Insert,
     IonLiteral,
     ListLiteral,
     Literal,
@@ -23,6 +25,7 @@ from partita.database.partiql.nodes import (
     StructLiteral,
     TypeTest,
     Unsupported,
+    Update,
     refusal,
 )
 from partita.errors import INVALID, ValidationException
@@ -34,7 +37,7 @@ EMPTY_BAG = "Empty bags are not supported"
 TOO_DEEP = "Nesting Levels have exceeded supported limits"
 BAG_TYPES = "Unsupported data type in Bag. DynamoDB only supports either numbers or strings in bags"
 
-# What the service calls a node that is no value, where it stands inside of one.
+# The service's name of a node, in the error for a node inside of a literal that is not a value.
 _NODE_NAMES: dict[type[Node], str] = {
     Name: "VariableReference",
     Path: "Path",
@@ -49,6 +52,9 @@ _NODE_NAMES: dict[type[Node], str] = {
     StructLiteral: "Struct",
     Literal: "Literal",
     IonLiteral: "Literal",
+    Insert: "Insert",
+    Update: "Update",
+    Delete: "Delete",
 }
 
 
@@ -57,19 +63,19 @@ def is_literal(node: Node) -> bool:
 
 
 def value_of(node: Node) -> AttributeValue:
-    """The value of a whole literal."""
+    """Returns the attribute value of a whole literal."""
     return _value(node, ROOT, 1)
 
 
 def node_name(node: Node) -> str:
-    """What the service calls a node, as a statement and inside of a value."""
+    """Returns the service's name of a node, in the place of a statement or inside of a literal."""
     if isinstance(node, Unsupported):
         return node.operation
     return _NODE_NAMES.get(type(node), type(node).__name__)
 
 
 def shown(node: Node) -> str:
-    """What the service shows of a node that stands where a value should."""
+    """Returns how the service shows a node that is in the place of a value."""
     if isinstance(node, (Name, Literal)):
         return node.text
     if isinstance(node, Operation):
@@ -105,7 +111,7 @@ def _scalar(node: Node, key: str, level: int) -> AttributeValue:
 
 
 def _number(node: Literal, key: str) -> str:
-    """The canonical text; what is wrong with a number is reported with its path (recorded)."""
+    """Returns the canonical text of a number; errors contain the path to it (recorded)."""
     if _is_negative_zero(node.text):
         raise refusal(f"Negative zero decimal is not supported under key {key}", node.place)
     try:
@@ -115,7 +121,7 @@ def _number(node: Literal, key: str) -> str:
 
 
 def _is_negative_zero(text: str) -> bool:
-    """An integer that is zero has no sign."""
+    """True for "-0.0" and the like; "-0" is an integer, for which the service ignores the sign."""
     if text[0] != "-" or text[1:].isdecimal():
         return False
     digits, _ = numbers.big_decimal(text)
@@ -160,14 +166,14 @@ def member_name(node: Node, key: str) -> str:
 
 
 def _literal_type(node: Literal) -> str:
-    """The type of a literal in Ion's words."""
+    """Returns Ion's name of a literal's type."""
     if node.kind != "N":
         return node.kind
     return "INT" if node.text.lstrip("-").isdecimal() else "DECIMAL"
 
 
 def _bag(node: Node, key: str, level: int) -> AttributeValue:
-    """A set of strings or of numbers; the first member says which."""
+    """Returns a set of strings or of numbers, depending on the first member."""
     assert isinstance(node, BagLiteral)
     if not node.members:
         raise refusal(EMPTY_BAG)
@@ -177,7 +183,7 @@ def _bag(node: Node, key: str, level: int) -> AttributeValue:
             raise unsupported_type(node_name(member), key, member)
         kinds = (members[0].kind,) if members else ("S", "N")
         if not isinstance(member, Literal) or member.kind not in kinds:
-            # Behind a number no place is reported (seen on DynamoDB Local).
+            # After a number, the error has no position (observed on DynamoDB Local).
             raise refusal(BAG_TYPES, None if kinds == ("N",) else member.place)
         members.append(member)
     if members[0].kind == "S":
@@ -190,7 +196,10 @@ def _bag(node: Node, key: str, level: int) -> AttributeValue:
 
 
 def _check_room(members: Sized, key: str, level: int) -> None:
-    """A list or map counts a level even when nothing is in it (seen on DynamoDB Local)."""
+    """Refuse an empty list or map that is nested too deep.
+
+    It counts as a level even though it has no members (observed on DynamoDB Local).
+    """
     if not members:
         _check_level(level + 1, key)
 

@@ -1,4 +1,4 @@
-"""The tree of a statement, as it is written: nothing here knows a table or a value's rules."""
+"""The syntax tree of a statement, as it is written, before any check of tables or values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partita.errors import ValidationException
 
 
 class Place(NamedTuple):
-    """Where a token stands: line and column from 1, and its length."""
+    """The position of a token: line and column, counted from 1, and its length."""
 
     line: int
     column: int
@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
 
 def refusal(text: str, place: Place | None = None) -> ValidationException:
-    """What is wrong with a well formed statement, with its place where AWS tells it."""
+    """Returns the error of a well-formed statement, with a position where AWS gives one."""
     return ValidationException(text if place is None else f"{text} at {place}")
 
 
@@ -40,22 +40,28 @@ class Node(msgspec.Struct, frozen=True):
 
 
 def depth_of(node: Node) -> int:
-    """How many levels a tree has; operators in a row make as many as brackets do."""
+    """Returns the number of levels of a tree.
+
+    A chain of operators such as `a + b + c` has as many levels as one with brackets.
+    """
     depth, level = 0, [node]
     while level:
-        level = [child for one in level for child in one.children()]
+        level = [child for parent in level for child in parent.children()]
         depth += 1
     return depth
 
 
 class Name(Node, frozen=True):
-    """An attribute, a table or an index."""
+    """The name of an attribute, table or index."""
 
     text: str
 
 
 class Literal(Node, frozen=True):
-    """A string, a number as it is written, a boolean or null, as type and content of a value."""
+    """A string, number, boolean or null, as the type and content of an attribute value.
+
+    Numbers are kept as they are written.
+    """
 
     kind: str
     content: str | bool
@@ -70,13 +76,13 @@ class Missing(Node, frozen=True):
 
 
 class IonLiteral(Node, frozen=True):
-    """A literal in backticks, of which DynamoDB only tells the type."""
+    """A literal in backticks. DynamoDB does not support them; its error shows their type."""
 
     kind: str
 
 
 class Parameter(Node, frozen=True):
-    """A question mark; the first has number 1."""
+    """A question mark, numbered from 1."""
 
     number: int
 
@@ -94,13 +100,16 @@ class StructLiteral(Node, frozen=True):
 
 
 class Wildcard(Node, frozen=True):
-    """A star in a path: `a.*` is one that unpivots, `a[*]` is not."""
+    """A star in a path: `a.*`, which unpivots, or `a[*]`, which does not."""
 
     unpivots: bool
 
 
 class Path(Node, frozen=True):
-    """A root and its steps: names, and what stands in brackets. It has no place of its own."""
+    """A document path: a root and steps, which are names or expressions in brackets.
+
+    It has no position of its own.
+    """
 
     root: Node
     steps: tuple[Node, ...]
@@ -108,14 +117,14 @@ class Path(Node, frozen=True):
 
 
 class Call(Node, frozen=True):
-    """A function with its operands; its name is in lower case."""
+    """A function call; the name is in lower case."""
 
     function: str
     operands: tuple[Node, ...]
 
 
 class Operation(Node, frozen=True):
-    """An operator over one operand or more; AND and OR have all that they join."""
+    """An operator with its operands; AND and OR can have more than two."""
 
     operator: str
     operands: tuple[Node, ...]
@@ -129,23 +138,23 @@ class TypeTest(Node, frozen=True):
 
 
 class Unsupported(Node, frozen=True):
-    """Well formed PartiQL that DynamoDB has no use for."""
+    """Well-formed PartiQL that DynamoDB does not support."""
 
     token: str
-    """How an error names it in an expression."""
+    """Its name in the error for an expression."""
     operation: str
-    """How an error names it as a statement."""
+    """Its name in the error for a statement."""
 
 
 class Source(Node, frozen=True):
-    """What stands behind FROM or UPDATE; a join or an unpivot has no single one."""
+    """The source after FROM or UPDATE; the expression is None for a join or an unpivot."""
 
     expression: Node | None
     is_aliased: bool
 
 
 class Column(Node, frozen=True):
-    """One column of a SELECT; `a.*` changes an item's hierarchy."""
+    """One column of a SELECT; `is_spread` is True for `a.*`."""
 
     expression: Node
     is_aliased: bool
@@ -158,27 +167,27 @@ class Sorting(Node, frozen=True):
 
 
 class Clause(Node, frozen=True):
-    """A clause that DynamoDB does not support, by its name."""
+    """The name of a clause that DynamoDB does not support, such as GROUP BY."""
 
     name: str
 
 
 class Select(Node, frozen=True):
     columns: tuple[Column, ...] | None
-    """None for a star."""
+    """None for `SELECT *`."""
     source: Source
     where: Node | None
     order_by: tuple[Sorting, ...]
     is_distinct: bool
     has_rows: bool
-    """Whether the projection is a list of columns, not VALUE or PIVOT."""
+    """True when the projection is a list of columns, not VALUE or PIVOT."""
     unsupported: tuple[Clause, ...]
 
 
 class Insert(Node, frozen=True):
     target: Node
     item: Node | None
-    """None when rows are inserted instead of a VALUE."""
+    """None for an INSERT of rows instead of a VALUE."""
     has_position: bool
     has_conflict: bool
     has_returning: bool
@@ -194,7 +203,7 @@ class Removal(Node, frozen=True):
 
 
 class Returning(Node, frozen=True):
-    """`RETURNING mapping *`: the mapping is as in ReturnValues but for MODIFIED."""
+    """`RETURNING mapping *`, where the mapping is for example `modified_old`."""
 
     mapping: str
     is_everything: bool
@@ -204,7 +213,7 @@ class Returning(Node, frozen=True):
 class Update(Node, frozen=True):
     source: Source | None
     actions: tuple[Node, ...]
-    """Assignments and removals; an insertion is parsed and then refused."""
+    """Assignments and removals; an INSERT among them is refused when the statement is compiled."""
     where: Node | None
     returning: Returning | None
 

@@ -1,4 +1,8 @@
-"""Statements: SELECT, INSERT, UPDATE and DELETE, and the others of PartiQL, to be refused."""
+"""The parser of statements: SELECT, INSERT, UPDATE, DELETE, and those that are only refused.
+
+The grammar is all of PartiQL's, because AWS distinguishes malformed statements from those that it
+does not support.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,7 @@ NO_DML = "Expected data manipulation"
 
 
 def parse(text: str) -> Node:
-    """The tree of a statement; statements that come again are parsed once."""
+    """Returns the tree of a statement, from the cache if it was parsed before."""
     return _parsed(text, (), "")
 
 
@@ -48,7 +52,7 @@ def _parsed(text: str, names: NameItems, parameter: str) -> Node:
         raise malformed("Unexpected token after semicolon. (Only one query is allowed.)")
     if not parser.is_at_end():
         raise malformed("Unexpected token after expression")
-    # A tree has no more levels than there are tokens.
+    # A tree cannot have more levels than tokens, so most trees need not be measured.
     if len(parser.tokens) > STATEMENT_DEPTH_MAX and depth_of(node) > STATEMENT_DEPTH_MAX:
         raise refusal(TOO_DEEP)
     return node
@@ -101,7 +105,7 @@ class StatementParser(TermParser):
         return self.after_projection(place, (), is_distinct=False, has_rows=False)
 
     def column(self) -> Column | None:
-        """One column; None for the star that stands for all of them."""
+        """Parse one column; None for `*`."""
         place = self.token.place
         if self.accept("*"):
             return None
@@ -210,7 +214,7 @@ class StatementParser(TermParser):
         return self.following.kind in literals or self.following.sign == "select"
 
     def from_first(self, place: Place) -> Node:
-        """`FROM table WHERE condition SET ...`, the other way to write an update."""
+        """Parse `FROM table WHERE condition SET ...`, the other syntax of an update."""
         self.take()
         source = self.from_source()
         where = self.condition()
@@ -218,7 +222,10 @@ class StatementParser(TermParser):
         return Update(place, source, actions, where, self.returning())
 
     def manipulation(self, place: Place) -> Node:
-        """SET, REMOVE or INSERT INTO that begins a statement; the first two have no table."""
+        """Parse a statement that begins with SET, REMOVE or INSERT INTO.
+
+        SET and REMOVE have no table here, and are refused when the statement is compiled.
+        """
         if self.token.text == "insert_into":
             return self.insert(place)
         return Update(place, None, self.manipulations(), None, None)
@@ -367,7 +374,7 @@ class StatementParser(TermParser):
 
 
 def _spreads(path: Path) -> bool:
-    """Whether a column is `a.*`; a star elsewhere in a path is no column."""
+    """True for a column `a.*`; raises for a star anywhere else in a path."""
     for position, step in enumerate(path.steps):
         if not isinstance(step, Wildcard):
             continue

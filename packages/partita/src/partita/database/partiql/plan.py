@@ -1,11 +1,12 @@
-"""A compiled statement and its table: which item it names, or which ranges it reads.
+"""Plans a compiled statement for a table: the key of its item, or the key ranges that it reads.
 
-What WHERE says of the key with constants becomes the key; the rest stays a condition. A statement
-that does not fix the partition key is a scan.
+Comparisons of key attributes with constants in WHERE become keys; everything else remains a
+condition. A statement that does not fix the partition key is a scan.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +42,7 @@ TYPED_FUNCTIONS = ("begins_with", "contains")
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """The ranges to read, one after the other; none of them means a scan."""
+    """The key ranges to read one after the other; an empty tuple means a scan."""
 
     ranges: tuple[KeyRange, ...]
     filter: Condition | None
@@ -50,7 +51,7 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True)
 class ItemPlan:
-    """One item by its whole key, and the terms that it must satisfy besides."""
+    """The complete key of one item, and further terms that the item must satisfy."""
 
     key: Item
     terms: tuple[ConditionNode, ...]
@@ -80,16 +81,16 @@ def plan_read(
 
 
 def plan_single_read(statement: SelectStatement, table: Table, values: Values) -> ItemPlan | None:
-    """The item of a read in a batch or transaction, which an IN of one value names too (recorded).
+    """Returns the item that a SELECT in a batch or transaction reads, or None without a whole key.
 
-    None if the key is not given as a whole.
+    Here, the service accepts an IN with one value for an equality (recorded).
     """
     check_branches(statement, table.partition, table.sort, table, values)
     return _plan_item(statement, table, values, ("=", "IN"))
 
 
 def plan_item(statement: ConditionalStatement, table: Table, values: Values) -> ItemPlan | None:
-    """The item of a write or of EXISTS; None if the key is not given as a whole."""
+    """Returns the item of a write or of EXISTS, or None if the statement has no whole key."""
     return _plan_item(statement, table, values, ("=",))
 
 
@@ -121,7 +122,7 @@ def _plan_item(
 def existing(
     statement: ConditionalStatement, table: Table, terms: Sequence[ConditionNode]
 ) -> Condition | None:
-    """The condition that an item is there and satisfies the terms."""
+    """Returns the condition that an item exists and satisfies the terms."""
     names = {**statement.bindings.names, KEY_PLACEHOLDER: table.partition.name}
     exists = CallNode("attribute_exists", (PathNode((KEY_PLACEHOLDER,)),))
     return conjunction((exists, *terms), names)
@@ -130,7 +131,7 @@ def existing(
 def absent_or(
     statement: ConditionalStatement, table: Table, terms: Sequence[ConditionNode]
 ) -> Condition | None:
-    """The condition that an item, if it is there, satisfies the terms."""
+    """Returns the condition that an item does not exist or satisfies the terms."""
     if not terms:
         return None
     names = {**statement.bindings.names, KEY_PLACEHOLDER: table.partition.name}
@@ -140,10 +141,10 @@ def absent_or(
 
 
 def _tests(statement: ConditionalStatement) -> list[tuple[ConditionNode, KeyTest]]:
-    """The terms that compare one attribute with constants, in the order of the statement."""
+    """Returns the terms that compare one attribute with constants, in their order."""
     names = statement.bindings.names
-    found = ((term, key_test(term, names)) for term in statement.where)
-    return [(term, test) for term, test in found if test]
+    tests = ((term, key_test(term, names)) for term in statement.where)
+    return [(term, test) for term, test in tests if test]
 
 
 def _partitions(
@@ -153,38 +154,38 @@ def _partitions(
     values: Values,
     used: list[ConditionNode],
 ) -> list[AttributeValue]:
-    """The partitions that a statement names, in the order of their keys; none if it does not."""
-    found = _first(tests, partition.name, ("=",)) or _first(tests, partition.name, ("IN",))
-    if found:
-        term, test = found
+    """Returns the partition keys that a statement fixes, in order; none for a scan."""
+    first = _first(tests, partition.name, ("=",)) or _first(tests, partition.name, ("IN",))
+    if first:
+        term, test = first
         used.append(term)
-        named = [values[place] for place in test.operands]
-        for value in named:
+        keys = [values[name] for name in test.operands]
+        for value in keys:
             check_key_type(partition, value)
     else:
-        # Stays a condition too: there may be more in it than the key.
-        both = JunctionNode("AND", statement.where)
-        named = _alternatives(both, partition, statement.bindings.names, values)
-    distinct = {key_bytes(value): value for value in named}
+        # The terms are not marked as used: an OR may restrict more than the key.
+        all_terms = JunctionNode("AND", statement.where)
+        keys = _alternatives(all_terms, partition, statement.bindings.names, values)
+    distinct = {key_bytes(value): value for value in keys}
     return [distinct[key] for key in sorted(distinct)]
 
 
 def _alternatives(
     node: ConditionNode, attribute: KeyAttribute, names: Mapping[str, str], values: Values
 ) -> list[AttributeValue]:
-    """The values that a condition leaves to a key attribute; none if it may have any.
+    """Returns the values to which a condition restricts a key attribute; none if it does not.
 
-    `pk = 'a' OR pk = 'b'` is no scan (guide, "PartiQL select statements").
+    `pk = 'a' OR pk = 'b'` is not a scan (guide, "PartiQL select statements").
     """
     if isinstance(node, JunctionNode):
-        found = [_alternatives(term, attribute, names, values) for term in node.terms]
+        by_term = [_alternatives(term, attribute, names, values) for term in node.terms]
         if node.operator == "OR":
-            return [value for one in found for value in one] if all(found) else []
-        return next(filter(None, found), [])
+            return list(itertools.chain(*by_term)) if all(by_term) else []
+        return next(filter(None, by_term), [])
     test = key_test(node, names)
     if test is None or test.attribute != attribute.name or test.operator not in ("=", "IN"):
         return []
-    operands = (values[place] for place in test.operands)
+    operands = (values[name] for name in test.operands)
     return [operand for operand in operands if operand.get(attribute.type)]
 
 
@@ -194,12 +195,13 @@ def _sort_range(
     values: Values,
     used: list[ConditionNode],
 ) -> tuple[tuple[AttributeValue, ...], str | None, tuple[AttributeValue, ...]]:
-    """What the sort key must be, or what it is compared with."""
-    found = sort and (_first(tests, sort.name, ("=",)) or _first(tests, sort.name, RANGE_OPERATORS))
-    if not sort or not found:
+    """Returns the restriction of the sort key, as the members of a KeyRange: the value that it
+    equals, or a comparison and its operands."""
+    first = sort and (_first(tests, sort.name, ("=",)) or _first(tests, sort.name, RANGE_OPERATORS))
+    if not sort or not first:
         return (), None, ()
-    term, test = found
-    operands = tuple(values[place] for place in test.operands)
+    term, test = first
+    operands = tuple(values[name] for name in test.operands)
     for operand in operands:
         check_key_type(sort, operand)
     used.append(term)
@@ -220,7 +222,7 @@ def _first(
 def _check_types(
     node: ConditionNode, keys: Mapping[str, str], names: Mapping[str, str], values: Values
 ) -> None:
-    """Constants that key attributes are compared with must have their type."""
+    """Check that key attributes are compared with constants of their type."""
     if isinstance(node, JunctionNode):
         for term in node.terms:
             _check_types(term, keys, names, values)
@@ -228,11 +230,11 @@ def _check_types(
         _check_types(node.term, keys, names, values)
     elif isinstance(node, ComparisonNode) or node.function in TYPED_FUNCTIONS:
         kinds = {
-            keys[names[str(one.elements[0])]]
-            for one in node.operands
-            if isinstance(one, PathNode)
-            and len(one.elements) == 1
-            and names[str(one.elements[0])] in keys
+            keys[names[str(path.elements[0])]]
+            for path in node.operands
+            if isinstance(path, PathNode)
+            and len(path.elements) == 1
+            and names[str(path.elements[0])] in keys
         }
         for operand in node.operands:
             if isinstance(operand, ValueNode) and not kinds <= values[operand.name].keys():
@@ -245,11 +247,11 @@ def _ordered(
     partition: KeyAttribute,
     sort: KeyAttribute | None,
 ) -> tuple[tuple[KeyRange, ...], bool]:
-    """The ranges in the order that is asked for, and the direction within each."""
+    """Returns the ranges in the order of ORDER BY, and True if each is read forward."""
     descending: dict[str, bool] = {}
-    known = {attribute.name for attribute in (partition, sort) if attribute}
+    key_names = {attribute.name for attribute in (partition, sort) if attribute}
     for name, is_descending in statement.order_by:
-        if name not in known:
+        if name not in key_names:
             raise refusal(
                 f"Variable reference {name} in ORDER BY clause must be part of the primary key"
             )

@@ -1,8 +1,8 @@
-"""The expressions of PartiQL: operators by precedence over terms, and paths into them.
+"""The parser of PartiQL's expressions: terms, paths into them, and operators by precedence.
 
-The whole of the language's expressions is read, also what DynamoDB has no use for, because AWS
-tells a statement that is malformed from one that it does not support. The messages are those of
-the parser that the service uses (partiql-lang-kotlin), with which its own errors agree (recorded).
+It parses the whole language, including what DynamoDB does not support, because AWS distinguishes
+a malformed statement from an unsupported one. The messages are those of partiql-lang-kotlin, the
+parser that the service uses; the service's recorded errors agree with them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Item = TypeVar("Item")
 
 
 class TermParser:
-    """A place among the tokens, and the rules of expressions."""
+    """A recursive-descent parser of expressions."""
 
     def __init__(self, text: str) -> None:
         self.tokens = tokenize(text)
@@ -104,7 +104,10 @@ class TermParser:
 
     @contextmanager
     def level(self) -> Iterator[None]:
-        """One level further inside: a statement of 8 KB could nest deeper than we can follow."""
+        """Enter one level of nesting.
+
+        A statement of 8 KB could nest so deep that Python's stack overflows.
+        """
         self.depth += 1
         if self.depth > STATEMENT_NESTING_MAX:
             raise refusal(TOO_DEEP)
@@ -119,7 +122,7 @@ class TermParser:
             return left
 
     def operation(self, left: Node) -> Node:
-        """One operator and what stands on its right."""
+        """Parse an operator and its right side."""
         token = self.token
         if self.following.kind is Kind.END and token.sign not in ("is", "is_not"):
             raise malformed("Missing right-hand side expression of infix operator")
@@ -149,7 +152,7 @@ class TermParser:
         return Operation(place, operator, (left, right))
 
     def is_grouping(self) -> bool:
-        """Whether the parenthesis behind IN holds a query, not a list."""
+        """True when the parenthesis after IN contains a query, not a list."""
         return self.following.sign in ("select", "values")
 
     def type_name(self) -> str:
@@ -163,7 +166,7 @@ class TermParser:
             self.expect(")")
         if len(arguments) > TYPES[name]:
             raise malformed(f"CAST for {name} must have arity of 0..{TYPES[name]}")
-        if not all(isinstance(one, Literal) and one.text.isdecimal() for one in arguments):
+        if not all(isinstance(node, Literal) and node.text.isdecimal() for node in arguments):
             raise malformed("Type parameter must be an unsigned integer literal")
         return name
 
@@ -185,7 +188,7 @@ class TermParser:
         return self.steps(self.term(), is_simple=False)
 
     def simple_path(self) -> Node:
-        """A path that can be written to: a name with names and literals behind it."""
+        """Parse a path that can be assigned to: a name, followed by names and literals."""
         if self.token.kind is not Kind.NAME:
             raise malformed("Expected identifier for simple path")
         token = self.take()
@@ -301,7 +304,7 @@ class TermParser:
             return ListLiteral(token.place, self.listed(self.row))
         if token.text in FUNCTIONS:
             return self.function()
-        is_first = all(one.sign == "(" for one in self.tokens[: self.position])
+        is_first = all(token.sign == "(" for token in self.tokens[: self.position])
         statement = self.statement()
         if isinstance(statement, DML) and not is_first:
             raise malformed(
@@ -310,7 +313,7 @@ class TermParser:
         return statement
 
     def statement(self) -> Node:
-        """A statement where an expression may stand; expressions alone know none."""
+        """Parse a statement in the place of an expression; the statement parser overrides this."""
         raise malformed("Unexpected keyword")
 
     def function(self) -> Node:
@@ -382,7 +385,7 @@ _ATOMS: dict[Kind, Callable[[TermParser, Token], Node]] = {
 
 
 def _signed(sign: str, literal: Literal) -> Literal:
-    """A sign before a number belongs to it, and two cancel each other."""
+    """Returns a number with a sign in front; two minus signs cancel each other."""
     text = literal.text
     if sign == "-":
         text = text[1:] if text.startswith("-") else f"-{text}"

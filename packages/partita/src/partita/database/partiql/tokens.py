@@ -1,8 +1,8 @@
-"""Tokens of a statement, with their places.
+"""The tokens of a statement, with their positions.
 
-Words are keywords, operators or names, whatever their case; some that stand next to each other are
-one token, as in `IS NOT`. What no token begins with, such as a comment without end, makes the
-statement malformed, without further words (the service's envelope has none for it: recorded).
+Words are keywords, operators or names, in upper or lower case. Some neighboring words form one
+token, such as `IS NOT`. A character that begins no token, or a comment without end, makes the
+statement malformed; the service's error then has no details (recorded).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
-# How Ion's grammar begins for each type, in the words of the refusal.
+# Ion's types with their names in the service's error, and patterns that recognize them.
 _ION_TYPES = (
     ("NULL", r"null"),
     ("BOOL", r"true|false"),
@@ -74,10 +74,10 @@ class Kind(Enum):
 class Token(NamedTuple):
     kind: Kind
     text: str
-    """A keyword or operator in lower case, a name or string without its quotes."""
+    """The text: keywords and operators in lower case, names and strings without quotes."""
     place: Place
     sign: str = ""
-    """What the grammar compares: keywords, operators, signs and types; "" for others."""
+    """What the parser looks at: a keyword, operator, sign or type; "" for other tokens."""
 
 
 def malformed(message: str = "") -> ValidationException:
@@ -92,10 +92,10 @@ def tokenize(text: str) -> list[Token]:
 
 
 def _add(tokens: list[Token], token: Token) -> None:
-    """Add a token, or merge it with those before it; the longest combination counts."""
+    """Add a token, or merge it with those before it; the longest possible combination wins."""
     if token.sign in MERGED_LAST:
         for count in range(min(MERGED_WORDS_MAX - 1, len(tokens)), 0, -1):
-            words = tuple(one.sign for one in (*tokens[-count:], token))
+            words = tuple(part.sign for part in (*tokens[-count:], token))
             if words in MERGED:
                 merged = MERGED[words]
                 kind = Kind.OPERATOR if merged in WORD_OPERATORS else Kind.KEYWORD
@@ -150,7 +150,7 @@ def _word(written: str, place: Place) -> Token:
 
 
 def _check_readable(number: str) -> None:
-    """An exponent or a scale beyond 32 bits makes no number at all (recorded)."""
+    """Refuse a number whose exponent or scale does not fit in 32 bits, as malformed (recorded)."""
     try:
         big_decimal(number)
     except ValidationException:

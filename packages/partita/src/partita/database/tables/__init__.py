@@ -1,1 +1,1 @@
-"""Tables: what they are (schema, catalog), how items are read, and THE write path."""
+"""Tables: their definition (schema, catalog), how items are read, and THE write path."""

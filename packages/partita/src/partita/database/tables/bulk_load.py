@@ -1,7 +1,7 @@
 """Loading items into a table that nobody reads yet: the write path of restores and imports.
 
-Values are put as another table stored them, or as an import made them. Index entries and figures
-follow from them here; nothing is decoded where there are no indexes.
+Values are stored as another table or an import produced them, so a table without indexes is loaded
+without decoding an item. Index entries, counts and collection sizes are computed here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ ITEMS: Final = 0
 
 
 class Loading:
-    """What a table has so far. Items come in the order of their places, each once."""
+    """A table that is being loaded, with its counts so far.
+
+    The caller passes every item once, in the order of storage keys.
+    """
 
     def __init__(self, reader: Reader, table: Table, *, is_resumed: bool) -> None:
         self._reader = reader
@@ -38,24 +41,25 @@ class Loading:
             figures = read_statistics(reader, table.number, number) if is_resumed else (0, 0)
             self._counts[number], self._sizes[number] = figures
         self._collection = b""
-        """The key of the last item collection, and its size."""
+        """The storage key of the item collection that the last item belongs to."""
         self._collection_bytes = 0
+        """The size of that collection so far."""
         self._is_resumed = is_resumed
 
     def pairs(self, items: Sequence[Pair]) -> list[Pair]:
-        """The keys and values that the next items take: theirs, and those of their entries."""
+        """Returns the keys and values to store for the next items and their index entries."""
         prefix = layout.items_prefix(self._table.number)
         made = [(prefix + place, value) for place, value in items]
         return made + self.entries(items)
 
     def entries(self, items: Sequence[Pair]) -> list[Pair]:
-        """The same for items that are there already."""
+        """Returns the keys and values of index entries, for items that are stored already."""
         self._counts[ITEMS] += len(items)
         self._sizes[ITEMS] += sum(unpack_sizes(value)[0] for _, value in items)
         return self._entries(items) if self._table.indexes else []
 
     def figures(self) -> list[Pair]:
-        """How many items and entries there are by now."""
+        """Returns the keys and values of the counts of the table and its indexes so far."""
         return [
             (
                 layout.statistics_key(self._table.number, number),
@@ -93,7 +97,7 @@ class Loading:
     def _collection_size(self, key: bytes, more: int) -> int:
         if key != self._collection:
             self._collection = key
-            known = read_collection_size(self._reader, key) if self._is_resumed else 0
-            self._collection_bytes = known
+            stored_size = read_collection_size(self._reader, key) if self._is_resumed else 0
+            self._collection_bytes = stored_size
         self._collection_bytes += more
         return self._collection_bytes

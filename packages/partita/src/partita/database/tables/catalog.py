@@ -1,7 +1,7 @@
-"""The catalog: which tables there are, in storage, and in memory for every request.
+"""The catalog: all tables, stored on disk and kept in memory for every request.
 
-A change is visible to the requests behind it as soon as it is decided; its own answer waits for
-the commit. When a commit is lost, the catalog is read again from what the disk has.
+A change is visible to later requests as soon as it is decided, while its own response waits for
+the commit. When a commit is lost, the catalog is reloaded from disk.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from partita.errors import ResourceNotFoundException, StorageError
 
 FORMAT_VERSION = 2
 UPGRADED_FORMATS = (b"1",)
-"""Format 1 had no write-ahead log in front of the tree, and is the same in all else."""
+"""Format 1 had no write-ahead log in front of the tree; otherwise the two are the same."""
 COPYING_FORMAT = b"copying"
-"""Of a folder that `partita storage copy` has not filled yet."""
+"""The format of a folder while `partita storage copy` fills it."""
 
 SECRET_BYTES = 32
 
 LAST_KEY = b"\xff" * 1024
-"""Behind every key of the layout."""
+"""A key that sorts after every storage key."""
 
 _encode = msgspec.json.encode
 _decoder = msgspec.json.Decoder(Table)
@@ -41,7 +41,7 @@ class Catalog:
         self._tables: dict[str, Table] = {}
         self.on_change: Callable[[], None] = _ignore
         self.version = 0
-        """Of what is in memory: higher after every change."""
+        """Grows with every change of the catalog in memory."""
         self.reload()
 
     def reload(self) -> None:
@@ -56,7 +56,7 @@ class Catalog:
         return iter(list(self._tables.values()))
 
     def encoded(self) -> list[bytes]:
-        """All tables as storage has them."""
+        """Returns all tables in the encoding of the storage."""
         return [_encode(table) for table in self]
 
     def names(self) -> list[str]:
@@ -66,21 +66,21 @@ class Catalog:
         return self._tables.get(name)
 
     def table(self, name: str, now: float) -> Table:
-        """The table that items are read from and written to."""
+        """Returns a table whose items can be read and written; raises if it is not active."""
         table = self._tables.get(name)
         if table is None or not _is_active(table, now):
             raise ResourceNotFoundException("Requested resource not found")
         return table
 
     def committed(self, table: Table) -> Table | None:
-        """The same table as the disk has it, while its last change may still be under way."""
+        """Returns the committed state of a table, whose last change may not be committed yet."""
         key = layout.catalog_key(table.name)
         value = self._snapshot.get(key)
         committed = None if value is None else decode_table(key, value)
         return committed if committed and committed.number == table.number else None
 
     def described(self, name: str) -> Table:
-        """The table that the control plane shows or changes, whatever its status."""
+        """Returns a table for the control plane, whatever its status."""
         table = self._tables.get(name)
         if table is None:
             raise ResourceNotFoundException(
@@ -95,12 +95,12 @@ class Catalog:
     def remove(self, write_batch: WriteBatch, table: Table) -> None:
         """Remove a table; its data is removed in the background, its stream after a day.
 
-        Changes that are still on their way to a destination go with it.
+        Changes that have not reached their Kinesis destination yet are removed too.
         """
         if table.stream is not None:
             close_stream(write_batch, table.name, table.stream)
         write_batch.delete(layout.catalog_key(table.name))
-        logs = {one.log for one in table.destinations if not one.is_over}
+        logs = {destination.log for destination in table.destinations if not destination.is_over}
         captured = [prefix for log in logs for prefix in capture_prefixes(log)]
         for prefix in [*layout.table_prefixes(table.number), *captured]:
             write_batch.put(layout.leftover_key(prefix), b"")
@@ -116,7 +116,7 @@ class Catalog:
 
 
 def _is_active(table: Table, now: float) -> bool:
-    # Every request passes here: the usual case first.
+    # Every request calls this, so the usual case comes first.
     if table.transition != DELETING and now >= table.settles_at:
         return True
     return table.status(now) not in (CREATING, DELETING)
@@ -127,7 +127,7 @@ def _ignore() -> None:
 
 
 def next_table_number(write_batch: WriteBatch) -> int:
-    """Numbers are never used again; streams take theirs from here too."""
+    """Returns a number that no table or stream has had; both are numbered from one sequence."""
     number = int.from_bytes(write_batch.get(layout.NUMBERS_KEY) or b"", "big") + 1
     write_batch.put(layout.NUMBERS_KEY, number.to_bytes(4, "big"))
     return number
@@ -144,8 +144,8 @@ def decode_table(catalog_key: bytes, value: bytes) -> Table:
 
 
 def check_format(engine: Engine) -> None:
-    """A data folder records its format and has a secret; a new folder, or an older one, gets the
-    current ones."""
+    """Check the format of a data folder; give a new or older folder the current format and a
+    secret."""
     snapshot = engine.snapshot()
     missing: dict[bytes, bytes | None] = {}
     if not has_format(snapshot) or snapshot.get(layout.FORMAT_KEY) in UPGRADED_FORMATS:
@@ -158,23 +158,26 @@ def check_format(engine: Engine) -> None:
 
 
 def new_secret() -> bytes:
-    """What tokens for clients are sealed with."""
+    """Returns a new key for sealing the tokens that clients get."""
     return token_bytes(SECRET_BYTES)
 
 
 def has_format(snapshot: Snapshot) -> bool:
-    """Whether a folder has data of this format, or none yet; any other data is not touched."""
-    found = snapshot.get(layout.FORMAT_KEY)
-    if found == COPYING_FORMAT:
+    """True when a folder has data in a format that this version reads, False when it is empty.
+
+    Raises StorageError for everything else, so that it is never written to.
+    """
+    stored_format = snapshot.get(layout.FORMAT_KEY)
+    if stored_format == COPYING_FORMAT:
         raise StorageError(
             "A copy into the data folder was not finished; run partita storage copy again."
         )
-    is_known = found == str(FORMAT_VERSION).encode() or found in UPGRADED_FORMATS
-    if found is not None and not is_known:
+    is_readable = stored_format == str(FORMAT_VERSION).encode() or stored_format in UPGRADED_FORMATS
+    if stored_format is not None and not is_readable:
         raise StorageError(
-            f"The data folder has format {found.decode(errors='replace')}, this Partita reads "
-            f"format {FORMAT_VERSION}; use the Partita that wrote it."
+            f"The data folder has format {stored_format.decode(errors='replace')}, but this "
+            f"Partita reads format {FORMAT_VERSION}; use the Partita that wrote it."
         )
-    if found is None and next(snapshot.range(b"", LAST_KEY), None) is not None:
+    if stored_format is None and next(snapshot.range(b"", LAST_KEY), None) is not None:
         raise StorageError("The data folder holds data that Partita did not write.")
-    return found is not None
+    return stored_format is not None

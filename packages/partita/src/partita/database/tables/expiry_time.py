@@ -1,6 +1,6 @@
 """Time to live (TTL): when an item expires. (Guide, "Using time to live".)
 
-`upkeep/jobs.py` deletes it then.
+`upkeep/expiry.py` deletes expired items.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ _EPOCH_SECONDS_MAX: Final = 1 << 63
 
 
 def expires_at(ttl_attribute: str, item: Item) -> int | None:
-    """The second at which an item expires; None if the attribute is missing or not a number."""
+    """Returns the second at which an item expires, or None if it never does.
+
+    An item without the attribute, or with a value that is not a positive number, never expires.
+    """
     value = item.get(ttl_attribute)
     if value is None or "N" not in value:
         return None

@@ -1,4 +1,4 @@
-"""What an item looks like in an index: where its entry stands, and what is projected into it."""
+"""Index entries: the storage key of an item in an index, and the attributes projected into it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ class Entry(NamedTuple):
 
 
 def entry_of(table: Table, index: Index, stored: Stored, place: bytes) -> Entry | None:
-    """The entry that an item has in an index, if it has all of the index's keys."""
+    """Returns an item's entry in an index, or None if it lacks one of the index's keys.
+
+    `place` is the item's own storage key without its table.
+    """
     key = layout.entry_key(table, index, stored.item, place)
     if key is None:
         return None
@@ -27,12 +30,12 @@ def entry_of(table: Table, index: Index, stored: Stored, place: bytes) -> Entry 
 
 
 def project(table: Table, index: Index, item: Item) -> Item:
-    # In one order, so that entries with equal contents are equal.
+    # The order is fixed, so that entries with equal contents have equal bytes.
     return {name: item[name] for name in sorted(projected_names(table, index)) if name in item}
 
 
 def projected_names(table: Table, index: Index) -> set[str]:
-    """Attributes in an index that does not project all of them."""
+    """Returns the attributes in an index that does not project all of them."""
     names = {name for name, _ in table.key_attributes + index.key_attributes}
     if index.projection_type == INCLUDE:
         names.update(index.non_key_attributes)

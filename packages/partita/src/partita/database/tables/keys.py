@@ -1,4 +1,4 @@
-"""The rules for key attributes, of tables and of indexes, and AWS's words for each breach."""
+"""The rules for key attributes of tables and indexes, with AWS's error text for each violation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partita.errors import INVALID, EmptyKeyError, KeyTypeError, ValidationExcep
 from partita.limits import PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX
 
 SHORT_CHARS_MAX: Final = SORT_KEY_BYTES_MAX // 4
-"""A character has at most four bytes: nothing so short can be too long a key."""
+"""Up to this many characters, a key cannot exceed its limit: a character has at most four bytes."""
 NOT_VALID: Final = "One or more parameter values are not valid. "
 KEY_MISMATCH: Final = "The provided key element does not match the schema"
 # "of2048": the service's own spelling (recorded).
@@ -28,7 +28,7 @@ SORT_KEY_TOO_LONG: Final = (
 
 
 def check_key(table: Table, key: Item) -> None:
-    """A Key parameter must be exactly the table's key."""
+    """Check that a Key parameter has exactly the table's key attributes."""
     attributes = table.key_attributes
     if len(key) != len(attributes):
         raise KeyTypeError(KEY_MISMATCH)
@@ -40,7 +40,10 @@ def check_key(table: Table, key: Item) -> None:
 
 
 def check_item(table: Table, item: Item, *, in_batch: bool = False) -> None:
-    """An item must have its table's key, and what it has of its indexes' keys must fit."""
+    """Check that an item has its table's key, and that its index key attributes fit their indexes.
+
+    Items need not have index keys; those without are not in the index.
+    """
     for name, kind in table.key_attributes:
         value = item.get(name)
         if value is None:
@@ -55,7 +58,7 @@ def check_item(table: Table, item: Item, *, in_batch: bool = False) -> None:
 
 
 def check_index_keys(table: Table, item: Item) -> None:
-    """What an item has of its indexes' keys."""
+    """Check the index key attributes that an item has: their types, and that none is empty."""
     types = {name: type_of(item[name]) for name in table.index_key_names if name in item}
     check_index_key_types(table, types)
     for index in table.indexes_by_name:
@@ -69,7 +72,7 @@ def check_index_keys(table: Table, item: Item) -> None:
 
 
 def check_index_key_types(table: Table, types: Mapping[str, str]) -> None:
-    """Attributes of known type must fit the indexes whose keys they are."""
+    """Check that attributes have the types with which indexes use them as keys."""
     for index in table.indexes_by_name:
         for name, kind in index.key_attributes:
             if types.get(name, kind) != kind:
@@ -80,7 +83,7 @@ def check_index_key_types(table: Table, types: Mapping[str, str]) -> None:
 
 
 def check_updated_index_keys(table: Table, item: Item) -> None:
-    """What an update has made of the indexes' keys; the service has other words for it."""
+    """Check index key attributes after an update, for which the service has other error texts."""
     for index in table.indexes_by_name:
         for name, kind in index.key_attributes:
             if name in item and kind not in item[name]:
@@ -97,7 +100,7 @@ def check_updated_index_keys(table: Table, item: Item) -> None:
 
 
 def check_scalar_paths(table: Table, paths: Iterable[Path]) -> None:
-    """A document path may name a key attribute, but not look inside it."""
+    """Refuse document paths that lead into a key attribute, such as `id.part`."""
     for path in paths:
         if len(path) > 1 and (path[0] in table.key_names or path[0] in table.index_key_names):
             kind = "Key" if path[0] in table.key_names else "IndexKey"
@@ -121,7 +124,7 @@ def _check_table_key(table: Table, key: Item) -> None:
 def check_key_values(
     partition: Sequence[KeyAttribute], sort: Sequence[KeyAttribute], key: Item
 ) -> None:
-    """Values of the right types must not be empty, and not too long together."""
+    """Check that key values, whose types are right, are not empty and not too long."""
     may_be_long = len(partition) > 1 or len(sort) > 1
     for name, kind in (*partition, *sort):
         if name in key:

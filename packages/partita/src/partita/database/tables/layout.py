@@ -1,8 +1,8 @@
-"""Where tables lie in the ordered map: the only module that builds their storage keys.
+"""The storage keys of tables: the only module that builds them.
 
     00 format, 00 numbers                            format of the folder, last table number
-    00 secret                                        what tokens for clients are sealed with
-    00 access, 00 audit                              what is known of files beside the database
+    00 secret                                        the key that seals the tokens of clients
+    00 access, 00 audit                              state of the access and audit files
     01 name                                          a table of the catalog
     02 table, index                                  number of items and bytes (index 0: the table)
     03 token                                         a client request token
@@ -13,16 +13,16 @@
     10 table, hash, partition key, sort key          an item
     11 table, index, hash, partition key parts, sort key parts, tie, item  an index entry
 
-Spaces 08, 09, 0a and 12 are those of the change log (`changes/layout.py`), 0b, 0c, 0d and 13 those
-of the event log (`events/layout.py`).
+The first byte is called a space. Spaces 08, 09, 0a and 12 belong to the change log
+(`changes/layout.py`), 0b, 0c, 0d and 13 to the event log (`events/layout.py`).
 
-Numbers are big-endian, key parts are terminated, so byte order is the order of DynamoDB. The tail
-of an index entry is the item's own place, which keeps entries apart that share one index key. In
-a global index such entries come in the order of a hash of the item's key, as in the service
-(dynalite found it in recorded orders).
+Numbers are big-endian and key parts are terminated, so that byte order is DynamoDB's order. The
+end of an index entry's key is the item's own key without its table ("place" in this package),
+because several items can have the same index key. In a global index those items come in the order
+of a hash of their key ("tie"), as in the service (dynalite derived it from recorded orders).
 
-In an encrypted folder a keyed hash stands in the place of each partition key and its hash; sort
-keys stay as they are, or there would be no order.
+In an encrypted folder, a keyed hash replaces each partition key and its hash. Sort keys are not
+hashed, because their order is needed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NUMBERS_KEY: Final = b"\x00numbers"
 SECRET_KEY: Final = b"\x00secret"
 ACCESS_KEY, AUDIT_KEY = b"\x00access", b"\x00audit"
 NOTES: Final = (ACCESS_KEY, AUDIT_KEY)
-"""What belongs to this folder alone, and to no copy of it."""
+"""Keys that belong to this folder only, and are not part of a copy."""
 CATALOG: Final = b"\x01"
 STATISTICS: Final = b"\x02"
 TOKENS: Final = b"\x03"
@@ -63,9 +63,9 @@ ENTRIES: Final = b"\x11"
 
 SCAN_SLOT_BITS: Final = 12
 PLAIN_PARTITION_KEY_BYTES_MAX: Final = 200
-"""Longer partition keys would fill up the engine's keys, and leave no room for sort keys."""
+"""Longer partition keys are replaced by a digest: LMDB's keys would have no room for sort keys."""
 DIGEST_MARK: Final = b"\xff"
-"""No key that begins with it is kept plain, so that no key can pass for a digest."""
+"""Begins every digest. Keys that begin with it are digested too, so they cannot be confused."""
 SCAN_SLOTS: Final = 1 << SCAN_SLOT_BITS
 
 _TABLE: Final = struct.Struct(">I")
@@ -93,7 +93,7 @@ def statistics_key(table_number: int, index_number: int = 0) -> bytes:
 
 
 def table_prefixes(table_number: int) -> list[bytes]:
-    """Everything that belongs to a table, outside of the catalog."""
+    """Returns the prefixes of all data of a table; its catalog entry is not included."""
     number = _TABLE.pack(table_number)
     return [space + number for space in (STATISTICS, COLLECTIONS, EXPIRIES, ITEMS, ENTRIES)]
 
@@ -112,7 +112,7 @@ def leftover_prefix(leftover_storage_key: bytes) -> bytes:
 
 
 def leftover_owner(leftover_storage_key: bytes) -> int:
-    """The number of the table or stream that it was left by."""
+    """Returns the number of the table or stream whose data is to be removed."""
     return int.from_bytes(leftover_storage_key[2 : 2 + _TABLE.size], "big")
 
 
@@ -129,7 +129,10 @@ def collections_prefix(table_number: int) -> bytes:
 
 
 def expiries_prefix(table: Table) -> bytes:
-    """Each time that TTL is switched on, expiries get a new prefix, apart from those before."""
+    """Returns the prefix of a table's expiries.
+
+    It changes each time TTL is switched on or off, so that old expiries are never read again.
+    """
     return EXPIRIES + _TABLE.pack(table.number) + _TABLE.pack(table.ttl_changes)
 
 
@@ -153,12 +156,15 @@ def item_key_at(table: Table, place: bytes) -> bytes:
 
 
 def place_of(item_storage_key: bytes) -> bytes:
-    """The part of an item's key behind its table."""
+    """Returns an item's storage key without its table: hash, partition key and sort key."""
     return item_storage_key[1 + _TABLE.size :]
 
 
 def partition_of(storage_key: bytes) -> bytes | None:
-    """What all keys of one partition, of a table or of an index, begin with."""
+    """Returns the prefix that all items of one partition key hash share, in a table or index.
+
+    None for storage keys of other data.
+    """
     space = storage_key[:1]
     if space == ITEMS:
         return storage_key[:ITEM_PARTITION_BYTES]
@@ -170,9 +176,10 @@ def expiry_place(expiry_storage_key: bytes) -> bytes:
 
 
 def entry_key(table: Table, index: Index, item: Item, place: bytes) -> bytes | None:
-    """Where an item stands in an index, or None when it does not have all of the index's keys.
+    """Returns the storage key of an item's index entry, or None if the item is not in the index.
 
-    An item that was there before the index may have values that cannot be its keys.
+    Besides items that lack an index key attribute, those are items older than the index whose
+    values do not fit: a wrong type, an empty string, or too many bytes.
     """
     partition: list[bytes] = []
     sort: list[bytes] = []
@@ -206,12 +213,15 @@ def index_range(table: Table, index: Index, keys: KeyRange) -> tuple[bytes, byte
 
 
 def segment_range(prefix: bytes, segment: int, total_segments: int) -> tuple[bytes, bytes]:
-    """A parallel scan's share of the hash space, which the service cuts into 4096 slots."""
+    """Returns the bounds of one segment of a parallel scan.
+
+    As in the service, segments are made of 4096 equal slots of the hash space.
+    """
     return _slot(prefix, segment, total_segments), _slot(prefix, segment + 1, total_segments)
 
 
 def hash_part(prefix: bytes, storage_key: bytes) -> bytes:
-    """The hash behind a table's or an index's prefix; the first one for the prefix itself."""
+    """Returns the partition hash in a storage key; for the bare prefix, the lowest hash."""
     hashed = storage_key[len(prefix) : len(prefix) + PARTITION_HASH_BYTES]
     return hashed.ljust(PARTITION_HASH_BYTES, b"\x00")
 
@@ -251,14 +261,17 @@ def _one_part(part: bytes) -> bytes:
 
 
 def _plain_or_digest(key: bytes) -> bytes:
-    """Partitions are ordered by hash alone, so a long key may stand as a digest of itself."""
+    """Returns a partition key, or a digest if it is long.
+
+    Only the hash in front of it orders partitions, so a digest does not change their order.
+    """
     if len(key) > PLAIN_PARTITION_KEY_BYTES_MAX or key[:1] == DIGEST_MARK:
         return DIGEST_MARK + blake2b(key).digest()
     return key
 
 
 def _range(table: Table, prefix: bytes, keys: KeyRange) -> tuple[bytes, bytes]:
-    """The bytes between which all items of a key condition lie."""
+    """Returns the storage keys between which all items of a key condition lie."""
     prefix += _partition_part(table, [key_bytes(value) for value in keys.partition])
     prefix += b"".join(terminated(key_bytes(value)) for value in keys.equal)
     first, last = prefix, prefix_end(prefix)
@@ -281,5 +294,5 @@ def _range(table: Table, prefix: bytes, keys: KeyRange) -> tuple[bytes, bytes]:
 
 
 def _beginning(value: AttributeValue) -> bytes:
-    """A terminated part without its terminator: all parts that begin with it begin so."""
+    """Returns a key part without its terminator: the prefix of all parts that begin with it."""
     return terminated(key_bytes(value))[:-2]

@@ -1,8 +1,8 @@
-"""Reading: one item, or a page of a range, in the bytes that storage has.
+"""The read path: one item, or a page of a range, as the bytes in storage.
 
-A page ends when its limit of items is evaluated, or when the items evaluated reach 1 MB; the item
-that crosses that line still belongs to it (recorded). A page whose filter is slow ends earlier, as
-the API allows, so that one request cannot keep all others waiting.
+A page ends when `limit` items have been evaluated, or when the evaluated items reach 1 MB; the
+item that crosses that line still belongs to the page (recorded). A page with a slow filter ends
+earlier, as the API allows, so that one request cannot keep all others waiting.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from partita.database.tables.stored import HEADER_BYTES, Stored, unpack, unpack_
 from partita.limits import KB, PAGE_BYTES_MAX
 
 Keep = Callable[[bytes], bytes | None]
-"""What a page shows of an evaluated item's bytes; None when the item is filtered out."""
+"""Turns an evaluated item's bytes into those in the response; None if the item is filtered out."""
 
 FILTER_SECONDS_MAX: Final = 0.05
 ITEMS_PER_LOOK: Final = 64
 LARGE_ITEM_BYTES: Final = 4 * KB
-"""When a page with a filter looks at the stopwatch: now and then, and after every large item."""
+"""A page with a filter checks its time every `ITEMS_PER_LOOK` items and after large items."""
 
 
 class Page:
-    """Items as JSON bytes, what was evaluated for them, and where the next page begins."""
+    """Items as JSON bytes, what was evaluated to find them, and the last item evaluated."""
 
     __slots__ = ("items", "last_evaluated", "scanned_bytes", "scanned_count", "visits")
 
@@ -35,9 +35,9 @@ class Page:
         self.scanned_bytes = 0
         self.last_evaluated: bytes | None = None
         self.visits: list[tuple[bytes, int]] = []
-        """For the partitions that were visited: where their reading began, and its bytes.
+        """The storage key at which reading began, and the bytes read, for each partition.
 
-        Only known when somebody asks what the page cost.
+        Empty unless capacity is measured or limited.
         """
 
 

@@ -1,10 +1,10 @@
-"""The data of a folder that is not encrypted, under the storage keys of one that is.
+"""Turns the data of a plain folder into the storage keys of an encrypted one.
 
-Each table gets a secret, and a keyed hash takes the place of its partition keys: in items, index
-entries, expiries and item collections. Shards of a stream share the hashes of partition keys, so an
-open stream ends, as if it had been disabled, and another begins. All else stays as it is. What a
-background job would remove, and the records of backups, which lie in an archive of their own, are
-left behind.
+Each table gets a secret, and a keyed hash replaces its partition keys in items, index entries,
+expiries and item collections. The shards of a stream divide the hashes of partition keys, which
+change here, so each open stream is closed as if it had been disabled, and a new one is opened.
+Everything else is copied unchanged, except for data that background jobs would remove and for the
+records of backups, which belong to the old folder's archive.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ OF_STREAMS: Final = (
     *(change_layout.SEQUENCES, change_layout.CHECKPOINTS, change_layout.CHANGES),
     *(event_layout.TAILS, event_layout.RECORDS),
 )
-"""Spaces whose keys go on with the number of a stream."""
+"""Spaces in whose keys the number of a stream comes next."""
 _NUMBER_BYTES: Final = 4
 
 
 def check_rekeying(snapshot: Snapshot) -> None:
-    """Refuse what would not be the same under other keys."""
+    """Refuse a folder with work in progress that depends on the old storage keys."""
     for table in Catalog(snapshot):
         for index in table.indexes:
             if index.status == CREATING:
                 raise StorageError(
-                    f"The index {index.name} of table {table.name} is being filled: start the "
+                    f"The index {index.name} of table {table.name} is being backfilled: start the "
                     "server, and stop it when the index is ACTIVE."
                 )
         if table.capture is not None:
@@ -60,7 +60,7 @@ def check_rekeying(snapshot: Snapshot) -> None:
 
 
 class _Ended(LatestState):
-    """A folder that nobody writes to any more."""
+    """The state of a folder that no server writes to."""
 
     def __init__(self, snapshot: Snapshot, clock: Clock) -> None:
         super().__init__(clock)
@@ -84,7 +84,7 @@ def rekeyed(snapshot: Snapshot, new_secret: Callable[[], bytes], clock: Clock) -
             prefix = space + number.to_bytes(_NUMBER_BYTES, "big")
             yield from snapshot.range(prefix, prefix_end(prefix))
     for table in Catalog(snapshot):
-        # Its past is in the archive that stays behind.
+        # Point-in-time recovery ends: a table's past is in the archive of the old folder.
         secret = msgspec.structs.replace(
             _with_new_stream(changes, table),
             key_secret=new_secret(),
@@ -123,7 +123,7 @@ def _with_new_stream(changes: WriteBatch, table: Table) -> Table:
 
 
 def _items(snapshot: Snapshot, table: Table, secret: Table) -> Iterator[Pair]:
-    """Items, and their entries in indexes."""
+    """Yields items and their index entries."""
     prefix = layout.items_prefix(table.number)
     for _, value in snapshot.range(prefix, prefix_end(prefix)):
         stored = unpack(value)

@@ -1,8 +1,8 @@
-"""What a table is: its keys, its indexes and its settings, as they are kept in the catalog.
+"""The definition of a table: keys, indexes and settings, as the catalog stores them.
 
-All of it is immutable, so what follows from it is worked out once; a change makes a new `Table`
-and saves it through the catalog. Storage knows tables and indexes by number: names can be used
-again, numbers never are.
+All of it is immutable, so derived properties are computed once; a change makes a new `Table` and
+saves it through the catalog. Storage keys contain the numbers of tables and indexes, not their
+names: a name can be used again, a number never is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEYS_ONLY, INCLUDE, ALL = "KEYS_ONLY", "INCLUDE", "ALL"
 CREATING, ACTIVE, UPDATING, DELETING = "CREATING", "ACTIVE", "UPDATING", "DELETING"
 DAY = 24 * 3600
 NOT_BEFORE_LOADED = 253_402_300_800.0
-"""When a table settles whose items are still being restored or imported: in the year 10000."""
+"""The `settles_at` of a table that is still being restored or imported: the year 10000."""
 PROVISIONED, PAY_PER_REQUEST = "PROVISIONED", "PAY_PER_REQUEST"
 
 
@@ -37,12 +37,15 @@ class Throughput(msgspec.Struct, frozen=True):
     decreases: int = 0
 
     def decreases_today(self, now: float) -> int:
-        """How often the units were lowered today (UTC)."""
+        """Returns how often the units were decreased today (UTC)."""
         same_day = self.decreased_at is not None and self.decreased_at // DAY == now // DAY
         return self.decreases if same_day else 0
 
     def next_decrease_at(self, now: float) -> float | None:
-        """When the units may be lowered again, if not now; four times a day, then every hour."""
+        """Returns when the units may be decreased again, or None if they may be decreased now.
+
+        Four decreases a day are free; after them, one is allowed every hour.
+        """
         if self.decreased_at is None or self.decreases_today(now) < DECREASES_PER_DAY:
             return None
         allowed_at = min(self.decreased_at + DECREASE_SECONDS, (now // DAY + 1) * DAY)
@@ -86,35 +89,35 @@ class Index(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class ResourcePolicy(msgspec.Struct, frozen=True):
-    """Who may do what with a table or stream, as it was written."""
+    """The resource policy of a table or stream: its JSON document as the user wrote it."""
 
     document: str
     revision_id: str
 
 
 class RecoverySetting(msgspec.Struct, frozen=True):
-    """Point-in-time recovery, while it is on."""
+    """The settings of point-in-time recovery; a table has none while recovery is off."""
 
     period_days: int
     enabled_at: float
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the items of a restored table come from."""
+    """The backup or point in time that a table was restored from."""
 
     table_arn: str
     table_id: str
     restored_to: float
     backup_arn: str | None = None
     manifest: str | None = None
-    """Of the backup."""
+    """The manifest of the backup."""
     stamp: int | None = None
-    """Which moment is restored, where it is not that of a backup; 0 for the latest."""
+    """The commit to restore to, unless a backup is restored; 0 means the latest."""
     is_in_progress: bool = True
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it is known what is restored."""
+        """True once it is decided which data is restored: a backup, or a certain commit."""
         return self.manifest is not None or bool(self.stamp)
 
 
@@ -144,28 +147,28 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     table_class_changed_at: float | None = None
     sse: dict[str, Any] | None = None
     key_secret: bytes = b""
-    """In an encrypted folder: what hashes of partition keys are keyed with."""
+    """The key for hashing partition keys, in an encrypted folder."""
     stream_view_type: str | None = None
     stream_label: str | None = None
-    """Of the last stream, open or not."""
+    """The label of the table's last stream, which may be closed."""
     stream: OpenStream | None = None
-    """Where changes are logged, while there is a view type."""
+    """The open stream: set while the table has a stream view type."""
     capture: OpenStream | None = None
-    """Where changes are logged for destinations, while one is enabled."""
+    """The log for Kinesis destinations: set while at least one is enabled."""
     destinations: tuple[Destination, ...] = ()
     ttl_attribute: str | None = None
     ttl_is_indexed: bool = False
-    """Whether every item's expiry is noted, also of those written before TTL was switched on."""
+    """True once the items written before TTL was enabled are in the expiry index too."""
     ttl_changes: int = 0
-    """How often TTL was switched on or off: tells one such period from another."""
+    """How often TTL was enabled or disabled; part of the storage keys of expiries."""
     tags: dict[str, str] = {}
     resource_policy: ResourcePolicy | None = None
     stream_policies: dict[str, ResourcePolicy] = {}
-    """By the labels of the streams."""
+    """The resource policies of the table's streams, by stream label."""
     recovery: RecoverySetting | None = None
     origin: Origin | None = None
     import_id: str | None = None
-    """Of the import that fills it, until that is complete."""
+    """The import that fills the table, until it is complete."""
 
     @cached_property
     def key_attributes(self) -> tuple[KeyAttribute, ...]:
@@ -189,7 +192,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def is_loading(self) -> bool:
-        """Whether its items are being restored or imported."""
+        """True while the table's items are being restored or imported."""
         return self.import_id is not None or (
             self.origin is not None and self.origin.is_in_progress
         )
@@ -200,12 +203,12 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def capacity_owners(self) -> tuple[Table | Index, ...]:
-        """What has throughput of its own: the table, and its global indexes."""
+        """The table and its global indexes, which have throughput of their own."""
         return (self, *self.global_indexes)
 
     @property
     def is_metered(self) -> bool:
-        """Whether what is consumed has to be counted: for insights, or for auto scaling."""
+        """True when consumption must be counted, for Contributor Insights or auto scaling."""
         return any(
             (owner.insights and owner.insights.is_enabled)
             or owner.read_scaling
@@ -217,12 +220,15 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return next((index for index in self.indexes if index.name == name), None)
 
     def status(self, now: float) -> str:
-        """CREATING and UPDATING last until the table settles, DELETING until it is removed."""
+        """Returns the table's status at a time.
+
+        CREATING and UPDATING last until the table settles, DELETING until it is removed.
+        """
         is_lasting = self.transition == DELETING or now < self.settles_at
         return self.transition if is_lasting else ACTIVE
 
     def with_index(self, changed: Index) -> Table:
-        """This table with one index replaced."""
+        """Returns this table with one index replaced."""
         return msgspec.structs.replace(
             self,
             indexes=tuple(
@@ -231,13 +237,17 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def with_destination(self, changed: Destination) -> Table:
-        """This table with a destination added or replaced."""
-        others = [one for one in self.destinations if one.stream_name != changed.stream_name]
+        """Returns this table with a Kinesis destination added or replaced."""
+        others = [
+            destination
+            for destination in self.destinations
+            if destination.stream_name != changed.stream_name
+        ]
         return msgspec.structs.replace(self, destinations=(*others, changed))
 
     @cached_property
     def indexes_by_name(self) -> list[Index]:
-        """Errors name the first index in the order of names (recorded)."""
+        """The indexes sorted by name: errors name the first that is affected (recorded)."""
         return sorted(self.indexes, key=lambda index: index.name)
 
     @cached_property

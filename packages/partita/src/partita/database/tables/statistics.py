@@ -1,4 +1,7 @@
-"""How many items and bytes a table or an index holds, counted in the commits that change it."""
+"""Item counts and sizes of tables, indexes and item collections.
+
+They are updated in the commit that changes an item, so they are always exact.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from partita.database.tables import layout
 
 _PAIR: Final = struct.Struct(">qq")
 _SIZE: Final = struct.Struct(">q")
-"""Below zero only in what a draft makes of figures that are a moment old."""
+"""Signed: a draft that is decided on older counts can be below zero until it is applied."""
 
 
 class Statistics(NamedTuple):
@@ -39,14 +42,14 @@ def statistics_value(items: int, size_bytes: int) -> bytes:
 
 
 def statistics_delta(read: bytes | None, decided: bytes) -> tuple[int, int]:
-    """By how much a write moves the figures that it read: items and bytes."""
+    """Returns the items and bytes that a write added to the counts that it read."""
     items_read, bytes_read = _PAIR.unpack(read) if read else (0, 0)
     items_decided, bytes_decided = _PAIR.unpack(decided)
     return items_decided - items_read, bytes_decided - bytes_read
 
 
 def moved_statistics(read: bytes | None, decided: bytes, latest: bytes | None) -> bytes:
-    """What was decided on the figures of one moment, carried over to the latest."""
+    """Returns the latest counts plus what a write added to the older counts that it read."""
     items, size_bytes = _PAIR.unpack(latest) if latest else (0, 0)
     more_items, more_bytes = statistics_delta(read, decided)
     return _PAIR.pack(items + more_items, size_bytes + more_bytes)
@@ -57,7 +60,7 @@ def collection_size_in(value: bytes | None) -> int:
 
 
 def collection_size_value(size_bytes: int) -> bytes | None:
-    """An empty collection has none."""
+    """Returns the stored size of a collection; None for an empty one, which is not stored."""
     return _SIZE.pack(size_bytes) if size_bytes else None
 
 

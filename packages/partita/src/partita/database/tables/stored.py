@@ -1,7 +1,7 @@
-"""Items as they lie in storage: two sizes, then the bytes of the wire.
+"""Items as they are stored: two sizes, then the JSON of the wire protocol.
 
-The first size is what an item counts towards limits and capacity. The second is what it counts
-towards a page of 1 MB, which the service measures in its own storage format.
+The first size counts towards limits and capacity. The second counts towards a page of 1 MB, which
+the service measures in its own storage format (`item/page_bytes.py`).
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ _HEADER: Final = struct.Struct(">II")
 HEADER_BYTES: Final = _HEADER.size
 
 unpack_sizes: Final = _HEADER.unpack_from
-"""The two sizes in front of a stored value."""
+"""Returns the two sizes in front of a stored value."""
 _decode_item: Final = msgspec.json.Decoder(dict[str, dict[str, object]]).decode
 
 
 DECODERS_MAX: Final = 1024
 LARGE_BODY_BYTES: Final = 32 * KB
-"""What is smaller is decoded in no time, and not counted."""
+"""Decoding smaller items is fast, so the decoding budget does not count them."""
 
 
 class TooMuchToDecode(Exception):
-    """An operation would keep all others waiting; it can be carried out elsewhere."""
+    """Raised when an operation would decode so much that all others wait.
+
+    It is then carried out in the process for large requests.
+    """
 
 
 class DecodingBudget:
-    """How many bytes of large items the operation under way may decode."""
+    """The bytes of large items that the current operation may still decode."""
 
     def __init__(self) -> None:
         self.bytes_left = NO_LIMIT
@@ -54,7 +57,7 @@ decoding_budget: Final = DecodingBudget()
 
 
 class Stored:
-    """An item with its size and its bytes; decoded only when its attributes are needed."""
+    """An item with its size and its bytes, decoded only when its attributes are needed."""
 
     __slots__ = ("_item", "_paged", "_ready", "_ready_sort", "body", "size")
 
@@ -66,7 +69,7 @@ class Stored:
         self._item = item
         self._paged = paged
         self._ready: bytes | None = None
-        """What is stored where the item is sorted by `_ready_sort`, if that is known."""
+        """The stored value for the sort attributes `_ready_sort`, if it was computed before."""
         self._ready_sort: Sequence[KeyAttribute] = ()
 
     @property
@@ -78,7 +81,10 @@ class Stored:
         return self._item
 
     def value(self, sort: Sequence[KeyAttribute]) -> bytes:
-        """What is stored where the item is sorted by these attributes."""
+        """Returns the value to store in a table or index with these sort attributes.
+
+        They matter because they change the item's size on a page.
+        """
         if self._ready is not None and self._ready_sort == sort:
             return self._ready
         return _HEADER.pack(self.size, page_bytes(self.item, sort, self._paged)) + self.body
@@ -95,7 +101,7 @@ def unpack(value: bytes) -> Stored:
 
 
 def prepared(value: bytes, sort: Sequence[KeyAttribute]) -> Stored:
-    """What was worked out elsewhere, for an item that is sorted by these attributes."""
+    """Returns an item whose stored value another process has computed for these sort attributes."""
     stored = unpack(value)
     stored._ready, stored._ready_sort = value, sort
     return stored
@@ -107,8 +113,8 @@ def decode(body: bytes) -> Item:
 
 @lru_cache(DECODERS_MAX)
 def attributes_decoder(names: frozenset[str]) -> Callable[[bytes], Item]:
-    """Decodes these attributes of an item and skips all others, which is faster."""
-    # As a call of something unknown: types that are made here are not for mypy.
+    """Returns a decoder of these attributes, which skips all others and is faster for it."""
+    # Called as Any, because mypy does not support TypedDicts that are made at run time.
     typed_dict: Any = TypedDict
     members = dict.fromkeys(names, dict[str, object])
     decoder: Any = msgspec.json.Decoder(typed_dict("Attributes", members, total=False))

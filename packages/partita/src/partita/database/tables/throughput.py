@@ -1,4 +1,4 @@
-"""What a table or an index may use, as the catalog has it: its units, and what serves these."""
+"""The throughput of a table or index according to the catalog: its units and its partitions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from partita.database.tables.statistics import read_statistics
 from partita.limits import ON_DEMAND_READ_UNITS, ON_DEMAND_WRITE_UNITS
 
 ON_DEMAND_PARTITIONS = on_demand_partitions_for(ON_DEMAND_READ_UNITS, ON_DEMAND_WRITE_UNITS)
-"""Of a new on-demand table."""
+"""The partitions of a new on-demand table."""
 
 
 def warm_throughput(
-    billing_mode: str, units: Throughput, asked: dict[str, int] | None
+    billing_mode: str, units: Throughput, requested: dict[str, int] | None
 ) -> dict[str, int]:
-    """What a table can serve at once: what was asked for, or what its billing mode starts with."""
+    """Returns what a table can serve at once: the requested warm throughput, or the initial one
+    of its billing mode."""
     if billing_mode == PROVISIONED:
         start = {"ReadUnitsPerSecond": units.read_units, "WriteUnitsPerSecond": units.write_units}
     else:
@@ -24,11 +25,14 @@ def warm_throughput(
             "ReadUnitsPerSecond": ON_DEMAND_READ_UNITS,
             "WriteUnitsPerSecond": ON_DEMAND_WRITE_UNITS,
         }
-    return start | (asked or {})
+    return start | (requested or {})
 
 
 def entitlement(table: Table, index: Index | None = None) -> Entitlement:
-    """Of a table, or of one of its global indexes: local ones use what their table has."""
+    """Returns what a table, or one of its global indexes, may consume.
+
+    A local index has no entitlement: it consumes its table's.
+    """
     owner = index or table
     if table.billing_mode == PAY_PER_REQUEST:
         warm = warm_throughput(table.billing_mode, owner.throughput, owner.warm_throughput)
@@ -49,11 +53,11 @@ def entitlement(table: Table, index: Index | None = None) -> Entitlement:
 
 
 def partition_count(reader: Reader, table: Table, index: Index | None = None) -> int:
-    """How many partitions the units and the data of a table, or of a global index, ask for."""
+    """Returns how many partitions a table or global index needs for its units and its data."""
     size = read_statistics(reader, table.number, index.number if index else 0).size_bytes
     return entitlement(table, index).partitions(size)
 
 
 def _maximum(units: int | None) -> int | None:
-    """-1 takes a maximum away (guide)."""
+    """Returns the maximum, or None for -1, by which a request removes it (guide)."""
     return None if units is None or units < 0 else units

@@ -1,9 +1,9 @@
 """THE write path: the only code that changes an item.
 
-`write_item` is given the old item and the new one. It works out index entries, counts,
-collection sizes and expiry, and records all of it in one write batch. Whoever wants to change an
-item (an operation, a transaction, the TTL sweep) decides the new item and calls it, so items,
-indexes, figures and capacity can never disagree.
+`write_item` gets the old item and the new one. It computes index entries, counts, collection sizes
+and expiry, logs the change, and records all of it in one write batch. Everything that changes an
+item (an operation, a transaction, the TTL sweep) decides the new item and calls this function, so
+items, indexes, counts and capacity can never disagree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ from partita.limits import ITEM_COLLECTION_BYTES_MAX
 
 
 class Written:
-    """What one write changed, and what it costs before any doubling."""
+    """What one write changed, and the units it costs outside of a transaction.
+
+    In a transaction, every unit counts twice.
+    """
 
     __slots__ = ("collection_bytes", "index_units", "new", "old", "table_units")
 
@@ -49,7 +52,7 @@ def write_item(
 ) -> Written:
     """Replace `old` by `new` under an item's key; either may be missing.
 
-    `expired` items are removed by time to live, and the table's stream says so.
+    `expired` marks a deletion by time to live, which stream records attribute to the service.
     """
     written = Written(old, new, write_units(max(_size(old), _size(new))))
     grown = 0
@@ -73,7 +76,7 @@ def write_item(
 
 
 def _write_entries(write_batch: WriteBatch, table: Table, place: bytes, written: Written) -> int:
-    """Bring every index up to date; returns by how many bytes the local ones grew."""
+    """Update all indexes; return the bytes by which local indexes grew."""
     grown = 0
     for index in table.indexes:
         if index.status == DELETING:
@@ -91,8 +94,8 @@ def _write_entries(write_batch: WriteBatch, table: Table, place: bytes, written:
 def replace_entry(
     write_batch: WriteBatch, table: Table, index: Index, old: Entry | None, new: Entry | None
 ) -> int:
-    """Replace an index entry and count it; returns by how many bytes the index grew."""
-    # While an index is filled, an item's old entry may not be there yet.
+    """Replace an index entry and count it; return the bytes by which the index grew."""
+    # While an index is backfilled, an item's old entry may not be there yet.
     if index.status == CREATING and old and write_batch.get(old.key) is None:
         old = None
     if old and not (new and new.key == old.key):
@@ -116,7 +119,10 @@ def _count(
 
 
 def _entry_units(old: Entry | None, new: Entry | None) -> int:
-    """A changed entry costs its larger size; a moved one is a delete and a put."""
+    """Returns the write units of a changed entry: those of its larger size.
+
+    An entry whose key changed is deleted and put again, and costs both.
+    """
     if old and new and old.key != new.key:
         return write_units(old.size) + write_units(new.size)
     return write_units(max(_size(old), _size(new)))
@@ -148,12 +154,12 @@ def _write_expiry(
             write_batch.put(layout.expiry_key(table, new, place), b"")
 
 
-def _size(thing: Stored | Entry | None) -> int:
-    return thing.size if thing else 0
+def _size(stored: Stored | Entry | None) -> int:
+    return stored.size if stored else 0
 
 
 def _is_same(old: Stored | None, new: Stored | None) -> bool:
-    """Whether nothing changes; clients send the members of one map in any order."""
+    """True when a write changes nothing, even if the members of a map come in another order."""
     if old is None or new is None:
         return old is new
     return old.body == new.body or (old.size == new.size and old.item == new.item)

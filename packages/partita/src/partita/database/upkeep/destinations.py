@@ -1,4 +1,4 @@
-"""The background job of Kinesis destinations: captured changes become records of their streams."""
+"""The background job of Kinesis destinations: delivers captured changes to their streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from partita.limits import MB, STREAM_RETENTION_SECONDS
 
 PIECE_CHANGES = 200
 PIECE_BYTES = 4 * MB
-"""A destination gets so much at a time, and one change at least."""
+"""A destination gets at most this much at a time, but at least one change."""
 
 
 class DestinationJobs:
@@ -40,7 +40,10 @@ class DestinationJobs:
         self._region = region
 
     def work(self, write_batch: WriteBatch) -> bool:
-        """Bring each destination its next changes, so that none waits for another's."""
+        """Deliver the next changes of every destination; True if there were any.
+
+        All destinations get their turn in each piece, so that none waits for a busy one.
+        """
         moved = [
             self._forward(write_batch, table, destination)
             or self._finish(write_batch, table, destination)
@@ -56,7 +59,8 @@ class DestinationJobs:
             return False
         stream = self._streams.find(destination.stream_name)
         if stream is None or stream.status(write_batch.now()) in (CREATING, DELETING):
-            # It may come back; until then changes wait, for as long as the service keeps them.
+            # The stream may be created again. Until then, changes are kept as long as the service
+            # keeps them; older ones are dropped.
             horizon = write_batch.now() - STREAM_RETENTION_SECONDS
             changes = list(takewhile(lambda change: change.created_at < horizon, changes))
         else:
@@ -66,19 +70,19 @@ class DestinationJobs:
         return bool(changes)
 
     def _next_changes(self, destination: Destination) -> list[Change]:
-        found: list[Change] = []
+        changes: list[Change] = []
         size = 0
         for change in read_changes(self._snapshot, destination.log, SHARD, 0):
             size += change.image_bytes
-            if len(found) == PIECE_CHANGES or (found and size > PIECE_BYTES):
+            if len(changes) == PIECE_CHANGES or (changes and size > PIECE_BYTES):
                 break
-            found.append(change)
-        return found
+            changes.append(change)
+        return changes
 
     def _finish(self, write_batch: WriteBatch, table: Table, destination: Destination) -> bool:
-        """Finish with a destination that is disabled and has received everything."""
+        """Close the log of a disabled destination that has received everything."""
         committed = self._catalog.committed(table)
-        # Once it is disabled on disk, all changes before that are on disk too.
+        # Once the disabling is on disk, all changes before it are on disk too.
         if committed is None or destination not in committed.destinations:
             return False
         if not destination.is_disabled or self._next_changes(destination):

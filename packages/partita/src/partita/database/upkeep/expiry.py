@@ -1,4 +1,4 @@
-"""Time to live: items whose time has come are deleted, through the write path as all others are."""
+"""Time to live: deletes expired items, through the same write path as all other deletions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from partita.limits import EXPIRED_SECONDS_MAX
 def expire_items(
     write_batch: WriteBatch, catalog: Catalog, snapshot: Snapshot, now: float, keys_max: int
 ) -> bool:
-    """Delete some expired items of the first table that has any; whether there were any."""
+    """Delete some expired items of the first table that has any; True if there were any.
+
+    Like the service, this ignores items that expired more than five years ago.
+    """
     for table in catalog:
         if table.ttl_attribute is None or not table.ttl_is_indexed:
             continue
@@ -31,7 +34,7 @@ def expire_items(
 
 
 def _expire(write_batch: WriteBatch, table: Table, attribute: str, expiry_key: bytes) -> bool:
-    """Delete one item, unless it has changed or is being written."""
+    """Delete one item, unless it was changed in the meantime or a transaction holds it."""
     place = layout.expiry_place(expiry_key)
     key = layout.item_key_at(table, place)
     if write_batch.get(expiry_key) is None or write_batch.is_held(key):

@@ -1,10 +1,10 @@
-"""Background jobs of tables: backfilling indexes, deleting expired items (TTL), removing old data.
+"""The background jobs of tables: index backfill, TTL, shard roll-over, removing old data.
 
-Each does a piece of its work in one write batch, and says whether there was any. Jobs keep no
-position in storage: an index that is being backfilled, or data that is being removed, is found
-again after a restart, and doing a piece twice does no harm. A job over a whole table starts when
-the change that requires it is committed: by then the snapshot has every item that was decided
-before, and the write path takes care of all that come after.
+Each job does a piece of its work in one write batch, and returns True if there was any. Jobs store
+no position: after a restart they find the index that is being backfilled, or the data that is to
+be removed, and doing a piece twice does no harm. A job over a whole table starts once the change
+that requires it is committed: by then the snapshot has every item that was decided before that
+change, and the write path takes care of all later ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Jobs:
         other_jobs: Sequence[Callable[[WriteBatch], bool]] = (),
         is_kept: Callable[[bytes], bool] = lambda prefix: False,
     ) -> None:
-        """`is_kept` says which data of deleted tables is still needed."""
+        """`is_kept` is True for prefixes of deleted tables whose data is still being read."""
         self._catalog = catalog
         self._snapshot = snapshot
         self._clock = clock
@@ -57,11 +57,11 @@ class Jobs:
         self._visited: dict[tuple[int, str], bytes] = {}
 
     def restart(self) -> None:
-        """A commit was lost, and perhaps pieces of work with it."""
+        """Start table scans again, because a commit was lost, perhaps with pieces of work."""
         self._visited.clear()
 
     def work(self, write_batch: WriteBatch) -> bool:
-        """One piece of the first job that has something to do."""
+        """Do one piece of the first job that has work; True if there was any."""
         jobs = (
             self._settle_deletions,
             self._remove_leftovers,
@@ -76,18 +76,18 @@ class Jobs:
         return any(job(write_batch) for job in jobs)
 
     def _settle_deletions(self, write_batch: WriteBatch) -> bool:
-        """Remove the tables whose DELETING is over."""
-        gone = [
+        """Remove the tables whose DELETING phase is over."""
+        deleted = [
             table
             for table in self._catalog
             if table.transition == DELETING and table.settles_at <= self._clock()
         ]
-        for table in gone:
+        for table in deleted:
             self._catalog.remove(write_batch, table)
-        return bool(gone)
+        return bool(deleted)
 
     def _remove_leftovers(self, write_batch: WriteBatch) -> bool:
-        """Remove the data of deleted tables and indexes."""
+        """Remove some data of deleted tables and indexes."""
         leftovers = self._snapshot.range(layout.LEFTOVERS, prefix_end(layout.LEFTOVERS))
         for leftover in leftovers:
             prefix = layout.leftover_prefix(leftover[0])
@@ -120,9 +120,9 @@ class Jobs:
         return False
 
     def _fill(self, write_batch: WriteBatch, table: Table, index: Index) -> None:
-        """Give the next items of a table their entries in a new index.
+        """Backfill a new index: add the entries of the table's next items.
 
-        The index is ACTIVE one piece after the last: by then all of its entries are committed.
+        The index becomes ACTIVE one piece after the last: by then all of its entries are committed.
         """
 
         def fill(key: bytes, stored: Stored) -> None:
@@ -143,7 +143,7 @@ class Jobs:
         self._catalog.save(write_batch, replace(table, indexes=kept, attribute_types=types))
 
     def _index_expiries(self, write_batch: WriteBatch) -> bool:
-        """Note when the items of a table expire whose TTL was switched on."""
+        """Add the existing items of a table to its expiry index, after TTL was enabled."""
         for table in self._catalog:
             if table.ttl_attribute is not None and not table.ttl_is_indexed:
                 committed = self._catalog.committed(table)
@@ -165,7 +165,7 @@ class Jobs:
         return expire_items(write_batch, self._catalog, self._snapshot, self._clock(), PIECE_KEYS)
 
     def _forget_tokens(self, write_batch: WriteBatch) -> bool:
-        """Forget the client request tokens that are older than their ten minutes."""
+        """Remove the client request tokens that are older than ten minutes."""
         oldest = layout.token_time_key(self._clock() - CLIENT_TOKEN_SECONDS)
         old = list(islice(self._snapshot.range(layout.TOKEN_TIMES, oldest), PIECE_KEYS))
         for key, token in old:
@@ -174,7 +174,7 @@ class Jobs:
         return bool(old)
 
     def _roll_shards(self, write_batch: WriteBatch) -> bool:
-        """Let the shards go on in children that had their time or their fill, or are too few."""
+        """Replace the shards of the next stream whose shards are too old, too full or too few."""
         for table in self._catalog:
             if table.stream is None:
                 continue
@@ -198,7 +198,7 @@ class Jobs:
         job: str,
         visit: Callable[[bytes, Stored], None],
     ) -> bool:
-        """Show the next items of a table to a job over all of them; True when none were left."""
+        """Call `visit` for the next items of a table; True when there were no more items."""
         prefix = layout.items_prefix(table.number)
         last = self._visited.get((table.number, job))
         start = prefix if last is None else last + b"\x00"
@@ -206,7 +206,7 @@ class Jobs:
         deadline = self._stopwatch() + PIECE_SECONDS
         visited = None
         for key, _ in pairs:
-            # The write batch knows of writes that the snapshot does not show yet.
+            # Read from the write batch, which includes writes that the snapshot does not have yet.
             stored = load(write_batch, key)
             if stored:
                 visit(key, stored)

@@ -1,7 +1,7 @@
-"""The background jobs of recovery: bases, backups, restores, and what is no longer needed.
+"""The background jobs of recovery: bases, backups, restores, exports, imports, and retention.
 
-Tasks take turns, a piece each. What is to be done follows from the catalog and the records; a task
-that failed is tried again after a while.
+The tasks to run follow from the catalog and the recovery records, so a restart finds them again.
+Tasks take turns, a piece each. A task that failed is tried again after a while.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ logger = logging.getLogger(__name__)
 
 RETRY_SECONDS: Final = 10.0
 BASE_BYTES_MIN: Final = 16 << 20
-"""A new base is taken when the log since the last one is larger than the table, and than this."""
+"""A new base is taken when the log since the last one is larger than both the table and this."""
 RETENTION_SECONDS: Final = 60.0
 PENDING_COMMITS_MAX: Final = 256
-"""How many commits an engine without a write-ahead log keeps in memory before a flush."""
+"""The commits that an engine without a write-ahead log keeps in memory before a flush."""
 
 RUN_AHEAD: Final = frozenset(("bulk", "restore"))
-"""Tasks that read what is decided, not what is committed, once they have begun."""
+"""Tasks that need not wait for the commit of their last piece: they read what was decided."""
 
 Key = tuple[str, str]
 Starts = Iterator[tuple[Key, Callable[[], Task]]]
@@ -60,29 +60,29 @@ class RecoveryJobs:
         self._tasks: dict[Key, Task] = {}
         self._waiting: dict[Key, Future[Any]] = {}
         self._not_before: dict[Key, float] = {}
-        """When what has failed, or was looked at, is tried or looked at again."""
+        """When a failed task is retried, or a table's log is measured again."""
         self._retained_at = 0.0
         self._is_early = False
-        """Whether there will be something to do after the commit under way."""
+        """True when a task will start as soon as the current commit is on disk."""
         self._collecting: Future[Any] | None = None
         self._removals_seen = 0
         self._is_garbage = True
-        """Whether there may be chunks that no manifest names."""
+        """True when there may be chunks that no manifest refers to."""
 
     def restart(self) -> None:
-        """A commit was lost, and perhaps pieces of tasks with it."""
+        """Start all tasks again, because a commit was lost, perhaps with pieces of them."""
         for key in list(self._tasks):
             self._end(key)
 
     def is_kept(self, prefix: bytes) -> bool:
-        """Whether the items under a prefix are still being read, though their table is gone."""
+        """True when a backup of a deleted table still reads the items under a prefix."""
         return any(
             not backup.is_available and layout.items_prefix(backup.table.number) == prefix
             for backup in self._work.records.of(Backup)
         )
 
     def work(self, write_batch: WriteBatch) -> bool:
-        """One piece of a task, or something that is due."""
+        """Do one piece of a task, or of retention if it is due; True if there was work."""
         self._start_tasks()
         if self._advance_first(list(self._ready()), write_batch):
             return True
@@ -106,7 +106,7 @@ class RecoveryJobs:
     # Tasks
 
     def _ready(self) -> Iterator[Key]:
-        """Tasks that wait for nothing; the one that waited longest is the first."""
+        """Yields the tasks that can continue, the one that waited longest first."""
         for key in self._tasks:
             waiting = self._waiting.get(key)
             if waiting is None or waiting.done():
@@ -115,7 +115,7 @@ class RecoveryJobs:
     def _advance_first(self, ready: Sequence[Key], write_batch: WriteBatch) -> bool:
         if not ready:
             return False
-        # To the end of the line: the others are next.
+        # Move the task to the end of the queue, so that the others get their turn.
         self._tasks[ready[0]] = self._tasks.pop(ready[0])
         self._advance(ready[0], write_batch)
         return True
@@ -126,17 +126,18 @@ class RecoveryJobs:
                 return
             self._collecting = None
         self._is_early = False
-        wanted = dict(self._wanted())
-        for key in [key for key in self._tasks if key not in wanted]:
+        required = dict(self._required())
+        for key in [key for key in self._tasks if key not in required]:
             self._end(key)
         now = self._work.clock()
-        for key, start in wanted.items():
+        for key, start in required.items():
             if key not in self._tasks and now >= self._not_before.get(key, 0.0):
                 task = start()
                 next(task)
                 self._tasks[key] = task
 
-    def _wanted(self) -> Starts:
+    def _required(self) -> Starts:
+        """Yields all tasks that the catalog and the records require, with their start functions."""
         work = self._work
         for backup in work.records.of(Backup):
             if backup.is_available:
@@ -151,17 +152,17 @@ class RecoveryJobs:
                     yield ("export", record.id), partial(export, work, record)
                 else:
                     self._is_early = True
-        for asked in work.records.of(Bulk):
-            if asked.status in (IN_PROGRESS, CANCELLING):
-                if work.records.is_committed(asked):
-                    yield ("bulk", asked.id), partial(bulk_put, work, asked)
+        for bulk in work.records.of(Bulk):
+            if bulk.status in (IN_PROGRESS, CANCELLING):
+                if work.records.is_committed(bulk):
+                    yield ("bulk", bulk.id), partial(bulk_put, work, bulk)
                 else:
                     self._is_early = True
         for table in work.catalog:
             if table.recovery is None and table.origin is None and table.import_id is None:
                 continue
             committed = work.catalog.committed(table)
-            if committed is None or _asked(committed) != _asked(table):
+            if committed is None or _task_settings(committed) != _task_settings(table):
                 self._is_early = True
                 continue
             if self._needs_base(table):
@@ -205,12 +206,12 @@ class RecoveryJobs:
             self._end(key)
         except StorageError as error:
             write_batch.rollback_to(savepoint)
-            logger.error("The %s %s failed, and is tried again: %s", *key, error)
+            logger.error("The %s %s failed, and will be tried again: %s", *key, error)
             self._put_off(key)
         except Exception:
-            # Our mistake; what is asked for of others must not wait for it.
+            # A bug in one task must not stop the others.
             write_batch.rollback_to(savepoint)
-            logger.exception("The %s %s failed, and is tried again.", *key)
+            logger.exception("The %s %s failed, and will be tried again.", *key)
             self._put_off(key)
         else:
             if future is not None:
@@ -225,7 +226,7 @@ class RecoveryJobs:
         self._waiting.pop(key, None)
 
     def _fix_latest(self, write_batch: WriteBatch) -> bool:
-        """A restore to the latest moment waits for the first base; then the moment is chosen."""
+        """Choose the commit of a restore to the latest moment, once the first base exists."""
         for table in self._work.catalog:
             origin = table.origin
             if origin and origin.is_in_progress and not origin.is_fixed:
@@ -235,7 +236,7 @@ class RecoveryJobs:
                     return True
         return False
 
-    # What is no longer needed
+    # Retention
 
     def _retain(self, write_batch: WriteBatch) -> bool:
         now, removals = self._work.clock(), self._work.records.removals
@@ -244,20 +245,21 @@ class RecoveryJobs:
             return False
         self._retained_at, self._removals_seen = now, removals
         self._is_garbage = self._is_garbage or is_due
-        read = self._tables_read()
+        in_use = self._tables_in_use()
         if self._work.log.follows_everything:
-            read.add(EVERYTHING)
-        gone: list[Backup | Base] = [*self._old_bases(now, read), *self._expired_backups(now)]
-        for record in gone:
+            in_use.add(EVERYTHING)
+        expired: list[Backup | Base] = [*self._old_bases(now, in_use), *self._expired_backups(now)]
+        for record in expired:
             self._work.records.remove(write_batch, record)
-        if not gone:
-            self._drop_logs(read)
-        return bool(gone)
+        # The logs are only dropped in a later piece, when the removal of their bases is committed.
+        if not expired:
+            self._drop_logs(in_use)
+        return bool(expired)
 
-    def _old_bases(self, now: float, read: set[str]) -> Iterator[Base]:
-        """Those of tables without recovery, and those that only older moments need."""
+    def _old_bases(self, now: float, in_use: set[str]) -> Iterator[Base]:
+        """Yields the bases of tables without recovery, and those before the recovery period."""
         periods = {table.table_id: table.recovery for table in self._work.catalog if table.recovery}
-        for table_id in {base.table_id for base in self._work.records.of(Base)} - read:
+        for table_id in {base.table_id for base in self._work.records.of(Base)} - in_use:
             bases = self._work.bases(table_id)
             setting = periods.get(table_id)
             if setting is None:
@@ -273,29 +275,33 @@ class RecoveryJobs:
             if backup.expires_at is not None and backup.expires_at <= now:
                 yield backup
 
-    def _tables_read(self) -> set[str]:
-        """Ids of the tables whose past is being read."""
+    def _tables_in_use(self) -> set[str]:
+        """Returns the ids of the tables whose past is being restored, exported or backed up."""
         records = self._work.records
         restored = {
             table.origin.table_id
             for table in self._work.catalog
             if table.origin and table.origin.is_in_progress
         }
-        exported = {one.table.table_id for one in records.of(Export) if one.status == IN_PROGRESS}
-        backed_up = {one.table.table_id for one in records.of(Backup) if not one.is_available}
+        exported = {
+            record.table.table_id for record in records.of(Export) if record.status == IN_PROGRESS
+        }
+        backed_up = {
+            backup.table.table_id for backup in records.of(Backup) if not backup.is_available
+        }
         return restored | exported | backed_up
 
-    def _drop_logs(self, read: set[str]) -> None:
+    def _drop_logs(self, in_use: set[str]) -> None:
         archive = self._work.archive
         followed = {table.table_id for table in self._work.catalog if table.recovery}
         table_ids = {name.split("/")[1] for name in archive.names(LOGS)}
-        for table_id in table_ids - read:
+        for table_id in table_ids - in_use:
             bases = self._work.bases(table_id)
             files = log_files(archive, table_id)
             if table_id not in followed:
                 old = [name for _, name in files]
             elif bases:
-                # A file ends before the next one begins, at the latest.
+                # All commits in a file are older than the first one of the next file.
                 old = [
                     name
                     for (_, name), (following, _) in pairwise(files)
@@ -307,7 +313,7 @@ class RecoveryJobs:
                 archive.delete(name)
 
     def _collect_garbage(self) -> None:
-        """Remove what no record refers to; nothing is added meanwhile."""
+        """Start removing the files that no record refers to; no task starts until that is done."""
         if self._is_garbage and not self._tasks:
             self._is_garbage = False
             records = self._work.records
@@ -316,11 +322,11 @@ class RecoveryJobs:
             self._collecting = self._work.run(partial(collect_garbage, self._work.archive, kept))
 
     def _flush_in_memory(self) -> None:
-        """An engine without a write-ahead log never asks for it."""
+        """Flush the recovery log of an engine without a write-ahead log, which never does so."""
         if self._work.log.pending_commits > PENDING_COMMITS_MAX:
             self._work.run(self._work.log.flush)
 
 
-def _asked(table: Table) -> tuple[Any, ...]:
-    """What tasks follow from: they begin when it is committed."""
+def _task_settings(table: Table) -> tuple[Any, ...]:
+    """Returns the settings that require tasks, which start once the settings are committed."""
     return table.recovery, table.origin, table.import_id

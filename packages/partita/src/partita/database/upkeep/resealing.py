@@ -1,8 +1,8 @@
-"""Sealing anew: after a key was rotated, every value is written once more, in small pieces.
+"""Re-encryption after a key rotation: rewrites every value with the new keys, in small pieces.
 
-Old keys are destroyed after two rounds in which nothing was found under them: a commit that began
-before the rotation is not in the snapshot of the first, and is in that of the second. A process
-that is killed before that begins anew.
+Old keys are destroyed after two rounds that find no value under them. One is not enough: a commit
+that began before the rotation may be missing from the snapshot of the first round, but not from
+that of the second. A process that is killed before then starts over.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Resealing:
         self._position = b""
         self._generation = 0
         self._clean_rounds = 0
-        """Of the same generation of keys, in a row."""
+        """The rounds in a row that found no value under old keys."""
         self._is_clean = True
 
     def work(self, write_batch: WriteBatch) -> bool:
-        """One piece of it; whether there was anything to do."""
+        """Rewrite the next values; True while a rotation is in progress."""
         if not self._is_tidy:
             self._is_tidy = True
             self._tidy()
@@ -57,11 +57,11 @@ class Resealing:
         return True
 
     def _tidy(self) -> None:
-        """Whoever deleted a table may have been killed before its key was destroyed."""
-        numbers = {one.number for one in (*self._catalog, *self._event_streams)}
+        """Destroy the keys of deleted tables: a process may have been killed before it did."""
+        numbers = {owner.number for owner in (*self._catalog, *self._event_streams)}
         numbers.update(stream.number for stream in all_streams(self._snapshot))
         for table in self._catalog:
-            numbers.update(one.log for one in table.destinations)
+            numbers.update(destination.log for destination in table.destinations)
         for leftover, _ in self._snapshot.range(layout.LEFTOVERS, prefix_end(layout.LEFTOVERS)):
             numbers.add(layout.leftover_owner(leftover))
         last = int.from_bytes(self._snapshot.get(layout.NUMBERS_KEY) or b"", "big")

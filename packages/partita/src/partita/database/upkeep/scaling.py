@@ -1,6 +1,6 @@
-"""Capacity that changes by itself: auto scaling, schedules, and partitions that grow with data.
+"""The background job of auto scaling, scheduled capacity, and partition splits by size.
 
-Checked once a second. What was consumed is in the ledger; the units are in the catalog.
+It runs once a second. Consumption is in the ledger, provisioned units are in the catalog.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from partita.database.tables.statistics import read_statistics
 
 
 class _Kind(NamedTuple):
-    """Reads or writes, by the names that the schema has for what belongs to them."""
+    """Reads or writes, with the names of their members in the schema."""
 
     name: str
     units: str
@@ -85,7 +85,7 @@ class Scaling:
                 account.partitions.fit(size, now)
 
     def _scaled(self, table: Table, now: float) -> Table:
-        """The table as its auto scaling policies want it."""
+        """Returns the table with the units that its auto scaling policies want."""
         if table.billing_mode != PROVISIONED:
             return table
         for owner in table.capacity_owners:
@@ -112,7 +112,10 @@ class Scaling:
 
 
 def _rescheduled(table: Table, due: Sequence[ScheduledChange], now: float) -> Table:
-    """The table after the changes that are due: new bounds, and units that lie between them."""
+    """Returns the table after the scheduled changes that are due.
+
+    A change sets new bounds for auto scaling, and moves the units between them.
+    """
     for change in due:
         owner = table.index(change.index) if change.index else table
         if change.table != table.name or owner is None:
@@ -135,7 +138,7 @@ def _rescheduled(table: Table, due: Sequence[ScheduledChange], now: float) -> Ta
 
 
 def _bounds(owner: Table | Index, change: ScheduledChange, kind: _Kind) -> tuple[int, int]:
-    """The least and the most units from now on: what a change does not say stays as it was."""
+    """Returns the new minimum and maximum units; a bound that a change leaves out is kept."""
     units: int = getattr(owner.throughput, kind.units)
     policy: ScalingPolicy | None = getattr(owner, kind.policy)
     before = (policy.minimum, policy.maximum) if policy else (units, units)
@@ -159,5 +162,5 @@ def _with_units(table: Table, owner: Table | Index, units: Sequence[int], now: f
 def _with(table: Table, owner: Table | Index) -> Table:
     if isinstance(owner, Index):
         return table.with_index(owner)
-    # The indexes of `table` may have changed since `owner` was it.
+    # `owner` is an older version of `table`, whose indexes may have been changed since.
     return replace(owner, indexes=table.indexes)

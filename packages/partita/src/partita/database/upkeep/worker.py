@@ -1,4 +1,4 @@
-"""Runs the background jobs: at once when there is work, otherwise once a second."""
+"""Runs the background jobs: immediately when there is work, otherwise once a second."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ CallLater = Callable[[float, Callable[[], None]], object]
 
 IDLE_SECONDS = 1.0
 PIECES_AHEAD_MAX = 3
-"""How many pieces may be decided before the commit of the first."""
+"""The pieces that may be decided while the commit of the first is still in progress."""
 
 
 class Commits(Protocol):
+    """Where the worker's pieces of work are committed."""
+
     def write(self, decide: Callable[[WriteBatch], Any], done: Done) -> None:
-        """Run `decide`; call `done` with its result after the commit, or with its error."""
+        """Run `decide`; after the commit, call `done` with its result or error."""
 
 
 class Ahead(Protocol):
-    """Jobs whose next piece need not wait for the commit of the last one."""
+    """Jobs whose next piece can be decided before the last one is committed."""
 
     @property
     def can_work_ahead(self) -> bool: ...
@@ -34,10 +36,10 @@ class Ahead(Protocol):
 
 
 class Worker:
-    """Runs the jobs between requests, a piece at a time; they share the commits of requests.
+    """Runs the jobs between requests, a piece at a time; pieces share the commits of requests.
 
-    Most wait for the commit of a piece before the next one. Those that need not go on meanwhile,
-    for a few pieces; then all others are asked again.
+    Most jobs wait for the commit of a piece before the next one. Those that need not wait continue
+    for a few pieces in the meantime; then all jobs get their turn again.
     """
 
     def __init__(
@@ -62,7 +64,7 @@ class Worker:
         self._tick()
 
     def wake(self) -> None:
-        """There may be something to do: look soon."""
+        """Look for work soon."""
         if not self._is_woken:
             self._is_woken = True
             self._call_soon(self._step)
@@ -98,7 +100,7 @@ class Worker:
         try:
             self._commits.write(decide, self._done)
         except Exception:
-            # The next tick tries again; requests are served meanwhile.
+            # Requests are served all the same, and the next tick tries again.
             logger.exception("Background work failed.")
             self._jobs.restart()
             self._pieces_under_way -= 1

@@ -224,7 +224,7 @@ def test_a_long_value_is_cut(after: After) -> None:
 
 
 def test_another_format_is_refused(after: After) -> None:
-    with pytest.raises(StorageError, match="has format 3, this Partita reads format 2"):
+    with pytest.raises(StorageError, match="has format 3, but this Partita reads format 2"):
         after(lambda snapshot: {layout.FORMAT_KEY: b"3"})
 
 

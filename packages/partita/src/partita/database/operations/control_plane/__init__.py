@@ -1,1 +1,1 @@
-"""Creating, changing and describing tables, and all of their settings."""
+"""The control plane: operations that create, change and describe tables and their settings."""

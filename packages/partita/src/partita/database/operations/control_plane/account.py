@@ -1,4 +1,4 @@
-"""DescribeLimits and DescribeEndpoints: what applies to the whole account."""
+"""DescribeLimits and DescribeEndpoints: the operations that describe the account."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def describe_limits(context: ReadContext, request: Request) -> bytes:
 
 
 def describe_endpoints(context: ReadContext, request: Request) -> bytes:
-    """Clients that use endpoint discovery are sent to this very server."""
+    """Returns this server's own address, to clients that use endpoint discovery."""
     return encode(
         {
             "Endpoints": [

@@ -1,8 +1,9 @@
 """UpdateTableReplicaAutoScaling and DescribeTableReplicaAutoScaling.
 
-The service supports them for global tables only; here every table counts as its own only replica,
-in its own region. The error messages, including those of Application Auto Scaling, were recorded in
-October 2026. What the policies do is in `database/capacity/scaling.py`.
+The service supports them for global tables only; here, every table counts as a global table with
+one replica, in the server's region. The error messages, including those of Application Auto
+Scaling, were recorded in October 2026. `database/capacity/scaling.py` computes what the policies
+do.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROLE = (
 TARGET_PERCENT_MIN, TARGET_PERCENT_MAX = 10.0, 90.0
 READ, WRITE = "Read", "Write"
 FIELDS = {READ: "read_scaling", WRITE: "write_scaling"}
-# In the order in which the service lists them.
+# The order is that in which the service lists them.
 REQUIRED = ("MaximumUnits", "ScalingPolicyUpdate", "MinimumUnits")
 
 Settings = Mapping[str, Any]
@@ -49,10 +50,10 @@ def update_table_replica_auto_scaling(context: WriteContext, request: Request) -
     service = context.service
     table = _find(service, request)
     updates = _updates(service, table, request)
-    for index_name, kind, asked in updates:
+    for index_name, kind, settings in updates:
         owner = table.index(index_name) if index_name else table
         assert owner is not None
-        changed = replace(owner, **{FIELDS[kind]: _policy(service, table, owner, kind, asked)})
+        changed = replace(owner, **{FIELDS[kind]: _policy(service, table, owner, kind, settings)})
         table = table.with_index(changed) if isinstance(changed, Index) else changed
     service.catalog.save(context.write_batch, table)
     return encode(_description(service, table))
@@ -67,29 +68,30 @@ def _find(service: Service, request: Request) -> Table:
 
 
 def _updates(service: Service, table: Table, request: Request) -> list[Update]:
-    """All updates in a request; refuses those of indexes and replicas that do not exist."""
+    """Returns all updates in a request; refuses those of missing indexes and replicas."""
     updates: list[Update] = []
     if "ProvisionedWriteCapacityAutoScalingUpdate" in request:
         updates.append((None, WRITE, request["ProvisionedWriteCapacityAutoScalingUpdate"]))
     for update in request.get("GlobalSecondaryIndexUpdates", ()):
-        asked = update.get("ProvisionedWriteCapacityAutoScalingUpdate")
-        updates += [(_index_name(update), WRITE, asked)] if asked is not None else []
+        settings = update.get("ProvisionedWriteCapacityAutoScalingUpdate")
+        updates += [(_index_name(update), WRITE, settings)] if settings is not None else []
     replicas = request.get("ReplicaUpdates", ())
     _check_regions(service, table, [replica["RegionName"] for replica in replicas])
     for replica in replicas:
-        of_replica: list[Update] = []
-        asked = replica.get("ReplicaProvisionedReadCapacityAutoScalingUpdate")
-        of_replica += [(None, READ, asked)] if asked is not None else []
+        replica_updates: list[Update] = []
+        settings = replica.get("ReplicaProvisionedReadCapacityAutoScalingUpdate")
+        replica_updates += [(None, READ, settings)] if settings is not None else []
         for update in replica.get("ReplicaGlobalSecondaryIndexUpdates", ()):
-            asked = update.get("ProvisionedReadCapacityAutoScalingUpdate")
-            of_replica += [(_index_name(update), READ, asked)] if asked is not None else []
-        if not of_replica:
+            settings = update.get("ProvisionedReadCapacityAutoScalingUpdate")
+            if settings is not None:
+                replica_updates.append((_index_name(update), READ, settings))
+        if not replica_updates:
             region = replica["RegionName"]
             raise ValidationException(
                 f"{_failed(table)} because at least one update parameter must be specified for "
                 f"region: ‘{region}’."  # noqa: RUF001
             )
-        updates += of_replica
+        updates += replica_updates
     if not updates:
         raise ValidationException(
             f"{_failed(table)} because at least one update parameter must be specified."
@@ -99,7 +101,10 @@ def _updates(service: Service, table: Table, request: Request) -> list[Update]:
 
 
 def _index_name(update: Settings) -> str:
-    """An index update without a name must not pass for an update of the table."""
+    """Returns the name of an index in an update.
+
+    Without a name, it is "null", which no index has: None would stand for the table.
+    """
     name: str = update.get("IndexName", "null")
     return name
 
@@ -119,8 +124,8 @@ def _check_regions(service: Service, table: Table, regions: list[str]) -> None:
 
 
 def _check_indexes(table: Table, updates: list[Update]) -> None:
-    known = {index.name for index in table.global_indexes}
-    unknown = [name for name, _, _ in updates if name and name not in known]
+    names = {index.name for index in table.global_indexes}
+    unknown = [name for name, _, _ in updates if name and name not in names]
     if unknown:
         raise ResourceNotFoundException(
             f"{_failed(table)} because the global secondary indexes with names: "
@@ -129,32 +134,32 @@ def _check_indexes(table: Table, updates: list[Update]) -> None:
 
 
 def _policy(
-    service: Service, table: Table, owner: Table | Index, kind: str, asked: Settings
+    service: Service, table: Table, owner: Table | Index, kind: str, settings: Settings
 ) -> ScalingPolicy | None:
-    """The complete policy that an update requests; None if it disables auto scaling."""
-    if asked.get("AutoScalingDisabled"):
-        if given := [name for name in REQUIRED if name in asked]:
+    """Returns the policy that an update requests, or None if it disables auto scaling."""
+    if settings.get("AutoScalingDisabled"):
+        if surplus := [name for name in REQUIRED if name in settings]:
             raise ValidationException(
-                f"{_failed(table).replace(':', '')}: Parameters {_quoted(given)} must be left "
+                f"{_failed(table).replace(':', '')}: Parameters {_quoted(surplus)} must be left "
                 "blank when disabling auto scaling."
             )
         return None
-    if missing := [name for name in REQUIRED if name not in asked]:
+    if missing := [name for name in REQUIRED if name not in settings]:
         raise ValidationException(
             f"{_failed(table)}: Parameters {_quoted(missing)} are required unless auto scaling is "
             "being disabled."
         )
-    update = asked["ScalingPolicyUpdate"]
+    update = settings["ScalingPolicyUpdate"]
     tracking = update["TargetTrackingScalingPolicyConfiguration"]
     # A JSON integer can be larger than any double.
     target = max(-sys.float_info.max, min(tracking["TargetValue"], sys.float_info.max))
-    _check_figures(service, kind, asked, target)
+    _check_figures(service, kind, settings, target)
     resource = f"table/{table.name}"
     if isinstance(owner, Index):
         resource += f"/index/{owner.name}"
     return ScalingPolicy(
-        minimum=asked["MinimumUnits"],
-        maximum=asked["MaximumUnits"],
+        minimum=settings["MinimumUnits"],
+        maximum=settings["MaximumUnits"],
         target_percent=target,
         policy_name=update.get("PolicyName", f"DynamoDB{kind}CapacityUtilization:{resource}"),
         disable_scale_in=tracking.get("DisableScaleIn"),
@@ -163,8 +168,8 @@ def _policy(
     )
 
 
-def _check_figures(service: Service, kind: str, asked: Settings, target: float) -> None:
-    if asked["MaximumUnits"] < asked["MinimumUnits"]:
+def _check_figures(service: Service, kind: str, settings: Settings, target: float) -> None:
+    if settings["MaximumUnits"] < settings["MinimumUnits"]:
         text = "Maximum capacity cannot be less than minimum capacity"
     elif target <= 0:
         text = (
@@ -253,6 +258,6 @@ def _settings(service: Service, table: Table, policy: ScalingPolicy | None) -> d
         ],
     }
     if table.billing_mode == PAY_PER_REQUEST:
-        # Kept while the table is on demand, and shown as disabled (recorded).
+        # The policy is kept while the table is on demand, but shown as disabled (recorded).
         settings["AutoScalingDisabled"] = True
     return settings

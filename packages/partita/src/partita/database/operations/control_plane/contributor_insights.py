@@ -1,7 +1,8 @@
 """UpdateContributorInsights, DescribeContributorInsights, ListContributorInsights.
 
-Insights are enabled separately for a table and for each global index. The counts are at /insights
-(`server/monitoring/pages.py`). Error messages, ordering and statuses were recorded in October 2026.
+Insights are enabled separately for a table and for each global index. The counts themselves are
+served at /insights (`server/monitoring/pages.py`). Error messages, ordering and statuses were
+recorded in October 2026.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def describe_contributor_insights(context: ReadContext, request: Request) -> byt
 
 
 def list_contributor_insights(context: ReadContext, request: Request) -> bytes:
-    """Everything that is not DISABLED, a table before its indexes."""
+    """List all tables and indexes whose insights are not DISABLED, a table before its indexes."""
     service = context.service
     if "TableName" in request:
         tables = [service.catalog.described(table_name(request["TableName"]))]
@@ -121,7 +122,10 @@ def _refuse_unless_active(service: Service, table: Table, owner: Table | Index) 
 def _changed(
     current: InsightsSetting | None, enables: bool, mode: str, now: float
 ) -> InsightsSetting:
-    """A change of mode keeps the rules that both modes have; enabling again starts new ones."""
+    """Returns the changed setting.
+
+    A change of mode keeps the rules that both modes have; enabling again starts new rules.
+    """
     if current is None or (enables and not current.is_enabled):
         return InsightsSetting(is_enabled=enables, mode=mode, since=now, changed_at=now)
     mode = mode if enables else current.mode
@@ -156,7 +160,7 @@ def _token(summary: Summary) -> str:
 
 
 def _position(token: str | None) -> tuple[str, str]:
-    """The table and index in the token, after which the page begins."""
+    """Returns the table and index in a token, after which the page begins."""
     if token is None:
         return "", ""
     try:

@@ -1,6 +1,7 @@
-"""From a CreateTable or UpdateTable request to keys, indexes and settings, checked in AWS's order.
+"""Reads keys, indexes and settings from a CreateTable or UpdateTable request, and checks them in
+AWS's order.
 
-The error messages are the service's, recorded by public conformance suites and message catalogues.
+The error messages are the service's, recorded by public conformance suites and message catalogs.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def table_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Keys:
 
 
 def check_all_used(table: Table) -> None:
-    """Every defined attribute must be a key attribute of the table or of an index."""
+    """Check that every defined attribute is a key attribute of the table or an index."""
     used = dict.fromkeys(name for name, _ in table.key_attributes)
     for index in table.indexes:
         used |= dict.fromkeys(name for name, _ in index.key_attributes)
@@ -87,10 +88,13 @@ def check_all_used(table: Table) -> None:
 
 
 def local_indexes(
-    asked: list[dict[str, Any]], table_keys: Keys, types: dict[str, str], numbers: Iterable[int]
+    requested: list[dict[str, Any]],
+    table_keys: Keys,
+    types: dict[str, str],
+    numbers: Iterable[int],
 ) -> list[Index]:
     (partition,), sort = table_keys
-    if not asked:
+    if not requested:
         raise ValidationException(f"{INVALID}List of LocalSecondaryIndexes is empty")
     if not sort:
         raise ValidationException(
@@ -98,9 +102,9 @@ def local_indexes(
             "specifying a LocalSecondaryIndex"
         )
     indexes = []
-    for one, number in zip(asked, numbers, strict=False):
-        name = one["IndexName"]
-        keys = _simple_keys(one["KeySchema"], types)
+    for request, number in zip(requested, numbers, strict=False):
+        name = request["IndexName"]
+        keys = _simple_keys(request["KeySchema"], types)
         if not keys[1]:
             raise ValidationException(
                 f"{INVALID}Index KeySchema does not have a range key for index: {name}"
@@ -111,7 +115,7 @@ def local_indexes(
                 f"KeySchema for index: {name}. index hash key: {keys[0][0].name}, "
                 f"table hash key: {partition.name}"
             )
-        indexes.append(_index(one, number, keys, is_local=True))
+        indexes.append(_index(request, number, keys, is_local=True))
     _check_names(indexes)
     if len(indexes) > LOCAL_INDEXES_PER_TABLE_MAX:
         raise ValidationException(
@@ -122,17 +126,17 @@ def local_indexes(
 
 
 def global_indexes(
-    asked: list[dict[str, Any]],
+    requested: list[dict[str, Any]],
     types: dict[str, str],
     numbers: Iterable[int],
     billing_mode: str,
 ) -> list[Index]:
-    if not asked:
+    if not requested:
         raise ValidationException(f"{INVALID}List of GlobalSecondaryIndexes is empty")
     indexes = []
-    for one, number in zip(asked, numbers, strict=False):
-        index = global_index(one, types, number)
-        check_index_settings(index, one, billing_mode)
+    for request, number in zip(requested, numbers, strict=False):
+        index = global_index(request, types, number)
+        check_index_settings(index, request, billing_mode)
         indexes.append(index)
     _check_names(indexes)
     if len(indexes) > GLOBAL_INDEXES_PER_TABLE_MAX:
@@ -140,8 +144,8 @@ def global_indexes(
     return indexes
 
 
-def global_index(asked: dict[str, Any], types: dict[str, str], number: int) -> Index:
-    return _index(asked, number, _index_keys(asked["KeySchema"], types), is_local=False)
+def global_index(request: dict[str, Any], types: dict[str, str], number: int) -> Index:
+    return _index(request, number, _index_keys(request["KeySchema"], types), is_local=False)
 
 
 def check_index_set(indexes: Sequence[Index]) -> None:
@@ -177,13 +181,13 @@ def check_units(throughput: dict[str, int], suffix: str = "") -> None:
             )
 
 
-def check_index_settings(index: Index, asked: dict[str, Any], billing_mode: str) -> None:
-    """Checks the throughput settings of a global index that is being created."""
-    check_index_throughput(index.name, asked.get("ProvisionedThroughput"), billing_mode)
+def check_index_settings(index: Index, request: dict[str, Any], billing_mode: str) -> None:
+    """Check the throughput settings of a global index that is being created."""
+    check_index_throughput(index.name, request.get("ProvisionedThroughput"), billing_mode)
     subject = f"index {index.name}"
-    check_on_demand_throughput(asked.get("OnDemandThroughput"), billing_mode, subject)
+    check_on_demand_throughput(request.get("OnDemandThroughput"), billing_mode, subject)
     start = warm_throughput(billing_mode, index.throughput, None)
-    check_warm_throughput(asked.get("WarmThroughput"), start, subject)
+    check_warm_throughput(request.get("WarmThroughput"), start, subject)
 
 
 def check_index_throughput(name: str, throughput: dict[str, int] | None, billing_mode: str) -> None:
@@ -200,20 +204,20 @@ def check_index_throughput(name: str, throughput: dict[str, int] | None, billing
         check_units(throughput, f" for index {name}")
 
 
-def throughput(asked: dict[str, int] | None) -> Throughput:
-    if asked is None:
+def throughput(units: dict[str, int] | None) -> Throughput:
+    if units is None:
         return Throughput()
-    return Throughput(asked["ReadCapacityUnits"], asked["WriteCapacityUnits"])
+    return Throughput(units["ReadCapacityUnits"], units["WriteCapacityUnits"])
 
 
 def check_on_demand_throughput(
-    asked: dict[str, int] | None, billing_mode: str, subject: str = "table"
+    maximums: dict[str, int] | None, billing_mode: str, subject: str = "table"
 ) -> None:
-    """Checks the maximums of a table, or of the index that `subject` names."""
-    if asked is None:
+    """Check the maximums of a table, or of the index that `subject` names."""
+    if maximums is None:
         return
     for name in ("MaxReadRequestUnits", "MaxWriteRequestUnits"):
-        units = asked.get(name)
+        units = maximums.get(name)
         if units is None:
             continue
         if billing_mode == PROVISIONED:
@@ -230,11 +234,11 @@ def check_on_demand_throughput(
 
 
 def check_warm_throughput(
-    asked: dict[str, int] | None, current: dict[str, int], subject: str = "table"
+    requested: dict[str, int] | None, current: dict[str, int], subject: str = "table"
 ) -> None:
-    """Warm throughput can only grow."""
+    """Refuse to decrease warm throughput, which can only grow."""
     for name in ("ReadUnitsPerSecond", "WriteUnitsPerSecond"):
-        units = (asked or {}).get(name)
+        units = (requested or {}).get(name)
         if units is not None and units < current[name]:
             raise ValidationException(
                 f"{INVALID}Requested {name} for WarmThroughput for {subject} is lower than current "
@@ -243,7 +247,7 @@ def check_warm_throughput(
 
 
 def stream_view_type(specification: dict[str, Any] | None) -> str | None:
-    """The view type of a new table's stream, if it has one."""
+    """Returns the view type of a new table's stream, or None without a stream."""
     if specification is None:
         return None
     view_type: str | None = specification.get("StreamViewType")
@@ -259,20 +263,20 @@ def stream_view_type(specification: dict[str, Any] | None) -> str | None:
     return view_type
 
 
-def _index(asked: dict[str, Any], number: int, keys: Keys, *, is_local: bool) -> Index:
-    projection = asked["Projection"]
+def _index(request: dict[str, Any], number: int, keys: Keys, *, is_local: bool) -> Index:
+    projection = request["Projection"]
     _check_projection(projection)
     return Index(
-        name=asked["IndexName"],
+        name=request["IndexName"],
         number=number,
         is_local=is_local,
         partition=keys[0],
         sort=keys[1],
         projection_type=projection["ProjectionType"],
         non_key_attributes=tuple(projection.get("NonKeyAttributes", ())),
-        throughput=throughput(asked.get("ProvisionedThroughput")),
-        on_demand_throughput=asked.get("OnDemandThroughput"),
-        warm_throughput=asked.get("WarmThroughput"),
+        throughput=throughput(request.get("ProvisionedThroughput")),
+        on_demand_throughput=request.get("OnDemandThroughput"),
+        warm_throughput=request.get("WarmThroughput"),
     )
 
 
@@ -304,7 +308,7 @@ def _check_names(indexes: Sequence[Index]) -> None:
 
 
 def _simple_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Keys:
-    """The keys of a table or a local index: a partition key and optionally a sort key."""
+    """Returns the keys of a table or local index: a partition key and perhaps a sort key."""
     names = [element["AttributeName"] for element in key_schema]
     _check_defined(names, types)
     if len(set(names)) < len(names):
@@ -324,7 +328,7 @@ def _simple_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Key
 
 
 def _index_keys(key_schema: list[dict[str, str]], types: dict[str, str]) -> Keys:
-    """The keys of a global index: up to four attributes of each kind."""
+    """Returns the keys of a global index: up to four attributes of each kind."""
     names = [element["AttributeName"] for element in key_schema]
     kinds = [element["KeyType"] for element in key_schema]
     _check_defined(names, types)
@@ -362,5 +366,5 @@ def _check_defined(names: list[str], types: dict[str, str]) -> None:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """In alphabetical order (recorded)."""
+    """Returns names in alphabetical order, as the service lists them (recorded)."""
     return f"[{', '.join(sorted(names))}]"

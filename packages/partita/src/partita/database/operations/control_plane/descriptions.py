@@ -1,4 +1,4 @@
-"""How a table is described: the TableDescription in control-plane responses."""
+"""The TableDescription in control-plane responses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ Description = dict[str, Any]
 def description_of(
     service: Service, reader: Reader, table: Table, status: str | None = None
 ) -> Description:
-    """`status` overrides the table's own, in the response to the request that changes it."""
+    """Returns the TableDescription of a table.
+
+    `status` overrides the table's own status, in the response to the request that changes it.
+    """
     status = status or table.status(service.clock())
     statistics = read_statistics(reader, table.number)
     arn = service.table_arn(table.name)
@@ -49,7 +52,7 @@ def description_of(
 
 
 def _design(service: Service, reader: Reader, table: Table, status: str) -> Description:
-    """Keys, indexes and the creation date."""
+    """Returns the keys, the indexes and the creation date."""
     design: Description = {
         "AttributeDefinitions": [
             {"AttributeName": name, "AttributeType": kind}
@@ -70,12 +73,12 @@ def _design(service: Service, reader: Reader, table: Table, status: str) -> Desc
 
 
 def _settings(service: Service, table: Table, arn: str, status: str) -> Description:
-    """Members that are present only if they are set."""
+    """Returns the members that are only present if they are set."""
     settings: Description = {}
     if table.on_demand_since is not None:
         summary: Description = {"BillingMode": table.billing_mode}
         if status == ACTIVE:
-            # Present once the change is done (recorded).
+            # This member appears when the change is complete (recorded).
             summary["LastUpdateToPayPerRequestDateTime"] = rounded(table.on_demand_since)
         settings["BillingModeSummary"] = summary
     if table.on_demand_throughput is not None:
@@ -96,7 +99,7 @@ def _settings(service: Service, table: Table, arn: str, status: str) -> Descript
             class_summary["LastUpdateDateTime"] = rounded(table.table_class_changed_at)
         settings["TableClassSummary"] = class_summary
     if table.origin is not None and status == CREATING:
-        # Gone with the first ACTIVE (recorded).
+        # The summary disappears when the table becomes ACTIVE (recorded).
         settings["RestoreSummary"] = _restore_summary(table.origin)
     return settings
 
@@ -132,8 +135,8 @@ def _describe_global(
     description["IndexStatus"] = status
     description["ProvisionedThroughput"] = throughput_of(index.throughput, service.clock())
     if status == CREATING and table_status != CREATING:
-        # Resources are allocated while the table is UPDATING, then the index is backfilled.
-        # (Guide, "Managing global secondary indexes".)
+        # While the table is UPDATING, resources are allocated; after that, the index is backfilled
+        # (guide, "Managing global secondary indexes").
         description["Backfilling"] = table_status != UPDATING
     if index.on_demand_throughput is not None:
         description["OnDemandThroughput"] = index.on_demand_throughput
@@ -142,11 +145,12 @@ def _describe_global(
 
 
 def _warm(
-    table: Table, units: Throughput, asked: dict[str, int] | None, status: str
+    table: Table, units: Throughput, requested: dict[str, int] | None, status: str
 ) -> Description:
-    # While a table is CREATING, its warm throughput is UPDATING (Alternator's tests, on AWS).
+    # While a table is CREATING, its warm throughput is UPDATING (ScyllaDB Alternator's tests, run
+    # on AWS).
     shown = UPDATING if status == CREATING else status
-    return {**warm_throughput(table.billing_mode, units, asked), "Status": shown}
+    return {**warm_throughput(table.billing_mode, units, requested), "Status": shown}
 
 
 def key_schema(
@@ -178,5 +182,5 @@ def throughput_of(throughput: Throughput, now: float) -> Description:
 
 
 def rounded(time: float) -> float:
-    """Timestamps are seconds with three decimals."""
+    """Returns a time as the service's responses have it: seconds with three decimals."""
     return round(time, 3)

@@ -1,7 +1,7 @@
-"""SSESpecification: checked as the service does, and described as it is.
+"""Server-side encryption: checks SSESpecification as the service does, and describes the truth.
 
-Where data is encrypted, it is under the server's own key, and no other can be asked for. In memory
-nothing is at rest, and a table is described as DynamoDB Local describes it.
+If the data folder is encrypted, then with the server's own key, and a request cannot ask for
+another key. A server in memory stores nothing, so it describes a table as DynamoDB Local does.
 """
 
 from __future__ import annotations
@@ -18,18 +18,24 @@ DEFAULT_ALIAS = "alias/aws/dynamodb"
 def sse_description(
     service: Service, specification: dict[str, Any] | None
 ) -> dict[str, Any] | None:
-    """What was asked for; without a customer managed key, AWS shows the account's default key."""
+    """Returns the SSEDescription of a specification, or None if it does not enable encryption.
+
+    Without a customer managed key, it has the account's default key, as in AWS.
+    """
     if specification is None or not specification.get("Enabled"):
         return None
     key = specification.get("KMSMasterKeyId") or _own_key_id(service)
     return {"Status": "ENABLED", "SSEType": "KMS", "KMSMasterKeyArn": _arn(service, key)}
 
 
-def current_sse(service: Service, asked: dict[str, Any]) -> dict[str, Any]:
-    """What a table that asks for encryption has of it now."""
+def current_sse(service: Service, requested: dict[str, Any]) -> dict[str, Any]:
+    """Returns the SSEDescription of a table for which encryption was requested.
+
+    It is DISABLED if the server stores the table's data without encryption.
+    """
     if service.encryption_key:
-        return {**asked, "KMSMasterKeyArn": _arn(service, _own_key_id(service))}
-    return {"Status": "DISABLED"} if service.is_kept else asked
+        return {**requested, "KMSMasterKeyArn": _arn(service, _own_key_id(service))}
+    return {"Status": "DISABLED"} if service.is_kept else requested
 
 
 def check_sse(service: Service, specification: dict[str, Any] | None) -> None:
@@ -51,8 +57,8 @@ def check_sse(service: Service, specification: dict[str, Any] | None) -> None:
 
 
 def _is_own(service: Service, key: str) -> bool:
-    own = {_own_key_id(service), DEFAULT_ALIAS}
-    return key in own or key in {_arn(service, one) for one in own}
+    own_keys = {_own_key_id(service), DEFAULT_ALIAS}
+    return key in own_keys or key in {_arn(service, own_key) for own_key in own_keys}
 
 
 def _own_key_id(service: Service) -> str:

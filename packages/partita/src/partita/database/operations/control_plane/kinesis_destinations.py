@@ -1,8 +1,8 @@
-"""The Kinesis destinations of a table: its changes become records of a Kinesis stream.
+"""The operations on a table's Kinesis destinations, to which its changes are delivered.
 
 Statuses and error messages were recorded from the service in 2026 by the quirks lab of its
-Kubernetes controller: a stream is looked up only after the response, and a table has one
-destination at a time.
+Kubernetes controller. Two of its findings: the stream is looked up only after the response, and a
+table has one active destination at a time.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ PRECISION = "ApproximateCreationDateTimePrecision"
 ENABLE, UPDATE = "EnableKinesisStreamingConfiguration", "UpdateKinesisStreamingConfiguration"
 
 NO_STREAM = "User does not have a permission to use kinesis stream"
-# The message says "enable" whatever the operation.
+# The message says "enable" for every operation.
 STATE = "Table is not in a valid state to enable Kinesis Streaming Destination: "
 ENABLED = (
     f"{STATE}EnableKinesisStreamingDestination must be DISABLED or ENABLE_FAILED to perform ENABLE "
     "operation."
 )
 NOT_ENABLED = f"{STATE}KinesisStreamingDestination must be ACTIVE to perform DISABLE operation."
-# The end of this one was not recorded.
+# The end of this message was not recorded.
 NOT_UPDATABLE = (
     f"{STATE}Kinesis streaming is not in ACTIVE state. Updates are only allowed in ACTIVE state. "
     "TableName: {}"
 )
-# Observed in LocalStack.
+# This message was observed in LocalStack.
 SAME_PRECISION = (
     "Invalid Request: Precision is already set to the desired value of {} for tableId: {}, "
     "kdsArn: {}"
@@ -54,7 +54,7 @@ def enable_kinesis_streaming_destination(context: WriteContext, request: Request
     service, write_batch = context.service, context.write_batch
     table = _table(service, request)
     in_use = (ENABLING, ACTIVE, DISABLING)
-    if any(_status(service, one) in in_use for one in table.destinations):
+    if any(_status(service, destination) in in_use for destination in table.destinations):
         raise ValidationException(ENABLED)
     now = service.clock()
     configuration = request.get(ENABLE, {})
@@ -75,7 +75,7 @@ def enable_kinesis_streaming_destination(context: WriteContext, request: Request
 
 
 def disable_kinesis_streaming_destination(context: WriteContext, request: Request) -> bytes:
-    """Changes made until now are still delivered."""
+    """Disable a destination; changes up to now are still delivered to it."""
     service = context.service
     table = _table(service, request)
     present = _active(service, table, request)
@@ -121,7 +121,7 @@ def _described(service: Service, destination: Destination) -> dict[str, str]:
 
 
 def _table(service: Service, request: Request) -> Table:
-    """A table that is being created is not found; one that is being updated is (recorded)."""
+    """Returns a table, unless it is being created or deleted: then it is not found (recorded)."""
     table = service.catalog.described(table_name(request["TableName"]))
     if table.status(service.clock()) in (CREATING, DELETING):
         text = f"Requested resource not found: Table: {table.name} not found"
@@ -133,9 +133,9 @@ def _active(service: Service, table: Table, request: Request) -> Destination | N
     name = name_in_arn(request["StreamArn"])
     return next(
         (
-            one
-            for one in table.destinations
-            if one.stream_name == name and _status(service, one) == ACTIVE
+            destination
+            for destination in table.destinations
+            if destination.stream_name == name and _status(service, destination) == ACTIVE
         ),
         None,
     )
@@ -150,10 +150,12 @@ def _status(service: Service, destination: Destination) -> str:
     return ENABLE_FAILED if destination.failure is not None else ACTIVE
 
 
-def _answer(table: Table, destination: Destination, status: str, asked: dict[str, Any]) -> bytes:
+def _answer(
+    table: Table, destination: Destination, status: str, configuration: dict[str, Any]
+) -> bytes:
     shown = {
         "TableName": table.name,
         "StreamArn": destination.stream_arn,
         "DestinationStatus": status,
     }
-    return encode({**shown, **asked})
+    return encode({**shown, **configuration})

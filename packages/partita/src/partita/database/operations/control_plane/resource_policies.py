@@ -1,7 +1,8 @@
 """PutResourcePolicy, GetResourcePolicy, DeleteResourcePolicy: policies of tables and streams.
 
-They are kept and shown whether anybody is asked who they are or not. What a policy may say is for
-`Service.check_policy`. The policy of a table is that of its indexes too. (Texts: recorded)
+Policies are stored and returned even when the server does not authenticate its clients.
+`Service.check_policy` decides what a policy may contain. The policy of a table also applies to its
+indexes. (Texts: recorded)
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from partita.errors import (
 )
 
 NO_POLICY = "NO_POLICY"
-"""The revision that a policy is expected to have which is not there yet."""
+"""The ExpectedRevisionId of a request that expects that there is no policy yet."""
 NOT_FOUND = "Resource-based policy not found for the provided ResourceArn: "
 OTHER_ACCOUNT = (
     "This action is only supported by accounts that match the resource owner\u2019s account."
@@ -33,7 +34,7 @@ _RESOURCE = re.compile(r"table/(?P<table>[\w.-]+)(?:/(?P<kind>\w+)/(?P<name>[\w.
 
 
 class Owner(NamedTuple):
-    """What has a policy: a table, or one of its streams."""
+    """The owner of a policy: a table or one of its streams."""
 
     arn: str
     table: Table
@@ -117,13 +118,13 @@ def _check_revision(owner: Owner, expected: str | None) -> None:
 
 
 def _parsed(service: Service, arn: str) -> tuple[str, str | None]:
-    """The table, and the label of the stream, that an ARN names."""
+    """Returns the table in an ARN, and the label of the stream or None."""
     if not arn.startswith("arn:"):
         raise ValidationException(f"{INVALID}ARNs must start with 'arn:': {arn}")
     parts = arn.split(":", 5)
-    found = _RESOURCE.fullmatch(parts[5]) if len(parts) == 6 else None
-    kind = found["kind"] if found else None
-    if found is None or parts[2] != "dynamodb" or kind not in (None, "stream", "index"):
+    resource = _RESOURCE.fullmatch(parts[5]) if len(parts) == 6 else None
+    kind = resource["kind"] if resource else None
+    if resource is None or parts[2] != "dynamodb" or kind not in (None, "stream", "index"):
         raise ValidationException(f"{INVALID}Provided Arn is not a DynamoDB resource arn: {arn}")
     if kind == "index":
         raise ValidationException(
@@ -134,7 +135,7 @@ def _parsed(service: Service, arn: str) -> tuple[str, str | None]:
         raise ValidationException(OTHER_ACCOUNT)
     if parts[1] != "aws" or parts[3] != service.region:
         raise ValidationException(f"{INVALID}Invalid resource Arn: {arn}")
-    return found["table"], found["name"]
+    return resource["table"], resource["name"]
 
 
 def _owner(service: Service, reader: Reader, arn: str, name: str, label: str | None) -> Owner:

@@ -1,4 +1,4 @@
-"""What UpdateTable changes in a table: capacity, settings, indexes. Table in, table out."""
+"""UpdateTable as functions from a table to a table: changes of capacity, settings and indexes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ UPDATES = (
     "WarmThroughput",
     "TableClass",
 )
-# Changes that must be the only one in a request, with the service's names for them.
+# Changes that must be the only change in a request, with the service's names for them.
 ALONE = {
     "SSESpecification": "Server-Side Encryption",
     "TableClass": "TableClass",
@@ -73,7 +73,7 @@ EXCLUSIVE_CHANGES = {
 
 
 def check_request(request: Request) -> None:
-    """The checks that do not need the table."""
+    """Do the checks that do not need the table."""
     if not any(request.get(name) not in (None, []) for name in UPDATES):
         raise ValidationException(NOTHING_TO_UPDATE)
     if "ProvisionedThroughput" in request:
@@ -85,22 +85,22 @@ def changed_table(service: Service, table: Table, request: Request) -> Table:
     _check_alone(request)
     table = _with_capacity(service, table, request)
     table = _with_settings(service, table, request)
-    for kind, asked in _index_updates(request):
-        table = _INDEX_CHANGES[kind](service, table, asked, request)
+    for kind, index_request in _index_updates(request):
+        table = _INDEX_CHANGES[kind](service, table, index_request, request)
     return table
 
 
 def _check_alone(request: Request) -> None:
-    given = [name for name in UPDATES if name in request]
-    for name, called in ALONE.items():
-        if name in given and len(given) > 1:
+    changes = [name for name in UPDATES if name in request]
+    for name, shown in ALONE.items():
+        if name in changes and len(changes) > 1:
             raise ValidationException(
-                f"{INVALID}{called} modification must be the only operation in the request"
+                f"{INVALID}{shown} modification must be the only operation in the request"
             )
     for kinds, text in EXCLUSIVE_CHANGES.items():
         if all(_is_changed(request, kind) for kind in kinds):
             raise ValidationException(f"{INVALID}{text}")
-    if "OnDemandThroughput" in given and set(given) - {"OnDemandThroughput", "BillingMode"}:
+    if "OnDemandThroughput" in changes and set(changes) - {"OnDemandThroughput", "BillingMode"}:
         raise ValidationException(
             f"{INVALID}OnDemandThroughput can only be combined with BillingMode in an "
             "UpdateTable request"
@@ -114,11 +114,11 @@ def _is_changed(request: Request, kind: str) -> bool:
 
 
 def _with_capacity(service: Service, table: Table, request: Request) -> Table:
-    """The table after a change of billing mode, units, maximums or warm throughput."""
+    """Returns the table after a change of billing mode, units, maximums or warm throughput."""
     mode = request.get("BillingMode", table.billing_mode)
-    asked = request.get("ProvisionedThroughput")
+    requested = request.get("ProvisionedThroughput")
     if mode == PAY_PER_REQUEST:
-        definitions.check_throughput(mode, asked)
+        definitions.check_throughput(mode, requested)
     definitions.check_on_demand_throughput(request.get("OnDemandThroughput"), mode)
     definitions.check_warm_throughput(
         request.get("WarmThroughput"),
@@ -127,8 +127,8 @@ def _with_capacity(service: Service, table: Table, request: Request) -> Table:
     now = service.clock()
     if mode != table.billing_mode:
         table = _with_billing_mode(table, request, mode, now)
-    elif asked is not None:
-        units = _changed_units(service, table.throughput, asked, "the table")
+    elif requested is not None:
+        units = _changed_units(service, table.throughput, requested, "the table")
         table = replace(table, throughput=units)
     elif request.get("BillingMode") == PROVISIONED:
         raise ValidationException(UNITS_MISSING)
@@ -150,15 +150,15 @@ def _with_billing_mode(table: Table, request: Request, mode: str, now: float) ->
             throughput=Throughput(),
             indexes=tuple(replace(index, throughput=Throughput()) for index in table.indexes),
         )
-    asked = request.get("ProvisionedThroughput")
-    if asked is None:
+    requested = request.get("ProvisionedThroughput")
+    if requested is None:
         raise ValidationException(UNITS_MISSING)
-    given = {
+    updated_names = {
         update["Update"]["IndexName"]
         for update in request.get("GlobalSecondaryIndexUpdates", ())
         if "Update" in update
     }
-    missing = [index.name for index in table.global_indexes if index.name not in given]
+    missing = [index.name for index in table.global_indexes if index.name not in updated_names]
     if missing:
         raise ValidationException(
             f"{INVALID}ProvisionedThroughput must be specified for index: {','.join(missing)}"
@@ -166,17 +166,17 @@ def _with_billing_mode(table: Table, request: Request, mode: str, now: float) ->
     return replace(
         table,
         billing_mode=mode,
-        throughput=definitions.throughput(asked),
+        throughput=definitions.throughput(requested),
         on_demand_throughput=None,
         indexes=tuple(replace(index, on_demand_throughput=None) for index in table.indexes),
     )
 
 
 def _changed_units(
-    service: Service, current: Throughput, asked: dict[str, int], subject: str
+    service: Service, current: Throughput, requested: dict[str, int], subject: str
 ) -> Throughput:
     now = service.clock()
-    read_units, write_units = asked["ReadCapacityUnits"], asked["WriteCapacityUnits"]
+    read_units, write_units = requested["ReadCapacityUnits"], requested["WriteCapacityUnits"]
     if (read_units, write_units) == (current.read_units, current.write_units):
         raise ValidationException(
             f"The provisioned throughput for {subject} will not change. The requested value "
@@ -192,7 +192,7 @@ def _changed_units(
 
 
 def _refuse_many_decreases(service: Service, current: Throughput, now: float) -> None:
-    """Where capacity is enforced, so is the limit on decreases."""
+    """Refuse too many decreases in a day, but only if capacity is enforced."""
     next_at = current.next_decrease_at(now)
     if not service.ledger.is_enforced or next_at is None or current.decreased_at is None:
         return
@@ -206,7 +206,8 @@ def _refuse_many_decreases(service: Service, current: Throughput, now: float) ->
 
 
 def _spoken(moment: float) -> str:
-    """As in "Friday, October 9, 2026 at 12:21:34 AM Coordinated Universal Time" (recorded)."""
+    """Returns a time such as "Friday, October 9, 2026 at 12:21:34 AM Coordinated Universal Time"
+    (recorded)."""
     when = datetime.fromtimestamp(moment, UTC)
     hour = when.hour % 12 or 12
     return (
@@ -253,7 +254,7 @@ def _with_stream(table: Table, specification: dict[str, Any]) -> Table:
 
 
 def _index_updates(request: Request) -> list[tuple[str, dict[str, Any]]]:
-    """The changes to indexes as (Create, Update or Delete, its parameters)."""
+    """Returns the changes of indexes, each as Create, Update or Delete with its parameters."""
     updates: list[tuple[str, dict[str, Any]]] = []
     names: set[str] = set()
     for update in request.get("GlobalSecondaryIndexUpdates", ()):
@@ -268,21 +269,24 @@ def _index_updates(request: Request) -> list[tuple[str, dict[str, Any]]]:
                 f"{INVALID}Only one global secondary index action is allowed per "
                 "GlobalSecondaryIndexUpdate object"
             )
-        ((kind, asked),) = update.items()
-        if asked["IndexName"] in names:
+        ((kind, index_request),) = update.items()
+        name = index_request["IndexName"]
+        if name in names:
             raise ValidationException(
                 f"{INVALID}Only one global secondary index update per index is allowed "
-                f"simultaneously. Index: {asked['IndexName']}"
+                f"simultaneously. Index: {name}"
             )
-        names.add(asked["IndexName"])
-        updates.append((kind, asked))
+        names.add(name)
+        updates.append((kind, index_request))
     if sum(kind != "Update" for kind, _ in updates) > 1:
         raise LimitExceededException(ONE_INDEX_AT_A_TIME)
     return updates
 
 
-def _create_index(service: Service, table: Table, asked: dict[str, Any], request: Request) -> Table:
-    name = asked["IndexName"]
+def _create_index(
+    service: Service, table: Table, index_request: dict[str, Any], request: Request
+) -> Table:
+    name = index_request["IndexName"]
     if "AttributeDefinitions" not in request:
         raise ValidationException(
             f"{INVALID}AttributeDefinitions is not specified for index: {name}"
@@ -292,12 +296,15 @@ def _create_index(service: Service, table: Table, asked: dict[str, Any], request
     _refuse_while_indexes_change(table)
     if len(table.global_indexes) >= GLOBAL_INDEXES_PER_TABLE_MAX:
         raise LimitExceededException(definitions.TOO_MANY_GLOBAL_INDEXES)
-    given = definitions.attribute_types(request["AttributeDefinitions"])
-    # Attributes that the table already defines keep their types, whatever the request (recorded).
-    types = given | {key: kind for key, kind in table.attribute_types.items() if key in given}
-    _refuse_redefinition(table, asked["KeySchema"], given)
-    index = definitions.global_index(asked, types, table.next_index_number)
-    definitions.check_index_settings(index, asked, table.billing_mode)
+    requested = definitions.attribute_types(request["AttributeDefinitions"])
+    # Attributes that the table already defines keep their types, even if the request has others
+    # (recorded).
+    types = requested | {
+        key: kind for key, kind in table.attribute_types.items() if key in requested
+    }
+    _refuse_redefinition(table, index_request["KeySchema"], requested)
+    index = definitions.global_index(index_request, types, table.next_index_number)
+    definitions.check_index_settings(index, index_request, table.billing_mode)
     definitions.check_index_set([*table.indexes, index])
     return replace(
         table,
@@ -308,47 +315,50 @@ def _create_index(service: Service, table: Table, asked: dict[str, Any], request
 
 
 def _refuse_redefinition(
-    table: Table, key_schema: list[dict[str, str]], given: dict[str, str]
+    table: Table, key_schema: list[dict[str, str]], requested: dict[str, str]
 ) -> None:
-    """A key of the new index must have the type that the table already defines for it."""
+    """Refuse an index key with another type than the table already defines for it."""
     for element in key_schema:
         name, role = element["AttributeName"], element["KeyType"]
-        known = table.attribute_types.get(name)
-        if known is not None and given.get(name, known) != known:
+        defined = table.attribute_types.get(name)
+        if defined is not None and requested.get(name, defined) != defined:
             raise ValidationException(
                 f"{INVALID}Attributes cannot be redefined. Please check that your attribute has "
                 "the same type as previously defined. Existing schema: "
-                f"Schema:[SchemaElement: key{{{name}:{known}:{role}}}] New schema: "
-                f"Schema:[SchemaElement: key{{{name}:{given[name]}:{role}}}]"
+                f"Schema:[SchemaElement: key{{{name}:{defined}:{role}}}] New schema: "
+                f"Schema:[SchemaElement: key{{{name}:{requested[name]}:{role}}}]"
             )
 
 
-def _update_index(service: Service, table: Table, asked: dict[str, Any], request: Request) -> Table:
-    index = _global_index(table, asked["IndexName"], "update")
-    if "ProvisionedThroughput" in asked:
-        definitions.check_index_throughput(
-            index.name, asked["ProvisionedThroughput"], table.billing_mode
-        )
+def _update_index(
+    service: Service, table: Table, index_request: dict[str, Any], request: Request
+) -> Table:
+    index = _global_index(table, index_request["IndexName"], "update")
+    subject = f"index {index.name}"
+    if "ProvisionedThroughput" in index_request:
+        requested = index_request["ProvisionedThroughput"]
+        definitions.check_index_throughput(index.name, requested, table.billing_mode)
         if index.throughput.read_units:
-            units = _changed_units(
-                service, index.throughput, asked["ProvisionedThroughput"], f"the index {index.name}"
-            )
+            units = _changed_units(service, index.throughput, requested, f"the {subject}")
         else:
-            units = definitions.throughput(asked["ProvisionedThroughput"])
+            units = definitions.throughput(requested)
         index = replace(index, throughput=units)
-    if "OnDemandThroughput" in asked:
-        maximums = asked["OnDemandThroughput"]
-        definitions.check_on_demand_throughput(maximums, table.billing_mode, f"index {index.name}")
+    if "OnDemandThroughput" in index_request:
+        maximums = index_request["OnDemandThroughput"]
+        definitions.check_on_demand_throughput(maximums, table.billing_mode, subject)
         index = replace(index, on_demand_throughput=(index.on_demand_throughput or {}) | maximums)
-    if "WarmThroughput" in asked:
+    if "WarmThroughput" in index_request:
+        warm = index_request["WarmThroughput"]
         current = warm_throughput(table.billing_mode, index.throughput, index.warm_throughput)
-        definitions.check_warm_throughput(asked["WarmThroughput"], current, f"index {index.name}")
-        index = replace(index, warm_throughput=current | asked["WarmThroughput"])
+        definitions.check_warm_throughput(warm, current, subject)
+        index = replace(index, warm_throughput=current | warm)
     return table.with_index(index)
 
 
-def _delete_index(service: Service, table: Table, asked: dict[str, Any], request: Request) -> Table:
-    index = _global_index(table, asked["IndexName"], "delete")
+def _delete_index(
+    service: Service, table: Table, index_request: dict[str, Any], request: Request
+) -> Table:
+    index = _global_index(table, index_request["IndexName"], "delete")
     _refuse_while_indexes_change(table)
     return table.with_index(replace(index, status=DELETING))
 

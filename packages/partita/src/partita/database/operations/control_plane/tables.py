@@ -51,7 +51,7 @@ def create_table(context: WriteContext, request: Request) -> bytes:
     if service.catalog.find(name) is not None:
         raise ResourceInUseException(f"Table already exists: {name}")
     table = replace(table, number=next_table_number(context.write_batch))
-    table = _with_stream_as_asked(context.write_batch, table, now=table.created_at, is_new=True)
+    table = _with_stream(context.write_batch, table, now=table.created_at, is_new=True)
     service.catalog.save(context.write_batch, table)
     return _answer(context, table, CREATING)
 
@@ -84,7 +84,7 @@ def delete_table(context: WriteContext, request: Request) -> bytes:
         )
     response = _answer(context, table, DELETING)
     if table.recovery is not None and service.recovery is not None:
-        # Imported here: the operations of recovery create tables too.
+        # A late import, because recovery's operations import this module to create tables.
         from partita.database.operations.recovery.backups import back_up_deleted_table
 
         back_up_deleted_table(service, context.write_batch, table)
@@ -102,11 +102,11 @@ def update_table(context: WriteContext, request: Request) -> bytes:
     table = service.catalog.described(table_name(request["TableName"]))
     _refuse_unless_active(service, table)
     changed = table_changes.changed_table(service, table, request)
-    changed = _with_stream_as_asked(context.write_batch, changed, now=service.clock(), is_new=False)
+    changed = _with_stream(context.write_batch, changed, now=service.clock(), is_new=False)
     service.catalog.save(context.write_batch, _in_transition(service, changed, UPDATING))
     shown = changed
     if changed.billing_mode == PROVISIONED:
-        # The response has the old units; the new ones show once the table is ACTIVE (recorded).
+        # The response has the old units; the new ones appear when the table is ACTIVE (recorded).
         units = replace(
             changed.throughput,
             read_units=table.throughput.read_units,
@@ -117,10 +117,8 @@ def update_table(context: WriteContext, request: Request) -> bytes:
     return _answer(context, shown, UPDATING)
 
 
-def _with_stream_as_asked(
-    write_batch: WriteBatch, table: Table, *, now: float, is_new: bool
-) -> Table:
-    """The table with its change log opened or closed, as its view type requires."""
+def _with_stream(write_batch: WriteBatch, table: Table, *, now: float, is_new: bool) -> Table:
+    """Open or close the table's stream, as its view type requires; return the changed table."""
     if table.stream_view_type is not None and table.stream is None:
         stream = open_stream(
             write_batch,

@@ -1,4 +1,4 @@
-"""TagResource, UntagResource, ListTagsOfResource."""
+"""TagResource, UntagResource, ListTagsOfResource: the operations on the tags of tables."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _not_found(arn: str) -> str:
 
 
 def _table_name(service: Service, operation: str, arn: str) -> str:
-    """The table that an ARN names; access to those of other accounts is denied."""
+    """Returns the table in an ARN; access to tables of other accounts is denied."""
     if not arn.startswith("arn:"):
         raise ValidationException(f"{INVALID}ARNs must start with 'arn:': {arn}")
     parts = arn.split(":", 5)
@@ -106,7 +106,7 @@ def check_tags(tags: Iterable[dict[str, str]]) -> dict[str, str]:
 
 
 def _is_taggable(text: str) -> bool:
-    """Tags consist of letters and digits of any script, spaces, and a few symbols."""
+    """True for letters and digits of any script, spaces, and the symbols that tags may have."""
     return all(char.isalnum() or char.isspace() or char in TAG_SIGNS for char in text)
 
 

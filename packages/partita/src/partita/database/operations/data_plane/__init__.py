@@ -1,1 +1,1 @@
-"""Reading and writing items: single items, batches, transactions, Query, Scan."""
+"""The data plane: operations that read and write items, singly, in batches and transactions."""

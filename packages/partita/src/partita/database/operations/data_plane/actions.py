@@ -1,8 +1,8 @@
-"""The four things that can be done to one item: Put, Update, Delete, ConditionCheck.
+"""The four actions on one item: Put, Update, Delete and ConditionCheck.
 
-PutItem, UpdateItem, DeleteItem, BatchWriteItem and TransactWriteItems are all made of these. An
-action is built from a request without looking at the table, and then carried out against it: find
-the key, read the old item, check the condition, compute the new item, write it.
+PutItem, UpdateItem, DeleteItem, BatchWriteItem and TransactWriteItems are made of them. An action
+is built from a request without its table, and then carried out on the table: compute the storage
+key, read the old item, check the condition, compute the new item, write it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CONFLICT: Final = "Transaction is ongoing for the item"
 
 
 class Action:
-    """What a request wants done to one item; in a batch, actions have no expressions."""
+    """An action on one item, with its condition; actions of a batch have none."""
 
     __slots__ = ("condition", "shows_item_on_failure", "table_name", "values")
 
@@ -56,17 +56,18 @@ class Action:
         self.shows_item_on_failure = shows_item_on_failure
 
     def key(self, table: Table) -> bytes:
-        """The storage key of the item; rejects keys and paths that do not fit the schema."""
+        """Returns the item's storage key; refuses keys and paths that do not fit the schema."""
         key = self.check_keys(table)
         if self.condition:
             check_scalar_paths(table, self.condition.paths)
         return layout.item_key(table, key)
 
     def check_keys(self, table: Table) -> Item:
+        """Returns the key attributes, perhaps among others, after checking them."""
         raise NotImplementedError
 
     def new(self, table: Table, old: Stored | None) -> Stored | None:
-        """The item after the action, or None if there is none then."""
+        """Returns the item after the action, or None if it does not exist then."""
         raise NotImplementedError
 
     def check_condition(self, old: Stored | None) -> None:
@@ -160,8 +161,8 @@ class Update(KeyedAction):
         if self.update is None:
             return old or pack(self.item_key)
         if old is None and self.update.only_removes:
-            # REMOVE on an item that does not exist does not create it, whatever the paths
-            # (Alternator's tests, on AWS).
+            # REMOVE does not create an item that does not exist (ScyllaDB Alternator's tests, run
+            # on AWS).
             return None
         item = self.update.apply(old.item if old else self.item_key, self.values)
         if table.indexes:
@@ -173,7 +174,7 @@ class Update(KeyedAction):
         new = pack(item)
         check_item_size(new.size, ITEM_TOO_LARGE)
         if new.body.count(b'{"M":') + new.body.count(b'{"L":') >= NESTING_LEVELS_MAX:
-            # There are enough maps and lists that one might be nested too deep.
+            # There are enough maps and lists that they might be nested too deep.
             check_bounds(item, ITEM_TOO_LARGE)
         return new
 
@@ -183,9 +184,9 @@ def shows_item_on_failure(request: Request) -> bool:
 
 
 def carry_out(context: WriteContext, table: Table, action: Action) -> Written:
-    """Carry out one action, unless its condition fails or a transaction holds its item.
+    """Carry out one action, unless its condition fails or a transaction holds the item.
 
-    Nothing is charged here: operations call `charges.carry_out`.
+    This does not charge for it: operations call `charges.carry_out`, which does.
     """
     key = action.key(table)
     if context.is_held(key):

@@ -1,4 +1,4 @@
-"""BatchGetItem and BatchWriteItem: many items in one request, each independent of the others."""
+"""BatchGetItem and BatchWriteItem: many items in one request, independent of each other."""
 
 from __future__ import annotations
 
@@ -54,34 +54,35 @@ class TableGets:
     keys: list[Item]
     projection: Projection | None
     consistent: bool
-    asked: dict[str, Any]
+    request: dict[str, Any]
     texts: list[bytes]
-    """The keys as they were sent, which must not repeat."""
+    """The keys as they were sent, of which no two may be equal."""
     keys_by_place: dict[bytes, Item] = field(default_factory=dict)
-    """By storage key, once the table is known."""
+    """The keys by storage key, set when the table is known."""
 
 
 def batch_get_item(context: ReadContext, request: Request) -> bytes:
-    # Expressions and legacy parameters do not mix, even for different tables (recorded).
+    # Expressions and legacy parameters cannot be mixed, not even for different tables (recorded).
+    table_requests = request["RequestItems"]
     check_parameters(
-        {name: part for asked in request["RequestItems"].values() for name, part in asked.items()},
-        GET,
+        {name: part for members in table_requests.values() for name, part in members.items()}, GET
     )
-    if sum(len(asked["Keys"]) for asked in request["RequestItems"].values()) > BATCH_GET_KEYS_MAX:
+    if sum(len(members["Keys"]) for members in table_requests.values()) > BATCH_GET_KEYS_MAX:
         raise ValidationException(TOO_MANY.format(operation="BatchGetItem"))
-    gets = [_table_gets(name, asked) for name, asked in request["RequestItems"].items()]
-    tables = [context.service.table(one.name) for one in gets]
-    for one, table in zip(gets, tables, strict=True):
-        places = [_checked_key(table, key) for key in one.keys]
-        # Keys that spell one number in different ways name one item, which is read once (recorded).
-        one.keys_by_place = dict(zip(places, one.keys, strict=True))
-        if one.projection:
-            check_scalar_paths(table, one.projection.paths)
+    all_gets = [_table_gets(name, members) for name, members in table_requests.items()]
+    tables = [context.service.table(gets.name) for gets in all_gets]
+    for gets, table in zip(all_gets, tables, strict=True):
+        places = [_checked_key(table, key) for key in gets.keys]
+        # Keys with different spellings of one number are the same item, which is read once
+        # (recorded).
+        gets.keys_by_place = dict(zip(places, gets.keys, strict=True))
+        if gets.projection:
+            check_scalar_paths(table, gets.projection.paths)
     _refuse_repeats(
         [
             (table.number, text)
-            for one, table in zip(gets, tables, strict=True)
-            for text in one.texts
+            for gets, table in zip(all_gets, tables, strict=True)
+            for text in gets.texts
         ]
     )
     responses: list[bytes] = []
@@ -89,15 +90,16 @@ def batch_get_item(context: ReadContext, request: Request) -> bytes:
     reports = []
     room_bytes = BATCH_GET_BYTES_MAX
     throttled: list[DynamoDBError] = []
-    for one, table in zip(gets, tables, strict=True):
-        items, left, consumed, read_bytes = _get_all(context, table, one, room_bytes, throttled)
+    for gets, table in zip(all_gets, tables, strict=True):
+        items, left, consumed, read_bytes = _get_all(context, table, gets, room_bytes, throttled)
         room_bytes -= read_bytes
-        responses.append(raw_member(one.name, raw_list(items)))
+        responses.append(raw_member(gets.name, raw_list(items)))
         if left:
-            unprocessed[one.name] = one.asked | {"Keys": left}
+            unprocessed[gets.name] = gets.request | {"Keys": left}
         reports.append(consumed.report(table.name, request.get("ReturnConsumedCapacity")))
-    asked = _count(one.keys_by_place for one in gets)
-    if throttled and _count(part["Keys"] for part in unprocessed.values()) == asked:
+    key_count = _count(gets.keys_by_place for gets in all_gets)
+    # If everything was throttled, the request itself is.
+    if throttled and _count(part["Keys"] for part in unprocessed.values()) == key_count:
         raise throttled[0]
     members = [
         raw_member("Responses", answer(responses)),
@@ -110,17 +112,21 @@ def batch_write_item(context: WriteContext, request: Request) -> bytes:
     if _count(request["RequestItems"].values()) > BATCH_WRITE_REQUESTS_MAX:
         raise ValidationException(TOO_MANY.format(operation="BatchWriteItem"))
     actions: dict[str, list[Action]] = {
-        name: [_write_request(name, one) for one in requests]
-        for name, requests in request["RequestItems"].items()
+        name: [_write_request(name, write_request) for write_request in write_requests]
+        for name, write_requests in request["RequestItems"].items()
     }
     tables = {name: context.service.table(name) for name in actions}
     _refuse_repeats(
-        [action.key(tables[name]) for name, of_table in actions.items() for action in of_table]
+        [
+            action.key(tables[name])
+            for name, table_actions in actions.items()
+            for action in table_actions
+        ]
     )
     reports, collections, unprocessed = [], {}, {}
     throttled: list[DynamoDBError] = []
-    for name, of_table in actions.items():
-        written, refused = _write_all(context, tables[name], of_table, throttled)
+    for name, table_actions in actions.items():
+        written, refused = _write_all(context, tables[name], table_actions, throttled)
         if refused:
             unprocessed[name] = [request["RequestItems"][name][position] for position in refused]
         consumed = consumed_by_write(tables[name], written)
@@ -150,12 +156,12 @@ def _refuse_repeats(keys: Sequence[Hashable]) -> None:
         raise ValidationException(DUPLICATES)
 
 
-def _table_gets(name: str, asked: dict[str, Any]) -> TableGets:
-    keys = [normalize_item(key) for key in asked["Keys"]]
-    projection = read_expressions(asked, GET).projection
-    texts = [dumps(key, option=OPT_SORT_KEYS) for key in asked["Keys"]]
+def _table_gets(name: str, request: dict[str, Any]) -> TableGets:
+    keys = [normalize_item(key) for key in request["Keys"]]
+    projection = read_expressions(request, GET).projection
+    texts = [dumps(key, option=OPT_SORT_KEYS) for key in request["Keys"]]
     _refuse_repeats(texts)
-    return TableGets(name, keys, projection, asked.get("ConsistentRead", False), asked, texts)
+    return TableGets(name, keys, projection, request.get("ConsistentRead", False), request, texts)
 
 
 def _get_all(
@@ -165,7 +171,7 @@ def _get_all(
     room_bytes: int,
     throttled: list[DynamoDBError],
 ) -> tuple[list[bytes], list[Item], Consumed, int]:
-    """The items of one table, the unprocessed keys, the units consumed and the bytes read."""
+    """Returns the items of one table, the unprocessed keys, the units and the bytes read."""
     items: list[bytes] = []
     left: list[Item] = []
     consumed, used_bytes = Consumed(), 0
@@ -177,7 +183,7 @@ def _get_all(
             return items, left + keys[position:], consumed, room_bytes
         units = read_units(size, consistent=gets.consistent)
         try:
-            charges.charge_read(context.service, table, key, stored, gets.asked)
+            charges.charge_read(context.service, table, key, stored, gets.request)
         except charges.THROTTLED as error:
             left.append(key)
             throttled.append(error)
@@ -192,7 +198,7 @@ def _get_all(
 def _write_request(table_name: str, request: dict[str, Any]) -> Action:
     put, delete = request.get("PutRequest"), request.get("DeleteRequest")
     if (put is None) == (delete is None):
-        # The service's own words for it (recorded).
+        # The service reports this as a value with several types (recorded).
         raise ValidationException(SEVERAL_TYPES)
     if delete is not None:
         key = normalize_item(delete["Key"], Wording.OLDER)
@@ -209,9 +215,10 @@ def _write_all(
     actions: Iterable[Action],
     throttled: list[DynamoDBError],
 ) -> tuple[list[Written], list[int]]:
-    """What was written, and the positions of the requests that were not processed.
+    """Carry out the writes to one table.
 
-    These were throttled, or a transaction holds their items.
+    Returns what was written, and the positions of the requests that were not processed, because
+    they were throttled or a transaction holds their items.
     """
     written, refused = [], []
     for position, action in enumerate(actions):

@@ -1,9 +1,9 @@
-"""The expression parameters of one request, read, checked and compiled in the service's order.
+"""The expression parameters of a request: read, checked and compiled in the service's order.
 
-Each operation family has its table of parameters. `check_parameters` refuses combinations, which
-the service does before it looks at items and keys; `compile_expressions` does the rest, and
-`read_expressions` both at once. Errors raised here do not begin with ENVELOPE: PutItem, UpdateItem
-and DeleteItem add it.
+Each family of operations has a table of parameters. `check_parameters` refuses invalid
+combinations, which the service does before it looks at items and keys. `compile_expressions` does
+the rest, and `read_expressions` does both. Errors raised here do not begin with ENVELOPE: PutItem,
+UpdateItem and DeleteItem add it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from partita.limits import (
 _PLACEHOLDER: Final = re.compile(r"[#:][A-Za-z0-9_]+")
 KNOWN_KEYS_MAX: Final = 1000
 _KNOWN_KEYS: Final[set[str]] = set()
-"""Placeholders known to be valid: applications use the same ones again and again."""
+"""Valid placeholders that need not be checked again: applications reuse the same few."""
 ENVELOPE: Final = "1 validation error detected: "
 UNUSED_SHOWN_MAX: Final = 100
-"""Ours: how many unused placeholders an error lists."""
+"""Ours: the number of unused placeholders that an error lists."""
 ACTION_LEVELS_MAX: Final = 60
 """In a transaction, errors about values that are nested deeper name the key (recorded)."""
 NOT_IN_USE: Final = "can only be specified when using expressions"
@@ -45,7 +45,7 @@ NOT_IN_USE: Final = "can only be specified when using expressions"
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Which parameters an operation has, in the order in which the service lists them."""
+    """The parameters of a family of operations, in the order in which the service lists them."""
 
     legacy: tuple[str, ...]
     expressions: tuple[str, ...]
@@ -53,11 +53,11 @@ class Family:
     """The expressions that can contain values."""
     wording: Wording = Wording.CURRENT
     wraps_values: bool = False
-    """Whether errors about a value name its key."""
+    """True when errors about a value contain its placeholder."""
     wraps_beyond_levels: int = 0
-    """The same, but only for values that are nested deeper than this (recorded)."""
+    """The same for values that are nested deeper than this (recorded); 0 for no values."""
     names_absent: bool = True
-    """Whether the error about values without expressions says which expressions are missing."""
+    """True when the error about values without expressions lists the missing expressions."""
     members: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,7 +79,7 @@ UPDATE: Final = Family(
     wraps_beyond_levels=NEWER_NESTING_LEVELS_MAX,
     names_absent=False,
 )
-# For GetItem, one table of BatchGetItem, or one Get of TransactGetItems.
+# GetItem, one table of BatchGetItem, or one Get of TransactGetItems.
 GET: Final = Family(("AttributesToGet",), ("ProjectionExpression",), ())
 QUERY: Final = Family(
     ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"),
@@ -93,7 +93,7 @@ SCAN: Final = Family(
     wording=Wording.OLDER,
     wraps_values=True,
 )
-# For one Put, Delete or ConditionCheck of TransactWriteItems; below, for one Update.
+# One Put, Delete or ConditionCheck of TransactWriteItems; UPDATE_ACTION is for one Update.
 ACTION: Final = Family(
     (), ("ConditionExpression",), ("ConditionExpression",), wraps_beyond_levels=ACTION_LEVELS_MAX
 )
@@ -106,7 +106,7 @@ UPDATE_ACTION: Final = Family(
 
 
 class Expressions:
-    """The compiled expressions of a request; None for those that it does not have."""
+    """The compiled expressions of a request; those that it does not have are None."""
 
     __slots__ = ("condition", "filter", "key_condition", "projection", "update", "values")
 
@@ -131,7 +131,7 @@ NOTHING: Final = Expressions()
 
 
 def check_parameters(request: Request, family: Family) -> None:
-    """Refuses expressions next to legacy parameters, and placeholders without expressions."""
+    """Refuse expressions together with legacy parameters, and placeholders without expressions."""
     if family.members.isdisjoint(request):
         return
     old = [name for name in family.legacy if name in request]
@@ -159,9 +159,10 @@ def _absent(family: Family) -> str:
 
 
 def enveloped(error: ValidationException, request: Request) -> ValidationException:
-    """Since 2026, errors that the service finds before it looks at the table have a prefix.
+    """Returns a validation error with the prefix that the service adds since 2026.
 
-    Requests with very deeply nested values still get the older messages (recorded).
+    It does so for errors that it finds before it looks at the table, except in requests with very
+    deeply nested values (recorded).
     """
     if nests_too_deep(request):
         return error
@@ -217,35 +218,38 @@ def compile_expressions(request: Request, family: Family) -> Expressions:
 
 
 def _legacy(request: Request, family: Family) -> Expressions:
-    """The legacy parameters, compiled; none is given together with its own expression."""
-    given = {name: request[name] for name in family.legacy if name in request}
-    if not given:
+    """Compile the legacy parameters; a request never has one together with its expression."""
+    parameters = {name: request[name] for name in family.legacy if name in request}
+    if not parameters:
         return NOTHING
     wording = family.wording
-    operator = given.get("ConditionalOperator")
-    conditions = given.get("Expected", given.get("QueryFilter", given.get("ScanFilter")))
+    operator = parameters.get("ConditionalOperator")
+    conditions = parameters.get(
+        "Expected", parameters.get("QueryFilter", parameters.get("ScanFilter"))
+    )
     legacy.check_conditional_operator(operator, conditions)
     update = condition = filtering = projection = key_condition = None
-    if given.get("AttributeUpdates"):
-        update = legacy.attribute_updates(given["AttributeUpdates"], wording)
-    if given.get("Expected"):
-        condition = legacy.expected_condition(given["Expected"], operator, wording)
-    if given.get("QueryFilter"):
-        filtering = _filter(given, "QueryFilter", wording)
+    if parameters.get("AttributeUpdates"):
+        update = legacy.attribute_updates(parameters["AttributeUpdates"], wording)
+    if parameters.get("Expected"):
+        condition = legacy.expected_condition(parameters["Expected"], operator, wording)
+    if parameters.get("QueryFilter"):
+        filtering = _filter(parameters, "QueryFilter", wording)
     # A Scan's filter is checked after AttributesToGet, a Query's before (recorded).
-    if "AttributesToGet" in given:
-        projection = legacy.attributes_to_get(given["AttributesToGet"])
-    if given.get("ScanFilter"):
-        filtering = _filter(given, "ScanFilter", wording)
-    if "KeyConditions" in given:
+    if "AttributesToGet" in parameters:
+        projection = legacy.attributes_to_get(parameters["AttributesToGet"])
+    if parameters.get("ScanFilter"):
+        filtering = _filter(parameters, "ScanFilter", wording)
+    if "KeyConditions" in parameters:
         is_index = "IndexName" in request
-        key_condition = legacy.key_conditions(given["KeyConditions"], wording, is_index=is_index)
+        conditions = parameters["KeyConditions"]
+        key_condition = legacy.key_conditions(conditions, wording, is_index=is_index)
     return Expressions(condition, filtering, key_condition, projection, update)
 
 
-def _filter(given: Request, name: str, wording: Wording) -> Condition:
-    operator = given.get("ConditionalOperator")
-    return legacy.filter_condition(name, given[name], operator, wording)
+def _filter(parameters: Request, name: str, wording: Wording) -> Condition:
+    operator = parameters.get("ConditionalOperator")
+    return legacy.filter_condition(name, parameters[name], operator, wording)
 
 
 def _names(request: Request) -> Names:
@@ -265,13 +269,13 @@ def _names(request: Request) -> Names:
 
 
 def _values(request: Request, family: Family) -> Values:
-    given = request.get("ExpressionAttributeValues")
-    if given is None or not family.valued:
+    attribute_values = request.get("ExpressionAttributeValues")
+    if attribute_values is None or not family.valued:
         return {}
-    _check_keys("ExpressionAttributeValues", given, ":")
+    _check_keys("ExpressionAttributeValues", attribute_values, ":")
     values = {}
     check = Check(family.wording)
-    for key, value in given.items():
+    for key, value in attribute_values.items():
         try:
             values[key] = normalize_value(value, check=check)
         except ValidationException as error:
@@ -287,10 +291,10 @@ def _values(request: Request, family: Family) -> Values:
     return values
 
 
-def _check_keys(parameter: str, given: Mapping[str, Any], mark: str) -> None:
-    if not given:
+def _check_keys(parameter: str, placeholders: Mapping[str, Any], mark: str) -> None:
+    if not placeholders:
         raise ValidationException(f"{parameter} must not be empty")
-    for key in given:
+    for key in placeholders:
         if not key:
             problem = "The expression attribute map contains an empty key;"
         elif len(key) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
@@ -324,7 +328,8 @@ def _check_used(
 
 
 def _unused(parameter: str, unused: set[str]) -> ValidationException:
-    """In alphabetical order, as wherever the service lists names (recorded)."""
+    """Returns the error for unused placeholders, which lists them in alphabetical order, as the
+    service does with all names (recorded)."""
     keys = ", ".join(nsmallest(UNUSED_SHOWN_MAX, unused))
     return ValidationException(
         f"Value provided in {parameter} unused in expressions: keys: {{{keys}}}"

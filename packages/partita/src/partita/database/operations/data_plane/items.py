@@ -1,4 +1,4 @@
-"""PutItem, GetItem, UpdateItem, DeleteItem."""
+"""PutItem, GetItem, UpdateItem and DeleteItem: the operations on single items."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def _old_attributes(request: Request, written: Written) -> list[bytes]:
 
 
 def _updated_attributes(return_values: str, update: Update, written: Written) -> bytes | None:
-    """The Attributes member of UpdateItem's response, or None when there is nothing to show."""
+    """Returns the Attributes of UpdateItem's response, or None if there are none to return."""
     stored = written.old if return_values.endswith("_OLD") else written.new
     if return_values == "NONE" or stored is None:
         return None

@@ -1,4 +1,4 @@
-"""What Query and Scan share: the source, what is selected from it, and the page they return."""
+"""What Query and Scan share: the source, the selection, and the page of items that they return."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START_MISMATCH: Final = f"{INVALID_START}: The provided key element does not mat
 
 
 class Source:
-    """A table, or one of its indexes."""
+    """The table or index that is read."""
 
     __slots__ = ("index", "partition", "sort", "table")
 
@@ -51,12 +51,12 @@ class Source:
 
     @property
     def has_one_item_per_partition(self) -> bool:
-        """True of a table without a sort key; in an index, keys need not be unique."""
+        """True for a table without a sort key; in an index, keys need not be unique."""
         return self.index is None and not self.sort
 
     @property
     def start_key_attributes(self) -> dict[str, str]:
-        """The attributes of a LastEvaluatedKey: the key of the table and that of the index."""
+        """The key attributes of the table and the index, which a LastEvaluatedKey consists of."""
         return dict(self.table.key_attributes + self.partition + self.sort)
 
     def range(self, keys: KeyRange) -> tuple[bytes, bytes]:
@@ -65,7 +65,7 @@ class Source:
         return layout.table_range(self.table, keys)
 
     def place(self, key: Item) -> bytes:
-        """The storage key that an item with these key attributes has, or would have, here."""
+        """Returns the storage key in this source of an item, which need not exist."""
         item_key = layout.item_key(self.table, key)
         if self.index is None:
             return item_key
@@ -97,7 +97,7 @@ def find_source(context: ReadContext, request: Request) -> Source:
 
 
 def check_select(request: Request, envelope: str) -> None:
-    """Select must be consistent with the requested attributes and with the source.
+    """Check that Select fits the requested attributes and the source.
 
     A Query's error begins with ENVELOPE, a Scan's does not (recorded in us-east-1).
     """
@@ -107,24 +107,24 @@ def check_select(request: Request, envelope: str) -> None:
 
 def _select_problem(request: Request) -> str | None:
     select = request.get("Select")
-    asked = next(
+    parameter = next(
         (name for name in ("ProjectionExpression", "AttributesToGet") if name in request), None
     )
-    if select == "SPECIFIC_ATTRIBUTES" and asked is None:
+    if select == "SPECIFIC_ATTRIBUTES" and parameter is None:
         return (
             "Must specify the AttributesToGet or ProjectionExpression when choosing to get "
             "SPECIFIC_ATTRIBUTES"
         )
-    if select not in (None, "SPECIFIC_ATTRIBUTES") and asked is not None:
+    if select not in (None, "SPECIFIC_ATTRIBUTES") and parameter is not None:
         chosen = "only the Count" if select == "COUNT" else select
-        return f"Cannot specify the {asked} when choosing to get {chosen}"
+        return f"Cannot specify the {parameter} when choosing to get {chosen}"
     if select == "ALL_PROJECTED_ATTRIBUTES" and "IndexName" not in request:
         return "ALL_PROJECTED_ATTRIBUTES can be used only when Querying using an IndexName"
     return None
 
 
 class Selection:
-    """Which items a page returns, and how: filtered, projected, fetched from the table."""
+    """How a page returns items: filtered, projected, and perhaps fetched from the table."""
 
     __slots__ = (
         "_decode",
@@ -148,9 +148,9 @@ class Selection:
         self.source = source
         self.expressions = expressions
         self.fetches = fetches
-        """Whether items of the table are returned instead of index entries."""
+        """True to return items of the table instead of the entries of a local index."""
         self.filters_fetched = filters_fetched
-        """Whether the filter uses attributes that the index does not project."""
+        """True when the filter uses attributes that the local index does not project."""
         self.fetched_bytes = 0
         self._decode: Callable[[bytes], Item] = decode
         if not fetches and not filters_fetched:
@@ -184,7 +184,7 @@ class Selection:
 def part_decoder(
     condition: Condition | None, projection: Projection | None
 ) -> Callable[[bytes], Item]:
-    """Decodes what a filter and a projection need of an item."""
+    """Returns a decoder of the attributes that a filter and a projection use."""
     names = condition.attributes if condition else frozenset[str]()
     if projection:
         names = names | {str(path[0]) for path in projection.paths}
@@ -194,7 +194,7 @@ def part_decoder(
 def select(
     context: ReadContext, request: Request, source: Source, expressions: Expressions
 ) -> Selection:
-    """Check what is selected against what the source projects."""
+    """Returns how items are read, after checking that the source projects what is needed."""
     table, index = source.table, source.index
     if expressions.projection:
         check_scalar_paths(table, expressions.projection.paths)
@@ -205,7 +205,7 @@ def select(
     projected = projected_names(table, index)
     missing = sorted({str(path[0]) for path in _projection_paths(expressions)} - projected)
     if not index.is_local:
-        # To a filter, attributes that the index does not project are absent.
+        # A filter on a global index sees attributes that are not projected as missing.
         if request.get("Select") == "ALL_ATTRIBUTES":
             raise ValidationException(
                 f"{INVALID}Select type ALL_ATTRIBUTES is not supported for global secondary index "
@@ -224,7 +224,7 @@ def select(
 
 
 def check_projected(source: Source, attributes: Iterable[str]) -> None:
-    """The filter of a Query may only use attributes that the index projects."""
+    """Check that the filter of a Query only uses attributes that the index projects."""
     if source.index and source.index.projection_type != ALL:
         missing = sorted(set(attributes) - projected_names(source.table, source.index))
         if missing:
@@ -239,7 +239,7 @@ def _projection_paths(expressions: Expressions) -> Iterable[tuple[str | int, ...
 
 
 def check_start_key(source: Source, key: Item) -> None:
-    """An ExclusiveStartKey must be a possible LastEvaluatedKey of this source."""
+    """Check that an ExclusiveStartKey could be a LastEvaluatedKey of this source."""
     attributes = source.start_key_attributes
     if key.keys() != attributes.keys():
         raise ValidationException(INVALID_START)
@@ -256,7 +256,7 @@ def check_start_key(source: Source, key: Item) -> None:
 
 
 def start_values(request: Request) -> Item | None:
-    """The ExclusiveStartKey, normalized."""
+    """Returns the normalized ExclusiveStartKey, or None without one."""
     key = request.get("ExclusiveStartKey")
     if key is None:
         return None
@@ -274,7 +274,10 @@ def read(
     stop: bytes,
     partition: tuple[AttributeValue, ...] = (),
 ) -> bytes:
-    """The response with one page between two keys; a Query names its partition."""
+    """Returns the response with one page between two storage keys.
+
+    A Query passes its partition key; a Scan has none.
+    """
     page = read_charged(context, request, selection, start, stop, partition)
     if partition and selection.source.has_one_item_per_partition:
         page.last_evaluated = None
@@ -289,13 +292,13 @@ def read_charged(
     stop: bytes,
     partition: tuple[AttributeValue, ...] = (),
 ) -> Page:
-    """Read one page between two keys, and charge for it."""
+    """Read one page between two storage keys, and charge for it."""
     source, service = selection.source, context.service
     page = read_metered(
         context, request, source, selection.keep, start, stop, is_scan=not partition
     )
     if service.ledger.is_on:
-        asked = charges.page_charges(
+        page_charges = charges.page_charges(
             service,
             source.table,
             source.index,
@@ -306,7 +309,7 @@ def read_charged(
             _fetched_units(request, selection),
             partition,
         )
-        charges.charge(service, asked)
+        charges.charge(service, page_charges)
     return page
 
 
@@ -320,7 +323,7 @@ def read_metered(
     *,
     is_scan: bool,
 ) -> Page:
-    """Read one page between two keys, with what was read of each partition that it visits."""
+    """Read one page between two storage keys, and count what was read of each partition."""
     service, snapshot = context.service, context.snapshot
     forward = request.get("ScanIndexForward", True)
     pairs: Iterable[tuple[bytes, bytes]] = snapshot.range(start, stop, reverse=not forward)
@@ -349,13 +352,13 @@ def _answer(request: Request, selection: Selection, page: Page) -> bytes:
             members.append(member("ConsumedCapacity", report))
     if request.get("Select") == "COUNT":
         return answer(members)
-    # Items can add up to a megabyte: copy them as rarely as possible.
+    # The items can be a megabyte together: copy them only once.
     rest = b",".join(members)
     return b"".join((b'{"Items":[', b",".join(page.items), b"],", rest, b"}"))
 
 
 def consumed_by_page(request: Request, selection: Selection, page: Page) -> Consumed:
-    """Reading an index is charged to the index, fetching items from the table to the table."""
+    """Returns the units of a page: the index pays for its entries, the table for fetched items."""
     units = sum(_units(request, size) for _, size in page.visits)
     index = selection.source.index
     if index is None:

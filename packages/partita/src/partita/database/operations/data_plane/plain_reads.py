@@ -1,8 +1,8 @@
-"""Fast paths for the most frequent requests, straight from their bytes.
+"""Fast paths for the most frequent requests, which skip validation and the decoding of items.
 
-GetItem with nothing but a key of short strings; Query of a table with nothing but expressions over
-short strings and whole numbers. Everything else is left to `items.get_item` and `queries.query`,
-which have all the rules and all the errors.
+They serve a GetItem that has only a key of short strings, and a Query of a table that has only
+expressions with short strings and whole numbers. Everything else, and every error, is left to
+`items.get_item` and `queries.query`, which have all the rules.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from partita.limits import KB, PAGE_BYTES_MAX
 
 NO_ITEM: Final = b"{}"
 QUERY_BYTES_MAX: Final = 4 * KB
-"""No placeholder of so short a request that its expression uses can be too long."""
+"""In a request up to this size, no limit on placeholders or expressions can be exceeded."""
 DIGITS_MAX: Final = 20
 BYTES_OF_ONE_PAGE: Final = PAGE_BYTES_MAX // 2
-"""So many stored bytes never count for more than a page: see `item/page_bytes.py`."""
+"""Items with this many stored bytes always fit on one page: see `item/page_bytes.py`."""
 
-# Not class statements: compiled by mypyc, they would lose `forbid_unknown_fields`.
+# defstruct instead of class statements, which would lose `forbid_unknown_fields` when compiled by
+# mypyc.
 _PlainGet: Final = msgspec.defstruct(
     "PlainGet",
     [("TableName", str), ("Key", dict[str, dict[str, str]]), ("ConsistentRead", bool, False)],
@@ -60,7 +61,7 @@ _decode_query: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(_PlainQuery)
 
 
 def get_plain_item(context: ReadContext, body: bytes) -> bytes | None:
-    """The response, or None if the request has to take the normal path."""
+    """Returns the response of a GetItem, or None if the request has to take the normal path."""
     try:
         request = _decode_get(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -83,7 +84,10 @@ def get_plain_item(context: ReadContext, body: bytes) -> bytes | None:
 
 
 def query_plain_range(context: ReadContext, body: bytes) -> bytes | None:
-    """The same for a Query whose items fit on one page."""
+    """Returns the response of a Query, or None if the request has to take the normal path.
+
+    That includes a Query whose items might not fit on one page.
+    """
     if len(body) > QUERY_BYTES_MAX:
         return None
     try:
@@ -130,7 +134,10 @@ def query_plain_range(context: ReadContext, body: bytes) -> bytes | None:
 def _plan(
     request: Any, table: Table
 ) -> tuple[KeyRange, Condition | None, Projection | None] | None:
-    """What a Query reads, keeps and shows; None, or an error, if not all of it is in order."""
+    """Returns the key range, filter and projection of a Query.
+
+    Returns None or raises if anything is invalid; the normal path then finds the error again.
+    """
     values: dict[str, dict[str, str]] = request.ExpressionAttributeValues
     names: dict[str, str] = {}
     if request.ExpressionAttributeNames is not None:
@@ -168,7 +175,7 @@ def _plan(
 
 
 def _settled_table(context: ReadContext, name: str) -> Table | None:
-    """A table that can be read for nothing; errors about others are left to the normal path."""
+    """Returns an active table, or None if there is no such table or reads are charged."""
     service = context.service
     if service.ledger.is_on:
         return None
@@ -179,13 +186,13 @@ def _settled_table(context: ReadContext, name: str) -> Table | None:
 
 
 def _is_short_string(value: dict[str, str]) -> bool:
-    """Whether it is a value that every key of strings can have."""
+    """True for a string that is neither empty nor too long for any key."""
     text = value.get("S")
     return len(value) == 1 and text is not None and 0 < len(text) <= SHORT_CHARS_MAX
 
 
 def _is_whole_number(value: dict[str, str]) -> bool:
-    """Whether it is a number that is already written as numbers are stored."""
+    """True for a number that is already in its canonical form."""
     text = value.get("N")
     return (
         len(value) == 1

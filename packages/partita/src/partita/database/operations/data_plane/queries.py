@@ -1,4 +1,4 @@
-"""Query: the items of one partition, in the order of their sort keys."""
+"""Query: the items of one partition key, in the order of their sort keys."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def query(context: ReadContext, request: Request) -> bytes:
 
 
 def check_range_values(source: Source, keys: KeyRange) -> None:
-    """The operands of a key condition must be valid key values."""
+    """Check that the operands of a key condition are valid key values."""
     names = [name for name, _ in source.partition + source.sort]
     leading = dict(zip(names, keys.partition + keys.equal, strict=False))
     check_key_values(source.partition, source.sort, leading)
@@ -72,13 +72,16 @@ def check_range_values(source: Source, keys: KeyRange) -> None:
 def after(
     source: Source, start_key: Item, start: bytes, stop: bytes, forward: bool
 ) -> tuple[bytes, bytes]:
-    """The part of a range that comes after the start key, in the direction of the read."""
+    """Returns the part of a range after the start key, in the direction of the read."""
     place = source.place(start_key)
     return (max(start, place + b"\x00"), stop) if forward else (start, min(stop, place))
 
 
 def _check_filter(source: Source, attributes: frozenset[str], request: Request) -> None:
-    """Unlike a Scan's, a Query's filter can use only non-key attributes that are projected."""
+    """Check that the filter of a Query only uses projected attributes that are not keys.
+
+    The filter of a Scan has no such restriction.
+    """
     for name, _ in source.partition + source.sort:
         if name in attributes:
             subject = "Filter Expression" if "FilterExpression" in request else "QueryFilter"

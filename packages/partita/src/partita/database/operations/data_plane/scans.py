@@ -1,4 +1,4 @@
-"""Scan: every item of a table or an index, partition by partition, alone or in parallel."""
+"""Scan: every item of a table or index in the order of partition hashes, perhaps in segments."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """TransactGetItems and TransactWriteItems: all or nothing, over several tables.
 
-A transaction is decided against one state of the database, like every write, so it is
-serializable. Its items are held until its commit is on disk; until then, other requests that touch
-them are refused with a conflict, as in the service.
+Like every write, a transaction is decided on a single state of the database, so it is serializable.
+Its items are held until its commit is on disk. Until then, other requests that touch them get a
+TransactionConflict, as in the service.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ NO_REASON: Final[Reason] = {"Code": "None"}
 
 
 def transact_get_items(context: ReadContext, request: Request) -> bytes:
-    gets = [one["Get"] for one in request["TransactItems"]]
-    asked = [(normalize_item(get["Key"]), read_expressions(get, GET).projection) for get in gets]
+    gets = [transact_item["Get"] for transact_item in request["TransactItems"]]
+    reads = [(normalize_item(get["Key"]), read_expressions(get, GET).projection) for get in gets]
     tables = [context.service.table(get["TableName"]) for get in gets]
-    for table, (_, projection) in zip(tables, asked, strict=True):
+    for table, (_, projection) in zip(tables, reads, strict=True):
         if projection:
             check_scalar_paths(table, projection.paths)
-    items, members = read_transaction(context, request, tables, asked)
-    # An item with none of the projected attributes is returned like a missing one (recorded).
+    items, members = read_transaction(context, request, tables, reads)
+    # An item without any of the projected attributes is returned like a missing item (recorded).
     responses = [
         answer([raw_member("Item", item)]) if item not in (None, NO_ITEM) else NO_ITEM
         for item in items
@@ -102,12 +102,15 @@ def read_transaction(
     context: ReadContext,
     request: Request,
     tables: list[Table],
-    asked: Sequence[tuple[Item, Projection | None]],
+    reads: Sequence[tuple[Item, Projection | None]],
 ) -> tuple[list[bytes | None], list[bytes]]:
-    """The items, all from one snapshot, and the capacity members of the response."""
+    """Returns the items, all from one snapshot, and the capacity members of the response.
+
+    `reads` has a key and a projection for each table in `tables`.
+    """
     reasons: list[Reason] = []
     keys = []
-    for table, (key, _) in zip(tables, asked, strict=True):
+    for table, (key, _) in zip(tables, reads, strict=True):
         try:
             check_key(table, key)
         except KeyTypeError as error:
@@ -121,7 +124,7 @@ def read_transaction(
     items: list[bytes | None] = []
     consumed, total_bytes = _PerTable(), 0
     units_read: list[float] = []
-    for table, key_bytes, (_, projection) in zip(tables, keys, asked, strict=True):
+    for table, key_bytes, (_, projection) in zip(tables, keys, reads, strict=True):
         stored = load(context.snapshot, key_bytes)
         size = stored.size if stored else 0
         total_bytes += size
@@ -133,7 +136,7 @@ def read_transaction(
         consumed.of(table).table += units
         units_read.append(units)
         items.append(projected(stored, projection) if stored else None)
-    item_keys = [key for key, _ in asked]
+    item_keys = [key for key, _ in reads]
     _cancel_if_throttled(
         charges.charge_transaction_reads(context.service, tables, item_keys, units_read)
     )
@@ -141,7 +144,7 @@ def read_transaction(
 
 
 def transact_write_items(context: WriteContext, request: Request) -> bytes:
-    actions = [_action(one) for one in request["TransactItems"]]
+    actions = [_action(transact_item) for transact_item in request["TransactItems"]]
     check_payload(actions)
     tables = [context.service.table(action.table_name) for action in actions]
     return answer(write_transaction(context, request, request["TransactItems"], tables, actions))
@@ -150,14 +153,17 @@ def transact_write_items(context: WriteContext, request: Request) -> bytes:
 def write_transaction(
     context: WriteContext,
     request: Request,
-    asked: list[dict[str, Any]],
+    contents: list[dict[str, Any]],
     tables: list[Table],
     actions: Sequence[Action],
 ) -> list[bytes]:
-    """Carry out all actions or none; returns the members of the response that report metrics."""
+    """Carry out all actions or none; return the members of the response that report metrics.
+
+    `contents` is the part of the request that a repetition with the same client token must repeat.
+    """
     token = request.get("ClientRequestToken")
     if token is not None:
-        replay = _replayed(context, request, token, asked, tables, actions)
+        replay = _replayed(context, request, token, contents, tables, actions)
         if replay is not None:
             return replay
     keys = _keys(tables, actions)
@@ -170,12 +176,12 @@ def write_transaction(
         )
     )
     if token is not None:
-        _remember(context, asked, token)
+        _remember(context, contents, token)
     members = []
     if "ReturnConsumedCapacity" in request:
         consumed = _PerTable()
-        for table, one in zip(tables, written, strict=True):
-            consumed.of(table).add(consumed_by_write(table, [one], TRANSACTION_FACTOR))
+        for table, item_write in zip(tables, written, strict=True):
+            consumed.of(table).add(consumed_by_write(table, [item_write], TRANSACTION_FACTOR))
         members += consumed.members(request, "WriteCapacityUnits")
     if request.get("ReturnItemCollectionMetrics") == "SIZE":
         members += _item_collection_metrics(tables, written)
@@ -184,36 +190,36 @@ def write_transaction(
 
 def _item_collection_metrics(tables: list[Table], written: list[Written]) -> list[bytes]:
     by_table: dict[str, list[Written]] = {}
-    for table, one in zip(tables, written, strict=True):
-        by_table.setdefault(table.name, []).append(one)
+    for table, item_write in zip(tables, written, strict=True):
+        by_table.setdefault(table.name, []).append(item_write)
     metrics = {
-        table.name: found
+        table.name: table_metrics
         for table in tables
-        if (found := item_collections_metrics(table, by_table[table.name]))
+        if (table_metrics := item_collections_metrics(table, by_table[table.name]))
     }
     return [member("ItemCollectionMetrics", metrics)] if metrics else []
 
 
-def _action(one: dict[str, Any]) -> Action:
-    """One member of TransactItems, checked as far as possible without its table."""
-    actions = {kind: asked for kind, asked in one.items() if kind in _MAKERS}
+def _action(transact_item: dict[str, Any]) -> Action:
+    """Returns the action of one member of TransactItems, checked as far as its table allows."""
+    actions = {kind: request for kind, request in transact_item.items() if kind in _MAKERS}
     if len(actions) != 1:
         raise ValidationException(SEVERAL_ACTIONS if actions else NO_ACTION)
-    ((kind, asked),) = actions.items()
+    ((kind, request),) = actions.items()
     family = UPDATE_ACTION if kind == "Update" else ACTION
-    return _MAKERS[kind](asked, read_expressions(asked, family))
+    return _MAKERS[kind](request, read_expressions(request, family))
 
 
-def _put(asked: Request, expressions: Expressions) -> Action:
-    item = pack(normalize_item(asked["Item"]))
+def _put(request: Request, expressions: Expressions) -> Action:
+    item = pack(normalize_item(request["Item"]))
     check_item_size(item.size)
-    return Put(asked["TableName"], item, expressions, shows_item_on_failure(asked))
+    return Put(request["TableName"], item, expressions, shows_item_on_failure(request))
 
 
 def _keyed(action: type[KeyedAction]) -> Callable[[Request, Expressions], Action]:
-    def make(asked: Request, expressions: Expressions) -> Action:
-        key = normalize_item(asked["Key"])
-        return action(asked["TableName"], key, expressions, shows_item_on_failure(asked))
+    def make(request: Request, expressions: Expressions) -> Action:
+        key = normalize_item(request["Key"])
+        return action(request["TableName"], key, expressions, shows_item_on_failure(request))
 
     return make
 
@@ -235,7 +241,8 @@ def check_payload(actions: Sequence[Action]) -> None:
 
 
 def _keys(tables: list[Table], actions: Sequence[Action]) -> list[bytes]:
-    """The storage keys; the first key that does not fit its schema cancels the transaction."""
+    """Returns the storage keys; the first one that does not fit its schema cancels the
+    transaction."""
     keys = []
     for position, (table, action) in enumerate(zip(tables, actions, strict=True)):
         try:
@@ -259,7 +266,7 @@ _Decided = tuple[Stored | None, Stored | None]
 def _decide(
     context: WriteContext, tables: list[Table], actions: Sequence[Action], keys: list[bytes]
 ) -> list[_Decided]:
-    """The old and new items; raises a cancellation with the reasons in the order of the actions."""
+    """Returns the old and new items, or cancels with the reasons in the order of the actions."""
     decided, reasons = [], []
     for table, action, key in zip(tables, actions, keys, strict=True):
         reason = NO_REASON
@@ -319,22 +326,23 @@ def cancel_if_any(reasons: list[Reason]) -> None:
 
 
 class _Token(msgspec.Struct):
-    """What is kept of a request with a client token, for ten minutes."""
+    """What is stored about a request with a client token, for ten minutes."""
 
     used_at: float
     digest: str
 
 
-def _digest(asked: list[dict[str, Any]]) -> str:
-    return sha256(msgspec.json.encode(asked, order="sorted")).hexdigest()
+def _digest(contents: list[dict[str, Any]]) -> str:
+    return sha256(msgspec.json.encode(contents, order="sorted")).hexdigest()
 
 
-def _remember(context: WriteContext, asked: list[dict[str, Any]], token: str) -> None:
+def _remember(context: WriteContext, contents: list[dict[str, Any]], token: str) -> None:
     now = context.service.clock()
     if before := _remembered(context, token):
-        # Reused after its ten minutes: the expiry of its first use must not end the second.
+        # The token is reused after its ten minutes, but its first use has not been removed yet:
+        # without this, the background job would remove the second use too early.
         context.write_batch.delete(layout.token_time_key(before.used_at, token))
-    used = msgspec.json.encode(_Token(now, _digest(asked)))
+    used = msgspec.json.encode(_Token(now, _digest(contents)))
     context.write_batch.put(layout.token_key(token), used)
     context.write_batch.put(layout.token_time_key(now, token), token.encode())
 
@@ -348,17 +356,20 @@ def _replayed(
     context: WriteContext,
     request: Request,
     token: str,
-    asked: list[dict[str, Any]],
+    contents: list[dict[str, Any]],
     tables: list[Table],
     actions: Sequence[Action],
 ) -> list[bytes] | None:
-    """The response to a request that was already carried out; it reports read units."""
+    """Returns the response to a repeated request, which reports read units, or None for a new one.
+
+    The request was carried out already, so a repetition only reads (guide, "Idempotency").
+    """
     used = _remembered(context, token)
     if used is None:
         return None
     if context.service.clock() - used.used_at > CLIENT_TOKEN_SECONDS:
         return None
-    if used.digest != _digest(asked):
+    if used.digest != _digest(contents):
         raise IdempotentParameterMismatchException(
             "Request with the same ClientRequestToken but different parameters has been sent "
             "in the last 10 minutes."
@@ -372,7 +383,7 @@ def _replayed(
 
 
 class _PerTable:
-    """Units by table, in the order in which the tables first appear."""
+    """The units of each table, in the order in which the tables first appear."""
 
     def __init__(self) -> None:
         self._consumed: dict[str, Consumed] = {}

@@ -25,13 +25,13 @@ def sequence_number(sequence: int) -> str:
 
 
 def sequence_of(number: str) -> int | None:
-    """None if the text is not a sequence number."""
+    """Returns the number of a change, or None if the text is not a sequence number."""
     is_number = number.isascii() and number.isdigit()
     return int(number) - FIRST_SEQUENCE_NUMBER if is_number else None
 
 
 def size_bytes(change: Change) -> int:
-    """The key and the images, measured like items (observed on DynamoDB Local)."""
+    """Returns the item sizes of the key and the images (observed on DynamoDB Local)."""
     return key_bytes(change) + change.image_bytes
 
 
@@ -41,7 +41,7 @@ def key_bytes(change: Change) -> int:
 
 
 def record_members(stream: Stream, change: Change, region: str) -> list[bytes]:
-    """What all forms of a record have in common."""
+    """Returns the members that records of GetRecords and events of triggers have in common."""
     event_id = blake2b(
         f"{stream.table_name} {stream.label} {stream.number} {change.sequence}".encode(),
         digest_size=16,
@@ -57,7 +57,7 @@ def record_members(stream: Stream, change: Change, region: str) -> list[bytes]:
 
 
 def _stream_record(stream: Stream, change: Change) -> bytes:
-    # The time in whole seconds, rounded down (model).
+    # The time is in whole seconds, rounded down (model).
     members = [
         member("ApproximateCreationDateTime", int(change.created_at)),
         raw_member("Keys", change.keys),
@@ -75,7 +75,7 @@ def _stream_record(stream: Stream, change: Change) -> bytes:
 
 
 def api_record(stream: Stream, change: Change, region: str) -> bytes:
-    """A record as GetRecords returns it."""
+    """Returns a record as GetRecords returns it."""
     members = record_members(stream, change, region)
     if change.event == EXPIRE:
         members.append(member("userIdentity", {"PrincipalId": TTL_PRINCIPAL, "Type": "Service"}))

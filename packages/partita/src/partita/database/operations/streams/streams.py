@@ -1,6 +1,6 @@
 """ListStreams, DescribeStream, GetShardIterator, GetRecords: the API of DynamoDB Streams.
 
-Error messages are DynamoDB Local's where no response of the service is known.
+Error messages are DynamoDB Local's where no recording of the service exists.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ FILTER_TYPE = (
 
 
 class Position(NamedTuple):
-    """The position of an iterator: just before the change with this sequence number."""
+    """The position of an iterator, just before the change with this sequence number."""
 
     table_name: str
     label: str
@@ -92,12 +92,12 @@ def list_streams(context: ReadContext, request: Request) -> bytes:
         streams = streams_of(context.snapshot, request["TableName"])
     else:
         streams = all_streams(context.snapshot)
-    found = [stream for stream in streams if (stream.table_name, stream.label) > after]
-    page = [_stream(context.service, stream) for stream in found[:limit]]
-    shown: dict[str, Any] = {"Streams": page}
-    if len(found) > limit:
-        shown["LastEvaluatedStreamArn"] = page[-1]["StreamArn"]
-    return encode(shown)
+    following = [stream for stream in streams if (stream.table_name, stream.label) > after]
+    page = [_stream(context.service, stream) for stream in following[:limit]]
+    response: dict[str, Any] = {"Streams": page}
+    if len(following) > limit:
+        response["LastEvaluatedStreamArn"] = page[-1]["StreamArn"]
+    return encode(response)
 
 
 def _stream(service: Service, stream: Stream) -> dict[str, str]:
@@ -110,7 +110,7 @@ def _stream(service: Service, stream: Stream) -> dict[str, str]:
 
 def describe_stream(context: ReadContext, request: Request) -> bytes:
     limit = _limit(request, DESCRIBE_STREAM_PAGE_MAX, SHARDS_LIMIT)
-    parent_id = _asked_parent(request.get("ShardFilter"))
+    parent_id = _requested_parent(request.get("ShardFilter"))
     stream = _find_stream(context, request["StreamArn"])
     after = request.get("ExclusiveStartShardId", "")
     shards = sorted(
@@ -137,8 +137,8 @@ def describe_stream(context: ReadContext, request: Request) -> bytes:
     return encode({"StreamDescription": description})
 
 
-def _asked_parent(shard_filter: dict[str, str] | None) -> str | None:
-    """The shard whose children are requested."""
+def _requested_parent(shard_filter: dict[str, str] | None) -> str | None:
+    """Returns the shard whose children are requested, or None for all shards."""
     if shard_filter is None:
         return None
     if "Type" not in shard_filter:
@@ -216,7 +216,10 @@ def _after_sequence(context: ReadContext, stream: Stream, shard: Shard, request:
 
 
 def _at_timestamp(context: ReadContext, stream: Stream, shard: Shard, request: Request) -> int:
-    """The first change at or after that time: a binary search, as changes are ordered by time."""
+    """Returns the first change at or after a time.
+
+    Changes are ordered by time, so this is a binary search.
+    """
     moment = request["Timestamp"]
     if moment > context.service.clock():
         raise ValidationException(f"{INVALID}Timestamp must not be in the future")
@@ -224,11 +227,11 @@ def _at_timestamp(context: ReadContext, stream: Stream, shard: Shard, request: R
     while low < high:
         middle = (low + high) // 2
         start, stop = layout.change_range(stream.number, shard.number, middle)
-        found = next(context.snapshot.range(start, stop), None)
-        if found is None or int(created_at(found[1])) >= moment:
+        entry = next(context.snapshot.range(start, stop), None)
+        if entry is None or int(created_at(entry[1])) >= moment:
             high = middle
         else:
-            low = layout.change_sequence(found[0]) + 1
+            low = layout.change_sequence(entry[0]) + 1
     return low
 
 
@@ -242,7 +245,7 @@ _START: dict[str, Callable[[ReadContext, Stream, Shard, Request], int]] = {
 
 
 def _last(context: ReadContext, stream: Stream, shard: Shard) -> int:
-    """An upper bound on the sequence numbers in a shard."""
+    """Returns an upper bound of the sequence numbers in a shard."""
     if shard.last is not None:
         return shard.last
     return last_sequence(context.snapshot, stream.number)
@@ -317,9 +320,10 @@ def _find_stream(context: ReadContext, arn: str) -> Stream:
 
 
 def _parse_arn(arn: str) -> tuple[str, str]:
-    """Table name and label; as with tables, any region and account will do."""
+    """Returns the table name and the label; as with tables, any region and account is accepted."""
     match = _ARN.fullmatch(arn)
     if match is None:
-        # Malformed ARNs are invalid on AWS, and not found on DynamoDB Local (Alternator's tests).
+        # A malformed ARN is invalid on AWS, but not found on DynamoDB Local (ScyllaDB Alternator's
+        # tests).
         raise ValidationException(INVALID_ARN)
     return match["table"], match["label"]
