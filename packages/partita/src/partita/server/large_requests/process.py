@@ -20,10 +20,12 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from partita.database.capacity.ledger import Charge
+from partita.database.capacity.refusals import Refusal
 from partita.database.database import Database
 from partita.database.operations import charges
+from partita.database.operations.charged_once import ChargedOnce
 from partita.database.operations.context import OWN_REQUEST, Request, WriteContext
-from partita.database.operations.drafts import Draft, Overtaken, ReadSet, apply_draft
+from partita.database.operations.drafts import Overtaken, ValueDraft
 from partita.errors import DynamoDBError, InternalServerError, ThrottlingException
 from partita.limits import MB
 from partita.server.admission import Admission
@@ -159,9 +161,9 @@ class LargeRequests:
 
     async def _decide(self, process: Process, request: LargeRequest) -> None:
         service = self._database.service
-        now, paid = service.clock(), Payments(self._database)
+        now, charged = service.clock(), ChargedOnce()
         for _ in range(ATTEMPTS_MAX):
-            read_set, draft, version = ReadSet(), Draft(), service.catalog.version
+            draft, version = ValueDraft(), service.catalog.version
             job = Job(
                 request.operation,
                 request.body,
@@ -175,8 +177,8 @@ class LargeRequests:
                 None if process.catalog_version == version else service.catalog.encoded(),
             )
             process.catalog_version = version
-            paid.start_again()
-            answers = self.answers(read_set, paid, request.admission)
+            charged.begin_run()
+            answers = self.answers(draft, charged, request.admission)
             outcome = await process.decide(job, answers, draft)
             with suppress(Overtaken):
                 if isinstance(outcome, Declined):
@@ -184,31 +186,29 @@ class LargeRequests:
                 elif service.catalog.version != version:
                     continue
                 else:
-                    await self.count(outcome, draft, read_set, request.done)
+                    await self.count(outcome, draft, request.done)
                 return
         request.decide_here()
 
-    def answers(self, read_set: ReadSet, paid: Payments, admission: Admission) -> Answers:
+    def answers(self, draft: ValueDraft, charged: ChargedOnce, admission: Admission) -> Answers:
         """Who answers the process's questions."""
-        return Answers(self._database, read_set, paid, admission)
+        return Answers(self._database, draft, charged, admission)
 
-    async def count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
-        """Let an outcome count, if nothing has overtaken it."""
+    async def count(self, outcome: Outcome, draft: ValueDraft, done: Done) -> None:
+        """Let an outcome count; raises Overtaken if what it rests on has changed."""
         if outcome.holds is None:
-            read_set.check(self._database.reads.snapshot)
+            draft.check(self._database.reads.snapshot)
             done(answer_in(outcome))
             return
-        self._database.write(decided(outcome, draft, read_set), OWN_REQUEST, done)
+        self._database.write(decided(outcome, draft), OWN_REQUEST, done)
 
 
-def decided(
-    outcome: Outcome, draft: Draft, read_set: ReadSet
-) -> Callable[[WriteContext, Request], bytes]:
-    """The write that a draft comes to; raises Overtaken if it does not count any more."""
+def decided(outcome: Outcome, draft: ValueDraft) -> Callable[[WriteContext, Request], bytes]:
+    """Returns the write that applies a draft; it raises Overtaken if what was read has changed."""
     draft.holds = outcome.holds or []
 
     def decide(context: WriteContext, _: Request) -> bytes:
-        apply_draft(draft, read_set, context)
+        draft.apply(context.write_batch)
         answer = answer_in(outcome)
         if isinstance(answer, DynamoDBError):
             raise answer
@@ -225,49 +225,19 @@ def answer_in(outcome: Outcome) -> bytes | DynamoDBError:
     return answer
 
 
-class Payments:
-    """Of one request: what was paid for a draft that was overtaken is not paid again."""
-
-    def __init__(self, database: Database) -> None:
-        self._service = database.service
-        self._made: list[Any] = []
-        self._at = 0
-
-    def start_again(self) -> None:
-        self._at = 0
-
-    def make(self, question: Pay) -> Any:
-        if self._at == len(self._made):
-            groups = [[self._charge(one) for one in group] for group in question.groups]
-            ledger = self._service.ledger
-            if question.is_transaction:
-                self._made.append(ledger.admit_all(groups))
-            else:
-                self._made.append([ledger.admit(group) for group in groups])
-        self._at += 1
-        return self._made[self._at - 1]
-
-    def _charge(self, one: Charged) -> Charge:
-        tables = {table.number: table for table in self._service.catalog}
-        accounts = charges.accounts_of(self._service, tables[one.table])
-        account = accounts.find(one.index)
-        assert account is not None
-        return Charge(account, one.is_write, one.units, one.place, one.key)
-
-
 class Answers:
-    """To the process's questions, noted in the read set."""
+    """The answers to the process's questions in one run; values are noted in the draft."""
 
     def __init__(
         self,
         database: Database,
-        read_set: ReadSet,
-        payments: Payments,
+        draft: ValueDraft,
+        charged: ChargedOnce,
         admission: Admission,
     ) -> None:
         self._database = database
-        self._read_set = read_set
-        self._payments = payments
+        self._draft = draft
+        self._charged = charged
         self._admission = admission
 
     def __call__(self, question: Question) -> Any:
@@ -277,7 +247,7 @@ class Answers:
             return self._is_held(question)
         if isinstance(question, Authorize):
             return self._denials(question)
-        return self._payments.make(question)
+        return self._charged.once(lambda: self._admit(question))
 
     def _denials(self, question: Authorize) -> list[str | None]:
         # Servers that ask nobody for rights do not load them.
@@ -291,16 +261,32 @@ class Answers:
         return [None if denial is None else denial.message for denial in denials]
 
     def _get(self, question: Get) -> bytes | None:
-        database, values = self._database, self._read_set.values
+        database = self._database
         reader = database.latest if question.is_latest else database.reads.snapshot
-        values[question.key] = value = reader.get(question.key)
+        value = reader.get(question.key)
+        self._draft.note(question.key, value)
         return value
 
     def _is_held(self, question: IsHeld) -> bool:
         is_held = self._database.latest.is_held(question.key)
         if question.is_latest and not is_held:
-            self._read_set.free.add(question.key)
+            self._draft.free.add(question.key)
         return is_held
+
+    def _admit(self, question: Pay) -> list[Refusal | None]:
+        groups = [[self._charge(charged) for charged in group] for group in question.groups]
+        ledger = self._database.service.ledger
+        if question.is_transaction:
+            return ledger.admit_all(groups)
+        return [ledger.admit(group) for group in groups]
+
+    def _charge(self, charged: Charged) -> Charge:
+        service = self._database.service
+        tables = {table.number: table for table in service.catalog}
+        accounts = charges.accounts_of(service, tables[charged.table])
+        account = accounts.find(charged.index)
+        assert account is not None
+        return Charge(account, charged.is_write, charged.units, charged.place, charged.key)
 
 
 def _same(keys: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -337,7 +323,7 @@ class Process:
         return Process(process, reader, writer)
 
     async def decide(
-        self, job: Job, answers: Callable[[Question], Any], draft: Draft
+        self, job: Job, answers: Callable[[Question], Any], draft: ValueDraft
     ) -> Outcome | Declined:
         """Answer questions until there is an outcome; the changes go into the draft."""
         await self._send(encode(job))

@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from partita.database.changes import layout as change_layout
+from partita.database.operations.charged_once import ChargedOnce
 from partita.database.operations.context import OWN_REQUEST, ReadContext, Request
-from partita.database.operations.drafts import Draft, Overtaken, ReadSet
+from partita.database.operations.drafts import Overtaken, ValueDraft
 from partita.server.admission import Admission
 from partita.server.large_requests.messages import Get, IsHeld, Outcome
 from partita.server.large_requests.process import (
     Answers,
     Done,
     LargeRequests,
-    Payments,
     answer_in,
     decided,
 )
@@ -44,21 +44,21 @@ class SharedLargeRequests(LargeRequests):
         else:
             super().forward(operation, body, admission, decide_here, self._shared.noted(done))
 
-    def answers(self, read_set: ReadSet, paid: Payments, admission: Admission) -> Answers:
-        return _SharedAnswers(self._shared, read_set, paid, admission)
+    def answers(self, draft: ValueDraft, charged: ChargedOnce, admission: Admission) -> Answers:
+        return _SharedAnswers(self._shared, draft, charged, admission)
 
-    async def count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
+    async def count(self, outcome: Outcome, draft: ValueDraft, done: Done) -> None:
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        keys = read_set.values.keys()
+        keys = draft.checks.keys() | draft.figures.keys()
         if outcome.holds is None:
 
             def read(context: ReadContext, _: Request) -> bytes:
-                read_set.check(context.snapshot)
+                draft.check(context.snapshot)
                 return b""
 
             self._shared.submit_read(read, OWN_REQUEST, answered.set_result, keys=keys)
         else:
-            decide = decided(outcome, draft, read_set)
+            decide = decided(outcome, draft)
             self._shared.submit_write(decide, OWN_REQUEST, answered.set_result, keys=keys)
         answer = await answered
         if isinstance(answer, Overtaken):
@@ -70,21 +70,20 @@ class _SharedAnswers(Answers):
     def __init__(
         self,
         database: SharedDatabase,
-        read_set: ReadSet,
-        payments: Payments,
+        draft: ValueDraft,
+        charged: ChargedOnce,
         admission: Admission,
     ) -> None:
-        super().__init__(cast("Database", database), read_set, payments, admission)
+        super().__init__(cast("Database", database), draft, charged, admission)
         self._shared = database
 
     def _get(self, question: Get) -> Any:
         return self._fetched(question.key)
 
     async def _fetched(self, key: bytes) -> bytes | None:
-        values = self._read_set.values
         if key.startswith(change_layout.SEQUENCES):
             # A commit numbers what it appends; until then it is counted from nothing.
-            values[key] = None
+            self._draft.note(key, None)
             return None
         found: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         kept: list[bytes | None] = []
@@ -97,7 +96,7 @@ class _SharedAnswers(Answers):
         answer = await found
         if isinstance(answer, BaseException):
             raise answer
-        values[key] = kept[-1]
+        self._draft.note(key, kept[-1])
         return kept[-1]
 
     def _is_held(self, question: IsHeld) -> bool:

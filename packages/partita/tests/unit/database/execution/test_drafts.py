@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, cast
 
 import pytest
 
 from partita.database.changes import layout as change_layout
 from partita.database.changes.log import created_at
-from partita.database.operations.context import WriteContext
-from partita.database.operations.drafts import Draft, Overtaken, ReadSet, apply_draft
+from partita.database.operations.drafts import Overtaken, ValueDraft
 from partita.database.shared.rounds import drafts as round_drafts
 from partita.database.shared.rounds.known import Known
 from partita.database.storage.postgresql.plans import CommitPlan, Fetched, Row, Wanted
@@ -47,29 +45,28 @@ class Latest(LatestState):
         return key in self.held
 
 
-def applied(draft: Draft, read_set: ReadSet, latest: Latest) -> WriteBatch:
+def applied(draft: ValueDraft, latest: Latest) -> WriteBatch:
     write_batch = WriteBatch(latest)
-    apply_draft(draft, read_set, WriteContext(cast(Any, None), write_batch))
+    draft.apply(write_batch)
     return write_batch
 
 
-def decided_on(values: dict[bytes, bytes | None], free: tuple[bytes, ...] = ()) -> ReadSet:
-    read_set = ReadSet()
-    read_set.values = dict(values)
-    read_set.free = set(free)
-    return read_set
-
-
-def changing(changes: dict[bytes, bytes | None], holds: tuple[bytes, ...] = ()) -> Draft:
-    draft = Draft()
-    draft.changes = dict(changes)
-    draft.holds = list(holds)
+def draft_of(
+    values_read: dict[bytes, bytes | None],
+    changes: dict[bytes, bytes | None],
+    free: tuple[bytes, ...] = (),
+    holds: tuple[bytes, ...] = (),
+) -> ValueDraft:
+    draft = ValueDraft()
+    for key, value in values_read.items():
+        draft.note(key, value)
+    draft.changes, draft.free, draft.holds = dict(changes), set(free), list(holds)
     return draft
 
 
 def test_a_draft_counts_while_everything_it_read_is_the_same() -> None:
-    draft = changing({ITEM: b"new", OTHER: None}, holds=(ITEM,))
-    write_batch = applied(draft, decided_on({ITEM: b"old", OTHER: None}), Latest({ITEM: b"old"}))
+    draft = draft_of({ITEM: b"old", OTHER: None}, {ITEM: b"new", OTHER: None}, holds=(ITEM,))
+    write_batch = applied(draft, Latest({ITEM: b"old"}))
     assert write_batch.changes == {ITEM: b"new", OTHER: None}
     assert write_batch.holds == [ITEM]
 
@@ -79,26 +76,24 @@ def test_a_draft_conflicts_when_something_it_read_was_changed_removed_or_put(
     now_there: dict[bytes, bytes | None],
 ) -> None:
     with pytest.raises(Overtaken):
-        applied(
-            changing({ITEM: b"new"}), decided_on({ITEM: b"old", OTHER: None}), Latest(now_there)
-        )
+        applied(draft_of({ITEM: b"old", OTHER: None}, {ITEM: b"new"}), Latest(now_there))
 
 
 def test_a_draft_conflicts_when_a_transaction_has_taken_an_item_that_was_free() -> None:
     with pytest.raises(Overtaken):
-        applied(changing({}), decided_on({}, free=(ITEM,)), Latest({}, held=(ITEM,)))
+        applied(draft_of({}, {}, free=(ITEM,)), Latest({}, held=(ITEM,)))
 
 
 def test_the_counts_of_a_draft_are_added_to_the_latest() -> None:
-    draft = changing({COUNTS: statistics_value(4, 140)})
-    read_set = decided_on({COUNTS: statistics_value(3, 100)})
-    write_batch = applied(draft, read_set, Latest({COUNTS: statistics_value(10, 1000)}))
+    draft = draft_of({COUNTS: statistics_value(3, 100)}, {COUNTS: statistics_value(4, 140)})
+    write_batch = applied(draft, Latest({COUNTS: statistics_value(10, 1000)}))
     assert write_batch.changes == {COUNTS: statistics_value(11, 1040)}
 
 
 def test_the_changes_of_a_draft_are_logged_behind_those_that_came_in_between() -> None:
-    draft = changing({SEQUENCE: pack(4), change_layout.change_key(7, 1, 4): change_value(20.0)})
-    write_batch = applied(draft, decided_on({SEQUENCE: pack(3)}), Latest({SEQUENCE: pack(9)}))
+    logged = change_layout.change_key(7, 1, 4)
+    draft = draft_of({SEQUENCE: pack(3)}, {SEQUENCE: pack(4), logged: change_value(20.0)})
+    write_batch = applied(draft, Latest({SEQUENCE: pack(9)}))
     change = change_layout.change_key(7, 1, 10)
     assert write_batch.changes.keys() == {SEQUENCE, change}
     assert write_batch.changes[SEQUENCE] == pack(10)
@@ -154,7 +149,8 @@ def test_a_commit_adds_up_by_how_much_its_drafts_move_counts() -> None:
         write_batch.put(COUNTS, statistics_value(4, 140))
         round_drafts.add_draft(plan, state.end(write_batch), frozenset())
     assert plan.counts == {COUNTS: (2, 80)}
-    assert plan.checks == plan.changes == {}
+    assert not plan.checks
+    assert not plan.changes
 
 
 def test_a_commit_numbers_the_changes_of_its_drafts_one_after_the_other() -> None:
