@@ -17,6 +17,7 @@ from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
 from partita.database.events.throughput import Throughput
 from partita.database.operations.context import (
+    OWN_REQUEST,
     Permitted,
     PermittedBytes,
     PlainHandler,
@@ -26,6 +27,7 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
+from partita.database.operations.drafts import Overtaken, ValueDraft
 from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.records import Records
 from partita.database.recovery.tasks import Run, Workplace, followed_tables, run_at_once
@@ -171,12 +173,15 @@ class Database:
             cache.put(cache_key, answer, partition)
         return answer
 
+    def read_now(self, handler: ReadHandler, permitted: Permitted) -> bytes:
+        return handler(self.reads, permitted.request)
+
     def show(
         self, page: ReadHandler, query: Permitted, done: Callable[[bytes | BaseException], None]
     ) -> None:
         """What a page about the server has to show."""
         try:
-            content = page(self.reads, query.request)
+            content = self.read_now(page, query)
         except Exception as error:
             done(error)
             return
@@ -250,6 +255,24 @@ class Database:
             return handler(context, permitted.request)
 
         self._commits.write(decide, done)
+
+    def get(self, key: bytes, done: Callable[[Any], None], *, is_latest: bool) -> None:
+        done((self._commits if is_latest else self.reads.snapshot).get(key))
+
+    def is_held(self, key: bytes) -> bool:
+        return self._commits.is_held(key)
+
+    def commit_draft(self, draft: ValueDraft, done: Callable[[Any], None]) -> None:
+        try:
+            if draft.is_read_only:
+                done(draft.run_read(self.reads, OWN_REQUEST.request))
+            else:
+                self.write(draft.run_write, OWN_REQUEST, done)
+        except (DynamoDBError, Overtaken) as error:
+            done(error)
+
+    def deferred(self, done: Callable[[Any], None]) -> Callable[[Any], None]:
+        return done
 
     def close(self) -> None:
         self._worker.stop()

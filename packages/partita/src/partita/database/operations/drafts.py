@@ -18,10 +18,12 @@ from typing import Final, Generic, TypeVar
 
 from partita.database.changes import layout as change_layout
 from partita.database.changes.log import logged_later
+from partita.database.operations.context import ReadContext, Request, WriteContext
 from partita.database.storage.engine import Reader
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import layout
 from partita.database.tables.statistics import moved_statistics
+from partita.errors import DynamoDBError
 
 Seen = TypeVar("Seen")
 
@@ -50,6 +52,8 @@ class ValueDraft(Draft[bytes | None]):
 
     def __init__(self) -> None:
         super().__init__()
+        self.answer: bytes | DynamoDBError = b""
+        self.is_read_only = False
         self.free: set[bytes] = set()
         """Items that were not part of a transaction under way."""
         self.holds: list[bytes] = []
@@ -61,6 +65,21 @@ class ValueDraft(Draft[bytes | None]):
             self.figures[key] = value
         else:
             self.checks[key] = value
+
+    def run_read(self, context: ReadContext, request: Request) -> bytes:
+        """The handler of a read: confirms the answer, or raises Overtaken."""
+        self.check(context.snapshot)
+        return self._answered()
+
+    def run_write(self, context: WriteContext, request: Request) -> bytes:
+        """The handler of a write: applies the draft, or raises Overtaken."""
+        self.apply(context.write_batch)
+        return self._answered()
+
+    def _answered(self) -> bytes:
+        if isinstance(self.answer, DynamoDBError):
+            raise self.answer
+        return self.answer
 
     def check(self, reader: Reader) -> None:
         for key, value in self.checks.items():

@@ -13,7 +13,7 @@ import os
 import socket
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 
 from partita.database.capacity.ledger import Charge
 from partita.database.capacity.refusals import Refusal
-from partita.database.database import Database
 from partita.database.operations import charges
 from partita.database.operations.charged_once import ChargedOnce
-from partita.database.operations.context import OWN_REQUEST, Request, WriteContext
+from partita.database.operations.database_interface import DatabaseInterface
 from partita.database.operations.drafts import Overtaken, ValueDraft
 from partita.errors import DynamoDBError, InternalServerError, ThrottlingException
 from partita.limits import MB
@@ -98,7 +97,7 @@ class Turns:
 
 
 class LargeRequests:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: DatabaseInterface) -> None:
         self._database = database
         self._waiting = Turns()
         self._waiting_bytes = 0
@@ -114,6 +113,9 @@ class LargeRequests:
     ) -> None:
         """Decide a request when its turn comes, under its admission; `decide_here` is called where
         that is impossible, `done` with the answer or the error."""
+        if (deferred := self._database.deferred(done)) is None:
+            decide_here()
+            return
         whose = admission.whose
         own_bytes = self._waiting.bytes_of(whose) if whose else 0
         if (
@@ -123,7 +125,7 @@ class LargeRequests:
             done(ThrottlingException(BUSY))
             return
         self._waiting_bytes += len(body)
-        self._waiting.put(LargeRequest(operation, body, admission, decide_here, done))
+        self._waiting.put(LargeRequest(operation, body, admission, decide_here, deferred))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
 
@@ -178,43 +180,33 @@ class LargeRequests:
             )
             process.catalog_version = version
             charged.begin_run()
-            answers = self.answers(draft, charged, request.admission)
+            answers = Answers(self._database, draft, charged, request.admission)
             outcome = await process.decide(job, answers, draft)
-            with suppress(Overtaken):
-                if isinstance(outcome, Declined):
-                    request.decide_here()
-                elif service.catalog.version != version:
-                    continue
-                else:
-                    await self.count(outcome, draft, request.done)
+            if isinstance(outcome, Declined):
+                request.decide_here()
+                return
+            if service.catalog.version != version:
+                continue
+            draft.answer, draft.is_read_only = answer_in(outcome), outcome.holds is None
+            draft.holds = outcome.holds or []
+            if await self._commit(draft, request.done):
                 return
         request.decide_here()
 
-    def answers(self, draft: ValueDraft, charged: ChargedOnce, admission: Admission) -> Answers:
-        """Who answers the process's questions."""
-        return Answers(self._database, draft, charged, admission)
+    async def _commit(self, draft: ValueDraft, done: Done) -> bool:
+        """Commit a draft, and answer the request; returns False if the draft conflicts."""
+        is_committed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    async def count(self, outcome: Outcome, draft: ValueDraft, done: Done) -> None:
-        """Let an outcome count; raises Overtaken if what it rests on has changed."""
-        if outcome.holds is None:
-            draft.check(self._database.reads.snapshot)
-            done(answer_in(outcome))
-            return
-        self._database.write(decided(outcome, draft), OWN_REQUEST, done)
+        def finish(result: bytes | BaseException) -> None:
+            has_conflict = isinstance(result, Overtaken)
+            if not has_conflict:
+                done(result)
+            # When the server stops, nobody waits any more.
+            if not is_committed.done():
+                is_committed.set_result(not has_conflict)
 
-
-def decided(outcome: Outcome, draft: ValueDraft) -> Callable[[WriteContext, Request], bytes]:
-    """Returns the write that applies a draft; it raises Overtaken if what was read has changed."""
-    draft.holds = outcome.holds or []
-
-    def decide(context: WriteContext, _: Request) -> bytes:
-        draft.apply(context.write_batch)
-        answer = answer_in(outcome)
-        if isinstance(answer, DynamoDBError):
-            raise answer
-        return answer
-
-    return decide
+        self._database.commit_draft(draft, finish)
+        return await is_committed
 
 
 def answer_in(outcome: Outcome) -> bytes | DynamoDBError:
@@ -230,7 +222,7 @@ class Answers:
 
     def __init__(
         self,
-        database: Database,
+        database: DatabaseInterface,
         draft: ValueDraft,
         charged: ChargedOnce,
         admission: Admission,
@@ -240,9 +232,9 @@ class Answers:
         self._charged = charged
         self._admission = admission
 
-    def __call__(self, question: Question) -> Any:
+    async def answer(self, question: Question) -> Any:
         if isinstance(question, Get):
-            return self._get(question)
+            return await self._get(question)
         if isinstance(question, IsHeld):
             return self._is_held(question)
         if isinstance(question, Authorize):
@@ -260,15 +252,18 @@ class Answers:
         denials = self._admission.denials(parts)
         return [None if denial is None else denial.message for denial in denials]
 
-    def _get(self, question: Get) -> bytes | None:
-        database = self._database
-        reader = database.latest if question.is_latest else database.reads.snapshot
-        value = reader.get(question.key)
+    async def _get(self, question: Get) -> bytes | None:
+        fetched: asyncio.Future[bytes | BaseException | None]
+        fetched = asyncio.get_running_loop().create_future()
+        self._database.get(question.key, fetched.set_result, is_latest=question.is_latest)
+        value = await fetched
+        if isinstance(value, BaseException):
+            raise value
         self._draft.note(question.key, value)
         return value
 
     def _is_held(self, question: IsHeld) -> bool:
-        is_held = self._database.latest.is_held(question.key)
+        is_held = self._database.is_held(question.key)
         if question.is_latest and not is_held:
             self._draft.free.add(question.key)
         return is_held
@@ -322,9 +317,7 @@ class Process:
         reader, writer = await asyncio.open_connection(sock=ours)
         return Process(process, reader, writer)
 
-    async def decide(
-        self, job: Job, answers: Callable[[Question], Any], draft: ValueDraft
-    ) -> Outcome | Declined:
+    async def decide(self, job: Job, answers: Answers, draft: ValueDraft) -> Outcome | Declined:
         """Answer questions until there is an outcome; the changes go into the draft."""
         await self._send(encode(job))
         while True:
@@ -334,10 +327,7 @@ class Process:
             elif isinstance(message, Outcome | Declined):
                 return message
             else:
-                answer = answers(message)
-                if isinstance(answer, Awaitable):
-                    answer = await answer
-                await self._send(encode(answer))
+                await self._send(encode(await answers.answer(message)))
 
     async def _send(self, content: bytes) -> None:
         self._writer.write(framed(content))
