@@ -1,7 +1,7 @@
-"""A database: an engine, its catalog, its single writer and its upkeep, ready for requests.
+"""The embedded database: storage engine, catalog, single writer and background work of one process.
 
-Reads run at once on a snapshot. Writes run at once too, but are answered when their commit is
-safe. All of it happens on one thread; only the disk is waited for on another.
+A read runs at once, on a snapshot. A write is decided at once too, but answered only when its
+commit is durable. Everything runs on one thread; a second one waits for the disk.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class Database:
         run: Run = run_at_once,
         buckets: Buckets | None = None,
     ) -> None:
-        """`archive` has backups and the past of tables; `run` does what waits for it."""
+        """`archive` keeps backups and earlier states of tables; `run` starts work that waits for
+        it, on another thread."""
         check_format(engine)
         snapshot = engine.snapshot()
         catalog = Catalog(snapshot)
@@ -149,11 +150,11 @@ class Database:
 
     @property
     def latest(self) -> LatestState:
-        """Everything decided so far, committed or not."""
+        """The state after all writes decided so far, committed or not."""
         return self._commits
 
     def start(self) -> None:
-        """Begin the background work, on the thread that will call `read` and `write`."""
+        """Start the background work, on the thread that will call `read` and `write`."""
         self._worker.start()
 
     def read(
@@ -163,7 +164,9 @@ class Database:
         cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
-        """Read at once; what is charged for is not cached."""
+        """Read at once. Responses are not cached while the ledger is on: a hit would not be
+        charged.
+        """
         context = self.reads
         context.take_partition()
         context.refusals = permitted.refusals
@@ -190,7 +193,7 @@ class Database:
     def read_plainly(
         self, handler: PlainHandler, body: PermittedBytes, cache: ResponseCache | None
     ) -> bytes | None:
-        """Read at once what the bytes of a request ask for, or say that they ask for more."""
+        """Answer a read from its undecoded body, or return None if it has to be decoded."""
         answer = handler(self.reads, body)
         if answer is not None and cache is not None:
             partition = self.reads.take_partition()
@@ -215,18 +218,18 @@ class Database:
         self._worker.wake()
 
     def _apply_catalog(self) -> None:
-        """Adapt to the tables that there are now."""
+        """Adapt to a catalog that has changed."""
         self.clear_response_caches()
         self.service.meter()
         self._follow_tables()
 
     def follow_everything(self, is_on: bool) -> None:
-        """Keep all keys of all commits from the next one on, for a copy of the whole."""
+        """From the next commit on, log the changes of all keys: for a backup of the whole database."""
         self._recovery_log.follow_everything(is_on)
         self._follow_tables()
 
     def _follow_tables(self) -> None:
-        """Keep the commits of tables with recovery on, and of those that are being backed up."""
+        """Log the commits of tables with recovery on, and of tables that are being backed up."""
         work = self.service.recovery
         assert work is not None
         self._recovery_log.follow(followed_tables(work.catalog, work.records))
@@ -234,7 +237,7 @@ class Database:
         self._commits.archive = self._recovery_log if is_following else None
 
     def _in_background(self, run: Run, call_from_thread: CallSoon) -> Run:
-        """Go on with the background work when something is done that it waits for."""
+        """A `run` that wakes the background work when the work that it started is done."""
 
         def start(work: Callable[[], Any]) -> Future[Any]:
             future = run(work)

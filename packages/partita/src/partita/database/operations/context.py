@@ -74,8 +74,8 @@ class Service:
     """Backups and earlier states of tables. None in the process that decides large requests."""
 
     def new_key_secret(self) -> bytes:
-        """A random key for the hash of a table's partition keys. In an encrypted folder, the hash in
-        a storage key must not allow partition keys to be guessed and tested."""
+        """A random key for the hash of a table's partition keys. In an encrypted folder, nobody
+        should be able to test guesses of partition keys by the hashes in storage keys."""
         return token_bytes(KEY_SECRET_BYTES)
 
     def table(self, name_or_arn: str) -> Table:
