@@ -224,7 +224,7 @@ class Database:
         self._follow_tables()
 
     def follow_everything(self, is_on: bool) -> None:
-        """From the next commit on, log the changes of all keys: for a backup of the whole database."""
+        """Log all changes from the next commit on, for a backup of the whole database."""
         self._recovery_log.follow_everything(is_on)
         self._follow_tables()
 
