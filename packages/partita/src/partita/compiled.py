@@ -80,6 +80,8 @@ MODULES = (
     "database/tables/write_path.py",
     "database/operations/data_plane/actions.py",
     "database/operations/answers.py",
+    "database/operations/charged_once.py",
+    "database/operations/drafts.py",
     "database/operations/data_plane/batches.py",
     "database/operations/charges.py",
     "database/operations/context.py",

@@ -14,6 +14,7 @@ import pytest
 
 from partita.client import Credentials
 from partita.console.sessions import SESSIONS_MAX, Sessions
+from partita.database.operations.database_interface import DatabaseInterface
 from partita.errors import ThrottlingException
 from partita.limits import KB, MB
 from partita.server.admission import Admission
@@ -178,6 +179,13 @@ class Whose:
         self.whose = whose
 
 
+class NoDatabase:
+    """Nothing is decided by it: requests only wait."""
+
+    def deferred(self, done: Any) -> Any:
+        return done
+
+
 def asked_by(whose: str, body: bytes = b"") -> LargeRequest:
     admission = cast(Admission, Whose(whose))
     return LargeRequest("PutItem", body, admission, lambda: None, lambda result: None)
@@ -195,7 +203,7 @@ def test_callers_with_large_requests_take_turns() -> None:
 
 def test_one_caller_does_not_fill_the_queue_of_large_requests() -> None:
     async def refused() -> list[str]:
-        requests = LargeRequests(None)  # type: ignore[arg-type]
+        requests = LargeRequests(cast(DatabaseInterface, NoDatabase()))
         # Nothing is decided meanwhile.
         requests._running = asyncio.create_task(asyncio.sleep(60))
         found: list[str] = []

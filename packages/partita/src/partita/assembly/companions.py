@@ -117,7 +117,7 @@ class Companions:
             if database.leadership.lease is None:
                 self._stopping.append(asyncio.ensure_future(self.peers.stop()))
             else:
-                database.submit_read(sequences, OWN_REQUEST, begin)
+                database.read(sequences, OWN_REQUEST)(begin)
 
         def sequences(context: ReadContext, request: object) -> bytes:
             triggers = self._options.settings.triggers

@@ -12,7 +12,7 @@ from partita.database.storage.postgresql.connections import place
 from partita.database.storage.postgresql.plans import Lease
 from partita.registry import ONLY_READS, READS, WRITES
 from partita.server.http.messages import Handle, HttpRequest, Reply
-from partita.server.large_requests.shared import SharedLargeRequests
+from partita.server.large_requests.process import LargeRequests
 from partita.server.monitoring.pages import OF_TABLES
 from partita.server.peers import Leader
 
@@ -22,7 +22,7 @@ FENCE = b"x-partita-fence"
 async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> Served:
     database = await SharedDatabase.open(url, reads_url, **told)
     shared = SharedOperations(database, READS, WRITES, ONLY_READS, OF_TABLES)
-    large_requests = SharedLargeRequests(database)
+    large_requests = LargeRequests(database)
     operations = {
         "database": shared,
         "reads": {},

@@ -1,7 +1,7 @@
-"""A database: an engine, its catalog, its single writer and its upkeep, ready for requests.
+"""The embedded database: storage engine, catalog, single writer and background work of one process.
 
-Reads run at once on a snapshot. Writes run at once too, but are answered when their commit is
-safe. All of it happens on one thread; only the disk is waited for on another.
+A read runs at once, on a snapshot. A write is decided at once too, but answered only when its
+commit is durable. Everything runs on one thread; a second one waits for the disk.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from partita.database.capacity.schedules import ScheduledChange
 from partita.database.events.streams import EventStreams
 from partita.database.events.throughput import Throughput
 from partita.database.operations.context import (
+    OWN_REQUEST,
     Permitted,
     PermittedBytes,
     PlainHandler,
@@ -26,6 +27,7 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
+from partita.database.operations.drafts import Overtaken, ValueDraft
 from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.records import Records
 from partita.database.recovery.tasks import Run, Workplace, followed_tables, run_at_once
@@ -72,7 +74,8 @@ class Database:
         run: Run = run_at_once,
         buckets: Buckets | None = None,
     ) -> None:
-        """`archive` has backups and the past of tables; `run` does what waits for it."""
+        """`archive` keeps backups and earlier states of tables; `run` starts work that waits for
+        it, on another thread."""
         check_format(engine)
         snapshot = engine.snapshot()
         catalog = Catalog(snapshot)
@@ -147,11 +150,11 @@ class Database:
 
     @property
     def latest(self) -> LatestState:
-        """Everything decided so far, committed or not."""
+        """The state after all writes decided so far, committed or not."""
         return self._commits
 
     def start(self) -> None:
-        """Begin the background work, on the thread that will call `read` and `write`."""
+        """Start the background work, on the thread that will call `read` and `write`."""
         self._worker.start()
 
     def read(
@@ -161,7 +164,9 @@ class Database:
         cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
-        """Read at once; what is charged for is not cached."""
+        """Read at once. Responses are not cached while the ledger is on: a hit would not be
+        charged.
+        """
         context = self.reads
         context.take_partition()
         context.refusals = permitted.refusals
@@ -171,12 +176,15 @@ class Database:
             cache.put(cache_key, answer, partition)
         return answer
 
+    def read_now(self, handler: ReadHandler, permitted: Permitted) -> bytes:
+        return handler(self.reads, permitted.request)
+
     def show(
         self, page: ReadHandler, query: Permitted, done: Callable[[bytes | BaseException], None]
     ) -> None:
         """What a page about the server has to show."""
         try:
-            content = page(self.reads, query.request)
+            content = self.read_now(page, query)
         except Exception as error:
             done(error)
             return
@@ -185,7 +193,7 @@ class Database:
     def read_plainly(
         self, handler: PlainHandler, body: PermittedBytes, cache: ResponseCache | None
     ) -> bytes | None:
-        """Read at once what the bytes of a request ask for, or say that they ask for more."""
+        """Answer a read from its undecoded body, or return None if it has to be decoded."""
         answer = handler(self.reads, body)
         if answer is not None and cache is not None:
             partition = self.reads.take_partition()
@@ -210,18 +218,18 @@ class Database:
         self._worker.wake()
 
     def _apply_catalog(self) -> None:
-        """Adapt to the tables that there are now."""
+        """Adapt to a catalog that has changed."""
         self.clear_response_caches()
         self.service.meter()
         self._follow_tables()
 
     def follow_everything(self, is_on: bool) -> None:
-        """Keep all keys of all commits from the next one on, for a copy of the whole."""
+        """Log all changes from the next commit on, for a backup of the whole database."""
         self._recovery_log.follow_everything(is_on)
         self._follow_tables()
 
     def _follow_tables(self) -> None:
-        """Keep the commits of tables with recovery on, and of those that are being backed up."""
+        """Log the commits of tables with recovery on, and of tables that are being backed up."""
         work = self.service.recovery
         assert work is not None
         self._recovery_log.follow(followed_tables(work.catalog, work.records))
@@ -229,7 +237,7 @@ class Database:
         self._commits.archive = self._recovery_log if is_following else None
 
     def _in_background(self, run: Run, call_from_thread: CallSoon) -> Run:
-        """Go on with the background work when something is done that it waits for."""
+        """A `run` that wakes the background work when the work that it started is done."""
 
         def start(work: Callable[[], Any]) -> Future[Any]:
             future = run(work)
@@ -250,6 +258,24 @@ class Database:
             return handler(context, permitted.request)
 
         self._commits.write(decide, done)
+
+    def get(self, key: bytes, done: Callable[[Any], None], *, is_latest: bool) -> None:
+        done((self._commits if is_latest else self.reads.snapshot).get(key))
+
+    def is_held(self, key: bytes) -> bool:
+        return self._commits.is_held(key)
+
+    def commit_draft(self, draft: ValueDraft, done: Callable[[Any], None]) -> None:
+        try:
+            if draft.is_read_only:
+                done(draft.run_read(self.reads, OWN_REQUEST.request))
+            else:
+                self.write(draft.run_write, OWN_REQUEST, done)
+        except (DynamoDBError, Overtaken) as error:
+            done(error)
+
+    def deferred(self, done: Callable[[Any], None]) -> Callable[[Any], None]:
+        return done
 
     def close(self) -> None:
         self._worker.stop()

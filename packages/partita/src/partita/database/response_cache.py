@@ -1,9 +1,10 @@
-"""The response cache: what GetItem and Query answered, until something in their partition changes.
+"""The response cache: responses of GetItem and Query, until something in their partition changes.
 
 Applications send the same read again and again, in the same bytes. Both operations read one
-partition of a table or of an index, so a response stays right until a commit changes a key of that
-partition, or the catalog changes. A response is admitted on the second miss of its key, for most
-requests are never repeated. The cache is bounded, and evicts the least recently used.
+partition of a table or of an index, so a response stays correct until a commit changes a key of
+that partition, or the catalog changes. A response is admitted on the second miss of its key,
+because most requests are never repeated. The cache is bounded, and evicts the least recently used
+entry.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from partita.limits import KB, MB
 
 CACHED_OPERATIONS: Final = ("GetItem", "Query")
 RESPONSE_CACHE_BYTES: Final = 32 * MB
-"""For all operations together; each has an equal share."""
+"""The size of all caches together; each operation has an equal share."""
 RESPONSE_BYTES_MAX: Final = 64 * KB
-"""Larger ones are not cached."""
+"""Larger responses are not cached."""
 MISSED_KEYS_MAX: Final = 20_000
 ENTRY_BYTES: Final = 500
-"""What an entry takes besides its key and its body, about."""
+"""An estimate of the memory of an entry besides its key and its body."""
 
 
 class CachedResponse:
@@ -36,17 +37,17 @@ class CachedResponse:
 
 
 class ResponseCache:
-    """The responses of one operation; a key is the body of a request."""
+    """The cached responses of one operation; a key is the body of a request."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
-        # Ordered: to find its first entry, a plain dict passes all that were removed before it.
+        # A plain dict is slower: to find its first entry, it skips all that were removed before it.
         self._entries: OrderedDict[bytes, CachedResponse] = OrderedDict()
-        """The least recently used first."""
+        """Entries by key, the least recently used first."""
         self._keys: dict[bytes, set[bytes]] = {}
-        """By partition."""
+        """Keys by the partition that their responses were read from."""
         self._missed: set[int] = set()
-        """Hashes of keys that were missed at least once; one taken for another does no harm."""
+        """Hashes of keys that were missed once. A collision only admits a response too early."""
         self.size_bytes = 0
         self.hits = 0
         self.misses = 0
@@ -65,7 +66,7 @@ class ResponseCache:
         return entry
 
     def put(self, key: bytes, body: bytes, partition: bytes) -> None:
-        """The response to a key that was just missed, and the partition that it was read from."""
+        """Offer the response to a key that was just missed; it was read from `partition`."""
         if len(key) + len(body) > RESPONSE_BYTES_MAX or key in self._entries:
             return
         if not self._is_second_miss(key):
@@ -81,7 +82,7 @@ class ResponseCache:
             self._evict()
 
     def invalidate(self, changed_keys: Iterable[bytes]) -> None:
-        """A commit has changed these keys of storage."""
+        """Drop the responses that a commit of these storage keys may have changed."""
         if not self._entries:
             return
         for changed_key in changed_keys:
@@ -121,7 +122,7 @@ class ResponseCache:
 
 
 def response_caches(max_bytes: int) -> dict[str, ResponseCache]:
-    """By the names of the operations; none when there is no room for any response."""
+    """A cache for each cached operation, by its name; no caches if `max_bytes` is 0."""
     if max_bytes <= 0:
         return {}
     return {name: ResponseCache(max_bytes // len(CACHED_OPERATIONS)) for name in CACHED_OPERATIONS}

@@ -1,4 +1,4 @@
-"""Parts of responses that several operations share: capacity, item collections, joined items."""
+"""Members of responses that several operations have: capacity, item collections, items."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ encode: Final = orjson.dumps
 
 
 def member(name: str, value: Any) -> bytes:
-    """One member of a JSON object whose value is still to be encoded."""
+    """A member of a JSON object; the value is encoded."""
     return b'"%b":%b' % (name.encode(), encode(value))
 
 
 def raw_member(name: str, json: bytes) -> bytes:
-    """One member of a JSON object whose value is JSON already."""
+    """A member of a JSON object whose value is JSON already."""
     return b'"%b":%b' % (name.encode(), json)
 
 
@@ -36,16 +36,16 @@ def answer(members: Sequence[bytes]) -> bytes:
 
 
 def projected(stored: Stored, projection: Projection | None) -> bytes:
-    """An item as JSON: its stored bytes, or what a projection keeps of it."""
+    """An item as JSON: its stored bytes, or the attributes in a projection."""
     return encode(projection.project(stored.item)) if projection else stored.body
 
 
 def consumed_by_write(table: Table, written: Iterable[Written], factor: int = 1) -> Consumed:
-    """The units that writes to one table consume; `factor` is 2 in a transaction."""
+    """Write units that writes to one table consume; `factor` is 2 in a transaction."""
     consumed = Consumed()
-    for one in written:
-        consumed.table += one.table_units * factor
-        for name, units in one.index_units.items():
+    for write in written:
+        consumed.table += write.table_units * factor
+        for name, units in write.index_units.items():
             index = table.index(name)
             assert index is not None
             consumed.add_index(name, units * factor, is_local=index.is_local)
@@ -53,16 +53,16 @@ def consumed_by_write(table: Table, written: Iterable[Written], factor: int = 1)
 
 
 def item_collections_metrics(table: Table, written: Iterable[Written]) -> list[dict[str, Any]]:
-    """The item collections that writes to one table touched, each once, with their final sizes."""
+    """The ItemCollectionMetrics of writes to one table: each collection once, with its new size."""
     collections = {}
-    for one in written:
-        if metrics := item_collection_metrics(table, one):
+    for write in written:
+        if metrics := item_collection_metrics(table, write):
             collections[encode(metrics["ItemCollectionKey"])] = metrics
     return list(collections.values())
 
 
 def item_collection_metrics(table: Table, written: Written) -> dict[str, Any] | None:
-    """Only tables with a local index have item collections to measure."""
+    """The ItemCollectionMetrics of one write; None in tables without a local index."""
     stored = written.new or written.old
     if written.collection_bytes is None or stored is None:
         return None

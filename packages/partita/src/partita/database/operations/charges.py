@@ -1,8 +1,8 @@
-"""Charging requests to the ledger: which accounts pay how many units for a read or a write.
+"""Charges requests to the ledger: how many units of which account a read or a write consumes.
 
-Every operation passes through here; while the ledger is off, nothing is calculated or charged. A
-write is decided, then charged, and rolled back if its table, an index or a partition is throttled;
-a read is charged once it is done, as in the service.
+Every operation calls this module; while the ledger is off, nothing is calculated or charged. A
+write is decided, then charged, and rolled back if its table, an index or a partition is throttled.
+A read is charged after it was done, as on AWS.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _carry_out_charged(context: WriteContext, table: Table, action: Action) -> W
 
 
 def key_of(action: Action) -> Item:
-    """The action's item, or its key alone."""
+    """The item that an action puts, or the key of the item that it changes."""
     if isinstance(action, Put):
         return action.item.item
     assert isinstance(action, KeyedAction)
@@ -86,8 +86,8 @@ def charge_transaction_reads(
         return ()
     return service.ledger.admit_all(
         [
-            read_charges(service, table, key, one)
-            for table, key, one in zip(tables, keys, units, strict=True)
+            read_charges(service, table, key, item_units)
+            for table, key, item_units in zip(tables, keys, units, strict=True)
         ]
     )
 
@@ -104,8 +104,8 @@ def charge_transaction_writes(
         return ()
     return service.ledger.admit_all(
         [
-            write_charges(service, table, key_of(action), one, factor)
-            for table, action, one in zip(tables, actions, written, strict=True)
+            write_charges(service, table, key_of(action), write, factor)
+            for table, action, write in zip(tables, actions, written, strict=True)
         ]
     )
 
@@ -116,7 +116,7 @@ def charge(service: Service, charges: Sequence[Charge]) -> None:
 
 
 def read_charges(service: Service, table: Table, key: Item, units: float) -> list[Charge]:
-    """What reading one item costs its table."""
+    """Charges for reading one item, to its table."""
     account = accounts_of(service, table).table
     return [_charge(service, account, False, units, key)]
 
@@ -124,7 +124,8 @@ def read_charges(service: Service, table: Table, key: Item, units: float) -> lis
 def write_charges(
     service: Service, table: Table, key: Item, written: Written, factor: int = 1
 ) -> list[Charge]:
-    """What a write costs its table, local indexes included, and each global index it changes."""
+    """Charges for a write: to its table, local indexes included, and to each global index that it
+    changes."""
     accounts = accounts_of(service, table)
     own = _charge(service, accounts.table, True, written.table_units * factor, key)
     charges = [own]
@@ -147,7 +148,7 @@ def page_charges(
     fetched_units: float,
     partition: Sequence[AttributeValue],
 ) -> list[Charge]:
-    """What a page of a Query or Scan costs, one charge for each partition that it visits.
+    """Charges for a page of a Query or Scan: one for each partition that it visits.
 
     Items that an index read fetches from its table are charged where the page begins.
     """
@@ -166,7 +167,7 @@ def page_charges(
 def partition_starts(
     service: Service, reader: Reader, table: Table, index: Index | None
 ) -> list[int]:
-    """The first hash of each partition; a local index shares the partitions of its table."""
+    """The first hash of each partition. A local index has the partitions of its table."""
     own = None if index is None or index.is_local else index
     if service.ledger.is_on:
         account = accounts_of(service, table).find(own.name if own else None)
@@ -219,7 +220,8 @@ def _bring_up_to_date(account: Account, table: Table, owner: Table | Index, now:
 
 
 def _indexed(index: Index, written: Written) -> Item:
-    """The item that an index contains after a write changed it, or contained before."""
+    """The item whose entry in an index a write changed: the new one, or the old if it left the
+    index."""
     names = {name for name, _ in index.key_attributes}
     if written.new and names <= written.new.item.keys():
         return written.new.item

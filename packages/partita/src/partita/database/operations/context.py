@@ -1,6 +1,6 @@
-"""What an operation is given: the service around it, and a view of the data.
+"""The arguments of every operation: the service that it belongs to, and a view of the data.
 
-A read sees a snapshot of what is committed. A write gets a write batch: it sees everything decided
+A read gets a snapshot of committed data. A write gets a write batch: it sees everything decided
 before it, and its changes are part of the next group commit.
 """
 
@@ -25,9 +25,9 @@ from partita.errors import DynamoDBError
 
 Request = dict[str, Any]
 PermittedBytes = NewType("PermittedBytes", bytes)
-"""The body of a read that its caller may make, and that is answered without being decoded."""
+"""The body of a read that its caller is allowed to make, for handlers that do not decode it."""
 Refusals = Mapping[int, DynamoDBError]
-"""By their place: the statements of a batch that its caller may not run."""
+"""Errors of the statements of a batch that the caller may not run, by their index."""
 NO_REFUSALS: Final[Refusals] = {}
 
 KEY_SECRET_BYTES: Final = 32
@@ -43,7 +43,7 @@ def _allow_any_policy(document: str, arn: str) -> str:
 
 @dataclass(slots=True)
 class Service:
-    """One running database: what all of its requests share."""
+    """The state that all requests to one running database share."""
 
     catalog: Catalog
     clock: Clock
@@ -53,35 +53,37 @@ class Service:
     transient_seconds: float
     """How long a table shows CREATING, UPDATING or DELETING after the response that says so."""
     ledger: Ledger
-    """Where requests are charged, while it is on."""
+    """Requests are charged here while `ledger.is_on`."""
     event_streams: EventStreams
     throughput: Throughput
-    """What shards of event streams have taken and given in this second."""
+    """Throughput of the shards of event streams in the current second."""
     new_id: Callable[[], str] = _random_id
     is_lenient: bool = False
-    """Whether tables are created that the service refuses and clients of DynamoDB Local ask for."""
+    """True if CreateTable accepts requests that DynamoDB Local accepts and AWS refuses."""
     address: str = "localhost:8000"
-    """Where clients reach the database, once it listens."""
+    """The address at which clients reach the database, known once it listens."""
     is_kept: bool = False
-    """Whether data outlives the process, so that it is at rest somewhere."""
+    """True if data outlives the process, so that encryption at rest concerns it."""
     encryption_key: str = ""
-    """Which key data is encrypted under, if it is."""
+    """Names the key that data is encrypted under; empty without encryption."""
     check_policy: Callable[[str, str], str] = _allow_any_policy
-    """What is wrong with a policy for the resource of an ARN, if anything is."""
+    """Returns what is wrong with a resource policy (its document and the resource's ARN), or an
+    empty string."""
 
     recovery: Workplace | None = None
-    """Where backups and the past of tables are, unless requests are decided elsewhere."""
+    """Backups and earlier states of tables. None in the process that decides large requests."""
 
     def new_key_secret(self) -> bytes:
-        """What the hashes of a table's partition keys are keyed with."""
+        """A random key for the hash of a table's partition keys. In an encrypted folder, nobody
+        should be able to test guesses of partition keys by the hashes in storage keys."""
         return token_bytes(KEY_SECRET_BYTES)
 
     def table(self, name_or_arn: str) -> Table:
-        """The table that items are read from or written to."""
+        """Returns a table whose items can be read and written; raises while it is being created."""
         return self.catalog.table(table_name(name_or_arn), self.clock())
 
     def meter(self) -> None:
-        """Turn the ledger on if capacity is, or if a table has to be metered; otherwise off."""
+        """Turn the ledger on if capacity is measured, or if some table needs it; otherwise off."""
         self.ledger.is_on = self.ledger.mode != OFF or any(
             table.is_metered for table in self.catalog
         )
@@ -91,11 +93,11 @@ class Service:
 
 
 class Permitted:
-    """A decoded request with what its caller was granted: the only thing that runs an operation.
+    """A decoded request whose caller was authorized: handlers of operations take nothing else.
 
-    Whoever makes one has asked for the rights of the caller (`server/admission.py`), or is the
-    server itself (`OWN_REQUEST`). It is handed on as it is: decoding the bytes of the request again
-    yields a request, but no permit.
+    It is made only after the caller's rights were checked (`server/admission.py`), or by the server
+    for itself (`OWN_REQUEST`). Code that passes a request on passes this object on; decoding the
+    body a second time would give a request without authorization.
     """
 
     __slots__ = ("again", "refusals", "request")
@@ -104,12 +106,12 @@ class Permitted:
         self.request = request
         self.refusals = refusals
         self.again: Callable[[], Permitted] | None = None
-        """Asks once more: rights follow from tables, and where others change those too, they may be
-        found to be different when the request is decided. Raises as the first time."""
+        """Authorizes the request again. Rights depend on tables and their policies, which another
+        server may have changed by the time the request is decided. Raises if it is denied."""
 
 
 OWN_REQUEST: Final = Permitted({})
-"""What the server does for itself, in functions of its own that read nothing of a request."""
+"""For handlers that the server runs for itself; they do not look at the request."""
 
 
 class ReadContext:
@@ -127,7 +129,7 @@ class ReadContext:
         self.is_held = is_held
         self.refusals = refusals
         self.partition: bytes | None = None
-        """The partition that the operation reads, if it reads only one."""
+        """The storage prefix of the partition that was read, if it was only one."""
 
     def take_partition(self) -> bytes | None:
         partition = self.partition
@@ -145,14 +147,14 @@ class WriteContext:
         refusals: Refusals = NO_REFUSALS,
         is_held: Callable[[bytes], bool] | None = None,
     ) -> None:
-        """`is_held`, if given, is asked instead of the write batch."""
+        """`is_held` replaces the write batch's own, to simulate conflicts in tests."""
         self.service = service
         self.write_batch = write_batch
         self.refusals = refusals
         self._is_held = is_held
 
     def is_held(self, key: bytes) -> bool:
-        """Whether an item is part of another transaction that is not committed yet."""
+        """True while an item is part of another transaction that is not committed yet."""
         if self._is_held is not None:
             return self._is_held(key)
         return self.write_batch.is_held(key)
@@ -160,10 +162,10 @@ class WriteContext:
 
 ReadHandler = Callable[[ReadContext, Request], bytes]
 PlainHandler = Callable[[ReadContext, PermittedBytes], bytes | None]
-"""From the bytes of a request; None if it needs the operation's ReadHandler."""
+"""Answers a request from its undecoded body; None if only the ReadHandler can answer it."""
 WriteHandler = Callable[[WriteContext, Request], bytes]
 
 
 def table_name(name_or_arn: str) -> str:
-    """Wherever a table name is accepted, so is its ARN, with any account and region."""
+    """The table name in an ARN. Every operation accepts either, with any account and region."""
     return name_or_arn.rpartition(":table/")[2] if name_or_arn.startswith("arn:") else name_or_arn

@@ -1,7 +1,7 @@
-"""What `partita local` accepts and the service refuses: superfluous members of CreateTable.
+"""CreateTable in `partita local`: members that AWS refuses are left out.
 
-Test suites that have only ever run against DynamoDB Local, in one release or another, send them.
-They are ignored, with a warning in the log.
+Some releases of DynamoDB Local accept superfluous members, such as definitions of attributes that
+no key uses, and test suites have come to send them. They are ignored, with a warning in the log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Leave = Callable[[Request], Iterator[str]]
 
 
 def without_surplus(request: Request) -> Request:
-    """A CreateTable request as the service would accept it."""
+    """Returns a CreateTable request that AWS would accept, and logs what was left out."""
     kept = dict(request)
     for leave in _SURPLUS:
         for surplus in leave(kept):
@@ -41,10 +41,12 @@ def _unused_definitions(request: Request) -> Iterator[str]:
     used = {
         element["AttributeName"] for keyed in (request, *indexes) for element in keyed["KeySchema"]
     }
-    given = request["AttributeDefinitions"]
-    kept = [one for one in given if one["AttributeName"] in used]
-    if len(kept) < len(given):
-        names = ", ".join(one["AttributeName"] for one in given if one not in kept)
+    definitions = request["AttributeDefinitions"]
+    kept = [definition for definition in definitions if definition["AttributeName"] in used]
+    if len(kept) < len(definitions):
+        names = ", ".join(
+            definition["AttributeName"] for definition in definitions if definition not in kept
+        )
         request["AttributeDefinitions"] = kept
         yield f"definitions of attributes that no key uses ({names}) are"
 

@@ -1,4 +1,4 @@
-"""Which function answers which operation of DynamoDB and of its streams."""
+"""The handler of each operation of DynamoDB and DynamoDB Streams."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from partita.database.operations.streams import streams
 
 
 def _later(load: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-    """A handler that is imported with its first request: servers without one start faster."""
+    """A handler that is imported with its first request, so that servers start faster."""
     loaded = cache(load)
-    return lambda *given: loaded()(*given)
+    return lambda *arguments: loaded()(*arguments)
 
 
 def _partiql_batches() -> ModuleType:
@@ -135,7 +135,7 @@ PLAIN_READS: dict[str, PlainHandler] = {
     "GetItem": plain_reads.get_plain_item,
     "Query": plain_reads.query_plain_range,
 }
-"""Fast paths: answer the simplest form of a request straight from its bytes."""
+"""Fast paths, which answer the simplest form of a request from its undecoded body."""
 
 WRITES: dict[str, WriteHandler] = {
     "BatchExecuteStatement": _later(lambda: _partiql_batches().execute_writes),
@@ -177,7 +177,7 @@ ONLY_READS: dict[str, Callable[[Request], bool]] = {
     "ExecuteStatement": _later(lambda: _partiql_statements().only_reads),
     "ExecuteTransaction": _later(lambda: _partiql_transactions().only_reads),
 }
-"""For operations that are in both READS and WRITES: whether a request only reads."""
+"""For operations in both READS and WRITES: True for a request that only reads."""
 
 OF_ARCHIVES = frozenset(
     {
@@ -201,4 +201,4 @@ OF_ARCHIVES = frozenset(
         "UpdateContinuousBackups",
     }
 )
-"""Operations of databases that have an archive beside the engine."""
+"""Operations that need the archive of backups and commits beside the storage engine."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import partial
 from typing import Any, Final
 
 from psycopg import AsyncConnection
@@ -15,6 +16,7 @@ from psycopg import AsyncConnection
 from partita.clock import Clock, Stopwatch, system_stopwatch
 from partita.database.capacity.ledger import OFF
 from partita.database.capacity.schedules import ScheduledChange
+from partita.database.changes import layout as change_layout
 from partita.database.events.streams import EventStreams
 from partita.database.operations.context import (
     Permitted,
@@ -25,14 +27,17 @@ from partita.database.operations.context import (
     WriteContext,
     WriteHandler,
 )
-from partita.database.operations.registry import OF_ARCHIVES
+from partita.database.operations.database_interface import AnswerLater, Done
+from partita.database.operations.drafts import ValueDraft
 from partita.database.recovery.buckets import Buckets
 from partita.database.recovery.records import SharedRecords
+from partita.database.response_cache import ResponseCache
 from partita.database.shared.leadership import Leadership
+from partita.database.shared.operation_plans import OTHER, PLANS
 from partita.database.shared.recovery import Recovery
 from partita.database.shared.replica import Replica
 from partita.database.shared.rounds.execution import Surroundings
-from partita.database.shared.rounds.foresight import TARGETS, Targets, foresee
+from partita.database.shared.rounds.foresight import foresee
 from partita.database.shared.rounds.known import CurrentView
 from partita.database.shared.rounds.requests import (
     RequestLedger,
@@ -57,9 +62,7 @@ from partita.database.upkeep.worker import Worker
 from partita.errors import UnknownOperationException
 
 CONNECTIONS_MAX: Final = 8
-TRANSACTIONS: Final = ("ExecuteTransaction", "TransactGetItems")
 
-Done = Callable[[bytes | BaseException], None]
 Handler = Callable[[Any, Request], bytes]
 OnlyReads = Callable[[Request], bool]
 
@@ -121,8 +124,8 @@ class SharedDatabase:
         )
         jobs = Jobs(catalog, view, now, stopwatch, other_jobs, self._recovery.is_kept)
         loop = asyncio.get_running_loop()
-        self._worker = Worker(jobs, self, loop.call_soon, loop.call_later)
-        self._jobs = jobs
+        commits = BackgroundCommits(self._rounds, self.leadership, jobs)
+        self._worker = Worker(jobs, commits, loop.call_soon, loop.call_later)
         self.service = Service(
             catalog,
             now,
@@ -181,10 +184,72 @@ class SharedDatabase:
         if self.replica is not None:
             await self.replica.connections.close()
 
-    def read(self, handler: ReadHandler, permitted: Permitted) -> bytes:
-        """At once, from memory alone, so also while the storage is away."""
+    def read(
+        self,
+        handler: ReadHandler,
+        permitted: Permitted,
+        cache_key: bytes = b"",
+        cache: ResponseCache | None = None,
+    ) -> AnswerLater:
+        return partial(self._submit_read, handler, permitted)
+
+    def read_now(self, handler: ReadHandler, permitted: Permitted) -> bytes:
         self._view.known.begin_run()
         return self._run_read(handler, permitted)
+
+    def write(self, handler: WriteHandler, permitted: Permitted, done: Done) -> None:
+        version = self.service.catalog.version
+
+        def decide(write_batch: WriteBatch) -> bytes:
+            current = self._renewed(permitted, version)
+            context = WriteContext(self.service, write_batch, current.refusals)
+            return handler(context, current.request)
+
+        plan = PLANS.get(handler, OTHER)
+        if plan.needs_archive and not self.has_archive:
+            done(UnknownOperationException())
+            return
+        keys = foresee(self.service.catalog, plan.targets, permitted.request, is_write=True)
+        self._submit(decide, done, keys)
+
+    def get(self, key: bytes, done: Done, *, is_latest: bool) -> None:
+        if key.startswith(change_layout.SEQUENCES):
+            # A commit numbers what it appends; until then it is counted from nothing.
+            done(None)
+            return
+
+        def read() -> tuple[bytes | None]:
+            return (self._view.get(key),)
+
+        def unpack(outcome: Any) -> None:
+            done(outcome if isinstance(outcome, BaseException) else outcome[0])
+
+        self._rounds.submit(
+            SharedRequest(self._rounds.clock(), unpack, read, foreseen=frozenset((key,)))
+        )
+
+    def is_held(self, key: bytes) -> bool:
+        # Transactions of all servers are told apart by the versions of what they read.
+        return False
+
+    def commit_draft(self, draft: ValueDraft, done: Done) -> None:
+        keys = draft.checks.keys() | draft.figures.keys()
+        if not draft.is_read_only:
+
+            def decide(write_batch: WriteBatch) -> bytes:
+                return draft.run_write(WriteContext(self.service, write_batch), {})
+
+            self._submit(decide, done, keys)
+            return
+
+        def confirm() -> bytes:
+            return draft.run_read(self.reads, {})
+
+        self._rounds.submit(SharedRequest(self._rounds.clock(), done, confirm, foreseen=keys))
+
+    def deferred(self, done: Done) -> Done | None:
+        # A fence is known of a request only while it is taken.
+        return None if self.fence is not None else self._noted(done)
 
     def _renewed(self, permitted: Permitted, version: int) -> Permitted:
         """A permit for a catalog that others may have changed since: it had been given for another,
@@ -197,66 +262,31 @@ class SharedDatabase:
         self.reads.refusals = permitted.refusals
         return handler(self.reads, permitted.request)
 
-    def submit_read(
-        self,
-        handler: ReadHandler,
-        permitted: Permitted,
-        done: Done,
-        targets: Targets | None = None,
-        *,
-        is_transaction: bool = False,
-        may_be_old: bool = False,
-        keys: Set[bytes] = frozenset(),
-    ) -> None:
-        """`keys` are those that are known to be read, or `targets` tell them."""
-
+    def _submit_read(self, handler: ReadHandler, permitted: Permitted, done: Done) -> None:
         version = self.service.catalog.version
 
         def read() -> bytes:
             return self._run_read(handler, self._renewed(permitted, version))
 
-        foreseen = keys or self._foreseen(targets, permitted.request, is_write=False)
-        now = self._rounds.clock()
-        self._submit(
-            SharedRequest(
-                *(now, done, read),
-                foreseen=foreseen,
-                is_transaction=is_transaction,
-                session=self.session if may_be_old else None,
-            )
-        )
-
-    def submit_write(
-        self,
-        handler: WriteHandler,
-        permitted: Permitted,
-        done: Done,
-        targets: Targets | None = None,
-        *,
-        keys: Set[bytes] = frozenset(),
-    ) -> None:
-        version = self.service.catalog.version
-
-        def decide(write_batch: WriteBatch) -> bytes:
-            current = self._renewed(permitted, version)
-            context = WriteContext(self.service, write_batch, current.refusals)
-            return handler(context, current.request)
-
-        foreseen = keys or self._foreseen(targets, permitted.request, is_write=True)
-        now = self._rounds.clock()
-        self._submit(SharedRequest(now, done, write=decide, foreseen=foreseen, fence=self.fence))
-
-    def write(self, decide: Callable[[WriteBatch], Any], done: Callable[[Any], None]) -> None:
-        """A piece of background work, if this server leads."""
-        self._rounds.forget_figures()
-        lease = self.leadership.lease
-        if lease is None:
-            self._jobs.restart()
-            done(False)
+        plan = PLANS.get(handler, OTHER)
+        if plan.needs_archive and not self.has_archive:
+            done(UnknownOperationException())
             return
-        self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide, lease=lease))
+        sent = permitted.request
+        request = SharedRequest(
+            *(self._rounds.clock(), done, read),
+            foreseen=foresee(self.service.catalog, plan.targets, sent, is_write=False),
+            is_transaction=plan.is_transaction,
+            session=self.session if plan.may_be_old(sent) else None,
+        )
+        request.done = self._noted(done, request)
+        self._rounds.submit(request)
 
-    def noted(self, done: Done, request: SharedRequest | None = None) -> Done:
+    def _submit(self, decide: Callable[[WriteBatch], bytes], done: Done, keys: Set[bytes]) -> None:
+        now, done = self._rounds.clock(), self._noted(done)
+        self._rounds.submit(SharedRequest(now, done, write=decide, foreseen=keys, fence=self.fence))
+
+    def _noted(self, done: Done, request: SharedRequest | None = None) -> Done:
         """What the primary answers, a replica must have before the client reads from it again."""
         session, replica = self.session, self.replica
         if session is None or replica is None:
@@ -268,15 +298,6 @@ class SharedDatabase:
             done(result)
 
         return note
-
-    def _submit(self, request: SharedRequest) -> None:
-        request.done = self.noted(request.done, request)
-        self._rounds.submit(request)
-
-    def _foreseen(self, targets: Targets | None, request: Request, *, is_write: bool) -> Set[bytes]:
-        if targets is None:
-            return frozenset()
-        return foresee(self.service.catalog, targets, request, is_write=is_write)
 
     async def _refresh(self, connection: AsyncConnection[Any]) -> None:
         await self._rounds.refresh_catalog(connection)
@@ -301,6 +322,24 @@ class SharedDatabase:
         self._recovery.wake()
 
 
+class BackgroundCommits:
+    """Commits of background work: they count only while this server leads."""
+
+    def __init__(self, rounds: Rounds, leadership: Leadership, jobs: Jobs) -> None:
+        self._rounds = rounds
+        self._leadership = leadership
+        self._jobs = jobs
+
+    def write(self, decide: Callable[[WriteBatch], Any], done: Done) -> None:
+        self._rounds.forget_figures()
+        lease = self._leadership.lease
+        if lease is None:
+            self._jobs.restart()
+            done(False)
+            return
+        self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide, lease=lease))
+
+
 class SharedOperations:
     """The shared database as a dispatcher wants it: every operation is answered later."""
 
@@ -317,68 +356,33 @@ class SharedOperations:
         self._of_tables = of_tables
         self.handlers: dict[str, Handler] = {**reads, **writes}
         self._submit = {
-            handler: self._submitter(name, reads.get(name), writes.get(name), only_reads.get(name))
+            handler: self._submitter(reads.get(name), writes.get(name), only_reads.get(name))
             for name, handler in self.handlers.items()
         }
 
     def read(self, handler: Handler, permitted: Permitted, *_: Any) -> bytes:
-        return self._database.read(handler, permitted)
+        return self._database.read_now(handler, permitted)
 
     def show(self, page: Handler, query: Permitted, done: Done) -> None:
         if page in self._of_tables:
-            self._database.submit_read(page, query, done)
+            self._database.read(page, query)(done)
         else:
-            done(self._database.read(page, query))
+            done(self._database.read_now(page, query))
 
     def write(self, handler: Handler, permitted: Permitted, done: Done) -> None:
         self._submit[handler](permitted, done)
 
     def _submitter(
         self,
-        name: str,
         read: ReadHandler | None,
         write: WriteHandler | None,
         only_reads: OnlyReads | None,
     ) -> Callable[[Permitted, Done], None]:
-        targets, is_transaction = TARGETS.get(name), name in TRANSACTIONS
-        is_eventual = EVENTUAL.get(name, _is_never_old)
-
         def submit(permitted: Permitted, done: Done) -> None:
-            request = permitted.request
-            if name in OF_ARCHIVES and not self._database.has_archive:
-                done(UnknownOperationException())
-            elif write is None or (only_reads is not None and only_reads(request)):
+            if write is None or (only_reads is not None and only_reads(permitted.request)):
                 assert read is not None
-                self._database.submit_read(
-                    read,
-                    permitted,
-                    done,
-                    targets,
-                    is_transaction=is_transaction,
-                    may_be_old=is_eventual(request),
-                )
+                self._database.read(read, permitted)(done)
             else:
-                self._database.submit_write(write, permitted, done, targets)
+                self._database.write(write, permitted, done)
 
         return submit
-
-
-def _is_never_old(request: Request) -> bool:
-    return False
-
-
-def _may_be_old(request: Request) -> bool:
-    return not request.get("ConsistentRead")
-
-
-def _may_all_be_old(request: Request) -> bool:
-    return all(map(_may_be_old, request["RequestItems"].values()))
-
-
-EVENTUAL: Final[Mapping[str, OnlyReads]] = {
-    "BatchGetItem": _may_all_be_old,
-    "GetItem": _may_be_old,
-    "Query": _may_be_old,
-    "Scan": _may_be_old,
-}
-"""Reads that a replica may answer, and whether a request is one."""

@@ -1,4 +1,8 @@
-"""Leadership: background work is done by one server at a time, by a lease with a fencing token."""
+"""Leader election: one server at a time holds the lease for background work, with a fencing token.
+
+The server that holds the lease writes its token into every commit of background work, so that one
+that lost the lease without noticing cannot write any more.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ NAME: Final = "upkeep"
 LEASE_SECONDS: Final = 5.0
 RENEWAL_SECONDS: Final = 1.0
 COUNT_ROWS_MAX: Final = 100
-"""When there are more, they are summed."""
+"""The leader sums up appended counts when there are more."""
 
 _TAKE: Final = """
     INSERT INTO partita_leases AS l (name, holder, token, expires_at)
@@ -48,7 +52,7 @@ _REMOVE_ZEROS: Final = """
     DELETE FROM partita_sums WHERE key = ANY(%b::bytea[]) AND items = 0 AND bytes = 0"""
 _FORGET_COMMITS: Final = "DELETE FROM partita_commits WHERE at < now() - interval '1 hour'"
 _FORGET_USAGE: Final = "DELETE FROM partita_usage WHERE at < now() - interval '1 hour'"
-_SEEN: Final = """
+_REGISTER: Final = """
     UPDATE partita_instances SET seen_at = now(), endpoint = %s, secret = %s WHERE number = %s"""
 _LEADER: Final = """
     SELECT i.number, i.endpoint, i.secret FROM partita_leases l
@@ -58,19 +62,19 @@ Refresh = Callable[[AsyncConnection[Any]], Awaitable[None]]
 
 
 class Leader(NamedTuple):
-    """The server that does the background work, for those that ask it for something."""
+    """The server that does the background work, and how to reach it."""
 
     number: int
     endpoint: str
     secret: str
-    """What a request shows that comes from a server."""
+    """Proves that a request comes from another of these servers."""
 
 
 class Leadership:
-    """Says every second that this server is there, and asks to lead."""
+    """Registers this server and asks for the lease, once a second."""
 
     def __init__(self, connections: Connections, instance: int, refresh: Refresh) -> None:
-        """`refresh` is what else is to be done as often."""
+        """`refresh` is called with every renewal."""
         self._connections = connections
         self._instance = instance
         self._refresh = refresh
@@ -78,10 +82,10 @@ class Leadership:
         self._is_stopping = asyncio.Event()
         self._renewed_at = 0.0
         self.lease: Lease | None = None
-        """While this server leads, as far as it knows; its commits find out."""
+        """The lease, while this server believes that it leads; its commits check it."""
         self.leader: Leader | None = None
         self.endpoint = ""
-        """Where the other servers reach this one."""
+        """The URL at which the other servers reach this one."""
         self.secret = token_urlsafe()
         self.on_change: Callable[[], None] = _nothing
 
@@ -99,7 +103,7 @@ class Leadership:
             async with self._connections.one() as connection:
                 await connection.execute(_RELEASE, [NAME, self._instance])
         except StorageError as error:
-            logger.warning("%s The lease runs out by itself.", error)
+            logger.warning("%s The lease will expire by itself.", error)
 
     async def _keep(self) -> None:
         while not self._is_stopping.is_set():
@@ -118,7 +122,8 @@ class Leadership:
                 await asyncio.wait_for(self._is_stopping.wait(), RENEWAL_SECONDS)
 
     def _forget_lease(self) -> None:
-        """Not before it has run out: the database may be back in a moment."""
+        """Stop leading, but only when the lease has expired: until then, no other server can lead,
+        and the database may be back in a moment."""
         if system_stopwatch() - self._renewed_at > LEASE_SECONDS:
             self._lead(None, None)
 
@@ -127,7 +132,7 @@ class Leadership:
         async with self._connections.one() as connection:
             await self._refresh(connection)
             await beat(connection)
-            await connection.execute(_SEEN, [self.endpoint, self.secret, self._instance])
+            await connection.execute(_REGISTER, [self.endpoint, self.secret, self._instance])
             parameters = {"name": NAME, "holder": self._instance, "seconds": LEASE_SECONDS}
             cursor = await connection.execute(_TAKE, parameters)
             row = await cursor.fetchone()
@@ -151,7 +156,7 @@ class Leadership:
 
 
 async def _sum_counts(connection: AsyncConnection[Any]) -> None:
-    """What servers have appended, when there is much of it."""
+    """Add up the counts that servers have appended, if there are many rows."""
     cursor = await connection.execute(_HAS_MANY_COUNTS)
     if await cursor.fetchone() != (True,):
         return

@@ -1,7 +1,8 @@
-"""PostgreSQL as it is at each look: for long work on a thread of its own, which may wait.
+"""A view that reads PostgreSQL directly, for long background work on a thread that may block.
 
-What is read for a decision is noted with its version, as in a round, so that the commit can check
-it. Long reads are not of one moment: whoever needs that reads the changes since, too.
+Rows that are read for a decision are kept with their versions, as in a round, so that the commit
+can check them. A long range read is not a snapshot: rows may change while it goes on. Code that
+needs a consistent copy, such as a backup, also reads the changes made since it started.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class LiveView(Known):
     def __init__(
         self, connection: Callable[[], Connection[Any]], moment: Callable[[], int]
     ) -> None:
-        """`moment` gives a stamp that no later commit has, while all before it are to be seen."""
+        """`moment` returns a commit stamp: all commits up to it are visible, later ones have
+        greater stamps."""
         super().__init__()
         self._connection = connection
         self._moment = moment
@@ -46,10 +48,11 @@ class LiveView(Known):
         self._catalog_rows: dict[bytes, Row] = {}
 
     def refresh_catalog(self) -> bool:
-        """Read the catalog and the records of recovery, if they have changed; whether they have."""
+        """Read the catalog and the records of recovery again if they have changed, and return True
+        if so."""
         while True:
-            found = self._connection().execute(_CATALOG_VERSION).fetchone()
-            version = 0 if found is None else found[0]
+            row = self._connection().execute(_CATALOG_VERSION).fetchone()
+            version = 0 if row is None else row[0]
             if version == self.catalog_version:
                 return False
             rows = {
@@ -57,13 +60,14 @@ class LiveView(Known):
                 for prefix in CATALOG_PREFIXES
                 for row in self._rows_between(prefix, prefix_end(prefix))
             }
-            found = self._connection().execute(_CATALOG_VERSION).fetchone()
-            if found is not None and found[0] == version:
+            row = self._connection().execute(_CATALOG_VERSION).fetchone()
+            # Otherwise it may have changed while it was read.
+            if row is not None and row[0] == version:
                 self.catalog_version, self._catalog_rows = version, rows
                 return True
 
     def note_progress(self, changes: Changes, version: int) -> None:
-        """What was committed of the catalog's rows without a new version of the catalog."""
+        """Apply committed changes to rows of the catalog that did not change its version."""
         for key, value in changes.items():
             if key.startswith(CATALOG_PREFIXES) and value is not None:
                 self._catalog_rows[key] = Row(key, value, version)
@@ -72,7 +76,7 @@ class LiveView(Known):
         self.catalog_version = 0
 
     def catalog_row_version(self, key: bytes) -> int:
-        """Of an entry of the catalog, as it was read."""
+        """The version of a row of the catalog when it was read."""
         row = self._catalog_rows.get(key)
         return ABSENT if row is None else row.version
 
@@ -85,16 +89,17 @@ class LiveView(Known):
         return StoredSnapshot(self._connection()).get(key)
 
     def row(self, key: bytes) -> Row | None:
-        place = long_keys.stored_key(key)
-        found = self._connection().execute(_ROW, [place, bucket_of(key)], binary=True).fetchone()
+        stored_key = long_keys.stored_key(key)
+        parameters = [stored_key, bucket_of(key)]
+        stored = self._connection().execute(_ROW, parameters, binary=True).fetchone()
         row = None
-        if found is not None:
-            row = Row(*long_keys.whole(place, bytes(found[0])), found[1])
+        if stored is not None:
+            row = Row(*long_keys.whole(stored_key, bytes(stored[0])), stored[1])
         self._rows[key] = row
         return row
 
     def forget(self) -> None:
-        """What was read for a decision that is made."""
+        """Forget the rows read for a decision, after it was made."""
         self._rows.clear()
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
@@ -131,5 +136,5 @@ class LiveView(Known):
             stop = page[-1][0]
 
     def _page(self, statement: str, start: bytes, stop: bytes) -> list[tuple[bytes, bytes, int]]:
-        found = self._connection().execute(statement, [start, stop, PAGE_ROWS], binary=True)
-        return [(bytes(key), bytes(value), version) for key, value, version in found]
+        rows = self._connection().execute(statement, [start, stop, PAGE_ROWS], binary=True)
+        return [(bytes(key), bytes(value), version) for key, value, version in rows]

@@ -24,7 +24,7 @@ from partita.database.recovery.records import IN_PROGRESS, Backup, Base, Export,
 from partita.database.recovery.tasks import Workplace, followed_tables, run_at_once
 from partita.database.shared.leadership import Leadership
 from partita.database.shared.live_view import LiveView
-from partita.database.shared.rounds.drafts import Draft, RoundState
+from partita.database.shared.rounds.drafts import RoundDraft, RoundState
 from partita.database.shared.rounds.known import CATALOG_SPACES, COUNTED, Known
 from partita.database.shared.rounds.rounds import Rounds
 from partita.database.storage.postgresql.archive import PostgresqlArchive
@@ -74,7 +74,7 @@ class Decision(NamedTuple):
     """What a step of the thread has come to."""
 
     found_work: bool
-    draft: Draft
+    draft: RoundDraft
     write_batch: WriteBatch
     catalog_version: int
 

@@ -1,8 +1,9 @@
-"""Reads that may be a moment old, from a replica; never older than what a client has seen before.
+"""Eventually consistent reads from a replica; never older than what the same client has read
+before.
 
-The heartbeat row, which every server moves, comes with whatever is read. As a replica repeats
-commits in their order, one that shows a heartbeat has all that was committed before it: so what a
-client saw of the primary at some time is on a replica whose heartbeat is of a later time.
+Every server updates a heartbeat row, and every fetch returns it. A replica replays commits in their
+order, so a replica that shows a heartbeat has everything that was committed before it. A client
+that has read from the primary may therefore read from a replica with a later heartbeat.
 """
 
 from __future__ import annotations
@@ -19,34 +20,34 @@ from partita.database.storage.postgresql.plans import Fetched
 
 CONNECTIONS_MAX: Final = 4
 LAG_SECONDS_MAX: Final = 10.0
-"""Who is further behind is not asked."""
+"""A replica that is further behind is not used."""
 _IDENTITY: Final = """
     SELECT coalesce(host(inet_server_addr()), '') || ':' || coalesce(inet_server_port(), 0)
         || ' ' || pg_postmaster_start_time()"""
 
 
 class Replica:
-    """Where reads go that need not be strongly consistent, and how far behind it is."""
+    """A replica for eventually consistent reads, and its lag."""
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._clock = clock
         self.connections = Connections(url, CONNECTIONS_MAX, is_primary=False)
         self._ahead_seconds = 0.0
-        """By how much the primary's clock is ahead of ours, at most."""
+        """An upper bound of how much the clock of the primary is ahead of ours."""
         self._beat_at = 0.0
-        """The last heartbeat of the primary that was seen."""
+        """The latest heartbeat that was read from the primary."""
         self.lag_seconds = 0.0
         self._identities: WeakKeyDictionary[AsyncConnection[Any], str] = WeakKeyDictionary()
         self.reads = {"replica": 0, "primary": 0}
 
     async def identity(self, connection: AsyncConnection[Any]) -> str:
-        """Of the server that a connection leads to, and of its start."""
-        found = self._identities.get(connection)
-        if found is None:
+        """Tells apart the servers behind one URL, and their restarts: address, port, start time."""
+        identity = self._identities.get(connection)
+        if identity is None:
             cursor = await connection.execute(_IDENTITY)
-            (found,) = await cursor.fetchone() or ("",)
-            self._identities[connection] = found
-        return found
+            (identity,) = await cursor.fetchone() or ("",)
+            self._identities[connection] = identity
+        return identity
 
     def note_primary(self, fetched: Fetched, asked_at: float) -> None:
         self._ahead_seconds = fetched.beat_at + fetched.beat_age_seconds - asked_at
@@ -56,7 +57,7 @@ class Replica:
         self.lag_seconds = max(0.0, self._beat_at - fetched.beat_at)
 
     def primary_time(self) -> float:
-        """Not before the present time by the primary's clock."""
+        """The present time by the primary's clock, or later."""
         return self._clock() + self._ahead_seconds
 
     def metric_lines(self) -> Iterator[str]:
@@ -64,7 +65,7 @@ class Replica:
         yield "# TYPE partita_storage_reads_lag_seconds gauge"
         yield f"partita_storage_reads_lag_seconds {self.lag_seconds:.3f}"
         yield (
-            "# HELP partita_storage_reads_total Eventually consistent reads, by who answered them."
+            "# HELP partita_storage_reads_total Eventually consistent reads, by answering server."
         )
         yield "# TYPE partita_storage_reads_total counter"
         for source, count in self.reads.items():

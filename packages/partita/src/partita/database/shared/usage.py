@@ -1,8 +1,8 @@
-"""Capacity across servers: what each has served is taken from the buckets of all others.
+"""Capacity across servers: units that one server has consumed are taken from all others' buckets.
 
-Every server keeps buckets of its own for a table's whole capacity, and writes down once a second
-what it has served. Between two seconds they may serve too much together; then all of them are in
-debt, and the average is that of one server.
+Every server has token buckets for a table's whole capacity, and publishes once a second how much it
+has consumed. In between, the servers together may serve too much; then all of them are in debt, and
+the average over time is that of one server.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from partita.database.capacity.accounts import Account
 from partita.database.capacity.buckets import BURST_SECONDS
 from partita.database.capacity.ledger import OFF, Ledger
 
-_TELL: Final = """
+_PUBLISH: Final = """
     INSERT INTO partita_usage (server, table_number, index_name, reads, writes)
     SELECT %s, * FROM unnest(%b::bigint[], %b::text[], %b::float8[], %b::float8[])
     ON CONFLICT (server, table_number, index_name) DO UPDATE SET
         reads = EXCLUDED.reads, writes = EXCLUDED.writes, at = now()"""
-_HEAR: Final = """
+_CONSUMED_BY_OTHERS: Final = """
     SELECT table_number, index_name, sum(reads), sum(writes) FROM partita_usage
     WHERE server <> %s GROUP BY table_number, index_name"""
 
 Place = tuple[int, str]
-"""A table's number and the name of its index, or nothing for the table."""
+"""A table's number and the name of an index; the name is empty for the table itself."""
 Units = tuple[float, float]
-"""Read and written, since a server began."""
+"""Read and write units, since a server started."""
 NONE: Final[Units] = (0.0, 0.0)
 
 
@@ -38,53 +38,59 @@ class Usage:
         self._ledger = ledger
         self._instance = instance
         self._clock = clock
-        self._told: dict[Place, Units] = {}
-        self._heard: dict[Place, deque[tuple[float, Units]]] = {}
-        """What others had served, as it was heard; the last minutes of it."""
-        self._has_heard = False
-        """What others served before this server began is no debt of it."""
+        self._published: dict[Place, Units] = {}
+        self._others: dict[Place, deque[tuple[float, Units]]] = {}
+        """What the other servers had consumed at the times of the last fetches, for as long as a
+        bucket saves units."""
+        self._has_fetched = False
+        """False at first: what others consumed before this server started is not charged here."""
         self._charged: dict[int, Units] = {}
-        """What of it was taken from an account, by its identity."""
+        """How much of the others' consumption was charged to an account, by the identity of that.
+        """
 
     async def exchange(self, connection: AsyncConnection[Any]) -> None:
         if self._ledger.mode == OFF:
             return
-        await self._tell(connection)
-        cursor = await connection.execute(_HEAR, [self._instance], binary=True)
+        await self._publish(connection)
+        cursor = await connection.execute(_CONSUMED_BY_OTHERS, [self._instance], binary=True)
         now = self._clock()
         for number, index_name, reads, writes in await cursor.fetchall():
-            first = NONE if self._has_heard else (reads, writes)
-            heard = self._heard.setdefault((number, index_name), deque([(now, first)]))
-            heard.append((now, (reads, writes)))
-            while now - heard[0][0] > BURST_SECONDS:
-                heard.popleft()
-        self._has_heard = True
+            first = NONE if self._has_fetched else (reads, writes)
+            history = self._others.setdefault((number, index_name), deque([(now, first)]))
+            history.append((now, (reads, writes)))
+            while now - history[0][0] > BURST_SECONDS:
+                history.popleft()
+        self._has_fetched = True
         self._charge()
 
-    async def _tell(self, connection: AsyncConnection[Any]) -> None:
-        served = {
+    async def _publish(self, connection: AsyncConnection[Any]) -> None:
+        consumed = {
             place: (account.read.consumed, account.write.consumed)
             for place, account in self._accounts().items()
         }
-        new = {place: units for place, units in served.items() if self._told.get(place) != units}
+        new = {
+            place: units for place, units in consumed.items() if self._published.get(place) != units
+        }
         if new:
             numbers, names = zip(*new, strict=True)
             reads, writes = zip(*new.values(), strict=True)
             parameters = [self._instance, *map(list, (numbers, names, reads, writes))]
-            await connection.execute(_TELL, parameters, binary=True)
-            self._told |= new
+            await connection.execute(_PUBLISH, parameters, binary=True)
+            self._published |= new
 
     def _charge(self) -> None:
         accounts = self._accounts()
         for place, account in accounts.items():
-            heard = self._heard.get(place)
-            if heard is None:
+            history = self._others.get(place)
+            if history is None:
                 continue
-            latest = heard[-1][1]
-            # An account that is new here begins without what others used of its burst.
-            before = self._charged.get(id(account), heard[0][1])
-            for side, had, has in zip((account.read, account.write), before, latest, strict=True):
-                side.take(max(0.0, has - had))
+            latest = history[-1][1]
+            # A new account starts with full buckets: it owes what others consumed of that burst.
+            before = self._charged.get(id(account), history[0][1])
+            for side, units_before, units in zip(
+                (account.read, account.write), before, latest, strict=True
+            ):
+                side.take(max(0.0, units - units_before))
             self._charged[id(account)] = latest
         kept = {id(account) for account in accounts.values()}
         self._charged = {key: units for key, units in self._charged.items() if key in kept}

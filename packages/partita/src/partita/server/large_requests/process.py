@@ -13,17 +13,18 @@ import os
 import socket
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from partita.database.capacity.ledger import Charge
-from partita.database.database import Database
+from partita.database.capacity.refusals import Refusal
 from partita.database.operations import charges
-from partita.database.operations.context import OWN_REQUEST, Request, WriteContext
-from partita.database.operations.drafts import Draft, Overtaken, ReadSet, apply_draft
+from partita.database.operations.charged_once import ChargedOnce
+from partita.database.operations.database_interface import DatabaseInterface
+from partita.database.operations.drafts import Overtaken, ValueDraft
 from partita.errors import DynamoDBError, InternalServerError, ThrottlingException
 from partita.limits import MB
 from partita.server.admission import Admission
@@ -96,7 +97,7 @@ class Turns:
 
 
 class LargeRequests:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: DatabaseInterface) -> None:
         self._database = database
         self._waiting = Turns()
         self._waiting_bytes = 0
@@ -112,6 +113,9 @@ class LargeRequests:
     ) -> None:
         """Decide a request when its turn comes, under its admission; `decide_here` is called where
         that is impossible, `done` with the answer or the error."""
+        if (deferred := self._database.deferred(done)) is None:
+            decide_here()
+            return
         whose = admission.whose
         own_bytes = self._waiting.bytes_of(whose) if whose else 0
         if (
@@ -121,7 +125,7 @@ class LargeRequests:
             done(ThrottlingException(BUSY))
             return
         self._waiting_bytes += len(body)
-        self._waiting.put(LargeRequest(operation, body, admission, decide_here, done))
+        self._waiting.put(LargeRequest(operation, body, admission, decide_here, deferred))
         if self._running is None:
             self._running = asyncio.create_task(self._run())
 
@@ -159,9 +163,9 @@ class LargeRequests:
 
     async def _decide(self, process: Process, request: LargeRequest) -> None:
         service = self._database.service
-        now, paid = service.clock(), Payments(self._database)
+        now, charged = service.clock(), ChargedOnce()
         for _ in range(ATTEMPTS_MAX):
-            read_set, draft, version = ReadSet(), Draft(), service.catalog.version
+            draft, version = ValueDraft(), service.catalog.version
             job = Job(
                 request.operation,
                 request.body,
@@ -175,46 +179,34 @@ class LargeRequests:
                 None if process.catalog_version == version else service.catalog.encoded(),
             )
             process.catalog_version = version
-            paid.start_again()
-            answers = self.answers(read_set, paid, request.admission)
+            charged.begin_run()
+            answers = Answers(self._database, draft, charged, request.admission)
             outcome = await process.decide(job, answers, draft)
-            with suppress(Overtaken):
-                if isinstance(outcome, Declined):
-                    request.decide_here()
-                elif service.catalog.version != version:
-                    continue
-                else:
-                    await self.count(outcome, draft, read_set, request.done)
+            if isinstance(outcome, Declined):
+                request.decide_here()
+                return
+            if service.catalog.version != version:
+                continue
+            draft.answer, draft.is_read_only = answer_in(outcome), outcome.holds is None
+            draft.holds = outcome.holds or []
+            if await self._commit(draft, request.done):
                 return
         request.decide_here()
 
-    def answers(self, read_set: ReadSet, paid: Payments, admission: Admission) -> Answers:
-        """Who answers the process's questions."""
-        return Answers(self._database, read_set, paid, admission)
+    async def _commit(self, draft: ValueDraft, done: Done) -> bool:
+        """Commit a draft, and answer the request; returns False if the draft conflicts."""
+        is_committed: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    async def count(self, outcome: Outcome, draft: Draft, read_set: ReadSet, done: Done) -> None:
-        """Let an outcome count, if nothing has overtaken it."""
-        if outcome.holds is None:
-            read_set.check(self._database.reads.snapshot)
-            done(answer_in(outcome))
-            return
-        self._database.write(decided(outcome, draft, read_set), OWN_REQUEST, done)
+        def finish(result: bytes | BaseException) -> None:
+            has_conflict = isinstance(result, Overtaken)
+            if not has_conflict:
+                done(result)
+            # When the server stops, nobody waits any more.
+            if not is_committed.done():
+                is_committed.set_result(not has_conflict)
 
-
-def decided(
-    outcome: Outcome, draft: Draft, read_set: ReadSet
-) -> Callable[[WriteContext, Request], bytes]:
-    """The write that a draft comes to; raises Overtaken if it does not count any more."""
-    draft.holds = outcome.holds or []
-
-    def decide(context: WriteContext, _: Request) -> bytes:
-        apply_draft(draft, read_set, context)
-        answer = answer_in(outcome)
-        if isinstance(answer, DynamoDBError):
-            raise answer
-        return answer
-
-    return decide
+        self._database.commit_draft(draft, finish)
+        return await is_committed
 
 
 def answer_in(outcome: Outcome) -> bytes | DynamoDBError:
@@ -225,59 +217,29 @@ def answer_in(outcome: Outcome) -> bytes | DynamoDBError:
     return answer
 
 
-class Payments:
-    """Of one request: what was paid for a draft that was overtaken is not paid again."""
-
-    def __init__(self, database: Database) -> None:
-        self._service = database.service
-        self._made: list[Any] = []
-        self._at = 0
-
-    def start_again(self) -> None:
-        self._at = 0
-
-    def make(self, question: Pay) -> Any:
-        if self._at == len(self._made):
-            groups = [[self._charge(one) for one in group] for group in question.groups]
-            ledger = self._service.ledger
-            if question.is_transaction:
-                self._made.append(ledger.admit_all(groups))
-            else:
-                self._made.append([ledger.admit(group) for group in groups])
-        self._at += 1
-        return self._made[self._at - 1]
-
-    def _charge(self, one: Charged) -> Charge:
-        tables = {table.number: table for table in self._service.catalog}
-        accounts = charges.accounts_of(self._service, tables[one.table])
-        account = accounts.find(one.index)
-        assert account is not None
-        return Charge(account, one.is_write, one.units, one.place, one.key)
-
-
 class Answers:
-    """To the process's questions, noted in the read set."""
+    """The answers to the process's questions in one run; values are noted in the draft."""
 
     def __init__(
         self,
-        database: Database,
-        read_set: ReadSet,
-        payments: Payments,
+        database: DatabaseInterface,
+        draft: ValueDraft,
+        charged: ChargedOnce,
         admission: Admission,
     ) -> None:
         self._database = database
-        self._read_set = read_set
-        self._payments = payments
+        self._draft = draft
+        self._charged = charged
         self._admission = admission
 
-    def __call__(self, question: Question) -> Any:
+    async def answer(self, question: Question) -> Any:
         if isinstance(question, Get):
-            return self._get(question)
+            return await self._get(question)
         if isinstance(question, IsHeld):
             return self._is_held(question)
         if isinstance(question, Authorize):
             return self._denials(question)
-        return self._payments.make(question)
+        return self._charged.once(lambda: self._admit(question))
 
     def _denials(self, question: Authorize) -> list[str | None]:
         # Servers that ask nobody for rights do not load them.
@@ -290,17 +252,36 @@ class Answers:
         denials = self._admission.denials(parts)
         return [None if denial is None else denial.message for denial in denials]
 
-    def _get(self, question: Get) -> bytes | None:
-        database, values = self._database, self._read_set.values
-        reader = database.latest if question.is_latest else database.reads.snapshot
-        values[question.key] = value = reader.get(question.key)
+    async def _get(self, question: Get) -> bytes | None:
+        fetched: asyncio.Future[bytes | BaseException | None]
+        fetched = asyncio.get_running_loop().create_future()
+        self._database.get(question.key, fetched.set_result, is_latest=question.is_latest)
+        value = await fetched
+        if isinstance(value, BaseException):
+            raise value
+        self._draft.note(question.key, value)
         return value
 
     def _is_held(self, question: IsHeld) -> bool:
-        is_held = self._database.latest.is_held(question.key)
+        is_held = self._database.is_held(question.key)
         if question.is_latest and not is_held:
-            self._read_set.free.add(question.key)
+            self._draft.free.add(question.key)
         return is_held
+
+    def _admit(self, question: Pay) -> list[Refusal | None]:
+        groups = [[self._charge(charged) for charged in group] for group in question.groups]
+        ledger = self._database.service.ledger
+        if question.is_transaction:
+            return ledger.admit_all(groups)
+        return [ledger.admit(group) for group in groups]
+
+    def _charge(self, charged: Charged) -> Charge:
+        service = self._database.service
+        tables = {table.number: table for table in service.catalog}
+        accounts = charges.accounts_of(service, tables[charged.table])
+        account = accounts.find(charged.index)
+        assert account is not None
+        return Charge(account, charged.is_write, charged.units, charged.place, charged.key)
 
 
 def _same(keys: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -336,9 +317,7 @@ class Process:
         reader, writer = await asyncio.open_connection(sock=ours)
         return Process(process, reader, writer)
 
-    async def decide(
-        self, job: Job, answers: Callable[[Question], Any], draft: Draft
-    ) -> Outcome | Declined:
+    async def decide(self, job: Job, answers: Answers, draft: ValueDraft) -> Outcome | Declined:
         """Answer questions until there is an outcome; the changes go into the draft."""
         await self._send(encode(job))
         while True:
@@ -348,10 +327,7 @@ class Process:
             elif isinstance(message, Outcome | Declined):
                 return message
             else:
-                answer = answers(message)
-                if isinstance(answer, Awaitable):
-                    answer = await answer
-                await self._send(encode(answer))
+                await self._send(encode(await answers.answer(message)))
 
     async def _send(self, content: bytes) -> None:
         self._writer.write(framed(content))

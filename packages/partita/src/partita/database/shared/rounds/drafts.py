@@ -11,6 +11,7 @@ from collections.abc import Container, Iterable, Set
 
 from partita.clock import Clock
 from partita.database.changes import layout as change_layout
+from partita.database.operations.drafts import Draft
 from partita.database.recovery.layout import PROGRESS
 from partita.database.shared.rounds.known import CATALOG_SPACES, COUNTED, UNSHARED, Known
 from partita.database.storage.engine import prefix_end
@@ -21,16 +22,13 @@ from partita.database.tables import layout
 from partita.database.tables.statistics import collection_size_in, statistics_delta
 
 
-class Draft:
-    """What one write has read and changes."""
+class RoundDraft(Draft[int]):
+    """A draft of a round, decided on versions that were fetched."""
 
     def __init__(self) -> None:
-        self.checks: dict[bytes, int] = {}
-        self.changes: dict[bytes, bytes | None] = {}
-        self.rests_on: set[Draft] = set()
-        """The drafts of the same round whose changes it has seen."""
-        self.figures: dict[bytes, bytes | None] = {}
-        """Counts and sequence numbers as it saw them."""
+        super().__init__()
+        self.rests_on: set[RoundDraft] = set()
+        """The drafts of the same round whose changes this one has seen."""
 
     @property
     def changes_catalog(self) -> bool:
@@ -55,17 +53,17 @@ class RoundState(LatestState):
         self._known = known
         self._reads_sequences = reads_sequences
         self._changes: dict[bytes, bytes | None] = {}
-        self._authors: dict[bytes, Draft] = {}
-        self._draft = Draft()
+        self._authors: dict[bytes, RoundDraft] = {}
+        self._draft = RoundDraft()
         self._held: Set[bytes] = frozenset()
 
     def begin(self, held: Set[bytes]) -> WriteBatch:
         """`held` are the items that others write whenever this write is decided."""
-        self._draft = Draft()
+        self._draft = RoundDraft()
         self._held = held
         return WriteBatch(self)
 
-    def end(self, write_batch: WriteBatch | None) -> Draft:
+    def end(self, write_batch: WriteBatch | None) -> RoundDraft:
         """The draft that has come of a write batch, which counts for those behind it; none of a
         write that was refused."""
         draft = self._draft
@@ -97,9 +95,9 @@ class RoundState(LatestState):
         return key in self._held
 
 
-def overtaken(drafts: Iterable[Draft], keys: set[bytes]) -> set[Draft]:
+def overtaken(drafts: Iterable[RoundDraft], keys: set[bytes]) -> set[RoundDraft]:
     """The drafts that rest on keys which have changed, and those that rest on these."""
-    lost: set[Draft] = set()
+    lost: set[RoundDraft] = set()
     for draft in drafts:
         if draft.touches(keys) or not lost.isdisjoint(draft.rests_on):
             lost.add(draft)
@@ -107,7 +105,7 @@ def overtaken(drafts: Iterable[Draft], keys: set[bytes]) -> set[Draft]:
 
 
 def add_draft(
-    plan: CommitPlan, draft: Draft, followed: Container[bytes], *, is_exclusive: bool = False
+    plan: CommitPlan, draft: RoundDraft, followed: Container[bytes], *, is_exclusive: bool = False
 ) -> None:
     """Add a draft to a commit, behind those that were decided before it.
 
@@ -164,7 +162,7 @@ def _logged_so_far(plan: CommitPlan) -> dict[bytes, int]:
     return last
 
 
-def _log_entry(key: bytes, value: bytes, draft: Draft, logged: dict[bytes, int]) -> LogEntry:
+def _log_entry(key: bytes, value: bytes, draft: RoundDraft, logged: dict[bytes, int]) -> LogEntry:
     log = change_layout.SEQUENCES + change_layout.stream_of(key)
     base = int.from_bytes(draft.figures.get(log) or b"", "big")
     number = change_layout.change_sequence(key) - base + logged.get(log, 0)

@@ -10,6 +10,7 @@ from partita.database.capacity.buckets import Bucket
 from partita.database.capacity.ledger import Charge, Ledger
 from partita.database.capacity.refusals import Refusal
 from partita.database.events.throughput import ShardMeter, Throughput
+from partita.database.operations.charged_once import ChargedOnce
 from partita.database.shared.sessions import Session
 from partita.database.storage.postgresql.plans import Lease
 from partita.database.storage.write_batch import WriteBatch
@@ -19,7 +20,7 @@ Done = Callable[[Any], None]
 
 class SharedRequest:
     __slots__ = (
-        *("done", "foreseen", "held", "is_transaction", "lease", "now", "payments", "read"),
+        *("charged", "done", "foreseen", "held", "is_transaction", "lease", "now", "read"),
         *("fence", "is_old", "session", "write"),
     )
 
@@ -55,8 +56,7 @@ class SharedRequest:
         """Of a read that a replica may answer: what the client has seen so far."""
         self.held: Set[bytes] = frozenset()
         """Items for which it has been overtaken for too long: it conflicts with who writes them."""
-        self.payments: list[Any] = []
-        """What it has paid, in the order in which it asks."""
+        self.charged = ChargedOnce()
 
     @property
     def is_free(self) -> bool:
@@ -70,16 +70,15 @@ class RequestLedger(Ledger):
     def __init__(self, clock: Clock, mode: str) -> None:
         super().__init__(clock, mode)
         self.is_lacking: Callable[[], bool] = bool
-        self._payments: list[Any] | None = None
-        """None outside of a run, where everything is paid at once."""
-        self._position = 0
+        self._charged: ChargedOnce | None = None
+        """None outside of a run, where everything is charged at once."""
 
     def begin(self, request: SharedRequest) -> None:
-        self._payments = request.payments
-        self._position = 0
+        self._charged = request.charged
+        self._charged.begin_run()
 
     def end(self) -> None:
-        self._payments = None
+        self._charged = None
 
     def admit(self, charges: Sequence[Charge]) -> Refusal | None:
         admit = super().admit
@@ -93,14 +92,9 @@ class RequestLedger(Ledger):
 
     def once(self, pay: Callable[[], Any], unknown: Any) -> Any:
         """What has come of a payment, now or in an earlier run; `unknown` while something lacks."""
-        if self._payments is None:
+        if self._charged is None:
             return pay()
-        if self.is_lacking():
-            return unknown
-        if self._position == len(self._payments):
-            self._payments.append(pay())
-        self._position += 1
-        return self._payments[self._position - 1]
+        return unknown if self.is_lacking() else self._charged.once(pay)
 
 
 class RequestThroughput(Throughput):

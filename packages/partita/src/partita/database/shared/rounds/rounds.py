@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import AsyncConnection
 
-from partita.database.shared.rounds.drafts import Draft, RoundState, add_draft, overtaken
+from partita.database.shared.rounds.drafts import RoundDraft, RoundState, add_draft, overtaken
 from partita.database.shared.rounds.execution import Surroundings, is_idle
 from partita.database.shared.rounds.hot_keys import HotKeys
 from partita.database.shared.rounds.known import Known, bucket_of
@@ -76,7 +76,7 @@ class Decided(NamedTuple):
 
     request: SharedRequest
     outcome: Any
-    draft: Draft
+    draft: RoundDraft
     write_batch: WriteBatch | None
     """None when the write was refused."""
 
@@ -219,7 +219,7 @@ class Rounds(ReadRounds):
 
     def _sort_out(self, requests: list[SharedRequest], decided: list[Decided]) -> list[Decided]:
         """Those to be committed now; the others are answered, or wait for their turn elsewhere."""
-        elsewhere: set[Draft] = set()
+        elsewhere: set[RoundDraft] = set()
         ready: list[Decided] = []
         for one in decided:
             draft = one.draft
@@ -403,7 +403,7 @@ class Rounds(ReadRounds):
 
     # What a thread has decided
 
-    async def commit_background(self, draft: Draft, version: int, lease: Lease | None) -> int:
+    async def commit_background(self, draft: RoundDraft, version: int, lease: Lease | None) -> int:
         """Commit a draft that was not decided in a round, if what it read is still so; the version
         of what it has written, or 0."""
         is_exclusive = not draft.only_shows_progress

@@ -1,0 +1,168 @@
+"""Drafts of both kinds: conflicts are noticed, counts and sequence numbers are moved."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from partita.database.changes import layout as change_layout
+from partita.database.changes.log import created_at
+from partita.database.operations.drafts import Overtaken, ValueDraft
+from partita.database.shared.rounds import drafts as round_drafts
+from partita.database.shared.rounds.known import Known
+from partita.database.storage.postgresql.plans import CommitPlan, Fetched, Row, Wanted
+from partita.database.storage.write_batch import LatestState, WriteBatch
+from partita.database.tables import layout
+from partita.database.tables.statistics import statistics_value
+
+ITEM = layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-abc" + b"key"
+OTHER = layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-xyz" + b"key"
+COUNTS = layout.statistics_key(1)
+SEQUENCE = change_layout.sequence_key(7)
+
+
+def pack(number: int) -> bytes:
+    return change_layout.pack_sequence(number)
+
+
+def change_value(at: float) -> bytes:
+    return b"\x01" + struct.pack(">d", at) + b"keys"
+
+
+class Latest(LatestState):
+    """The state that a draft is applied to, at second 50."""
+
+    def __init__(self, values: dict[bytes, bytes | None], held: tuple[bytes, ...] = ()) -> None:
+        super().__init__(lambda: 50.0)
+        self.values = values
+        self.held = held
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.values.get(key)
+
+    def is_held(self, key: bytes) -> bool:
+        return key in self.held
+
+
+def applied(draft: ValueDraft, latest: Latest) -> WriteBatch:
+    write_batch = WriteBatch(latest)
+    draft.apply(write_batch)
+    return write_batch
+
+
+def draft_of(
+    values_read: dict[bytes, bytes | None],
+    changes: dict[bytes, bytes | None],
+    free: tuple[bytes, ...] = (),
+    holds: tuple[bytes, ...] = (),
+) -> ValueDraft:
+    draft = ValueDraft()
+    for key, value in values_read.items():
+        draft.note(key, value)
+    draft.changes, draft.free, draft.holds = dict(changes), set(free), list(holds)
+    return draft
+
+
+def test_a_draft_counts_while_everything_it_read_is_the_same() -> None:
+    draft = draft_of({ITEM: b"old", OTHER: None}, {ITEM: b"new", OTHER: None}, holds=(ITEM,))
+    write_batch = applied(draft, Latest({ITEM: b"old"}))
+    assert write_batch.changes == {ITEM: b"new", OTHER: None}
+    assert write_batch.holds == [ITEM]
+
+
+@pytest.mark.parametrize("now_there", [{ITEM: b"changed"}, {}, {ITEM: b"old", OTHER: b"came"}])
+def test_a_draft_conflicts_when_something_it_read_was_changed_removed_or_put(
+    now_there: dict[bytes, bytes | None],
+) -> None:
+    with pytest.raises(Overtaken):
+        applied(draft_of({ITEM: b"old", OTHER: None}, {ITEM: b"new"}), Latest(now_there))
+
+
+def test_a_draft_conflicts_when_a_transaction_has_taken_an_item_that_was_free() -> None:
+    with pytest.raises(Overtaken):
+        applied(draft_of({}, {}, free=(ITEM,)), Latest({}, held=(ITEM,)))
+
+
+def test_the_counts_of_a_draft_are_added_to_the_latest() -> None:
+    draft = draft_of({COUNTS: statistics_value(3, 100)}, {COUNTS: statistics_value(4, 140)})
+    write_batch = applied(draft, Latest({COUNTS: statistics_value(10, 1000)}))
+    assert write_batch.changes == {COUNTS: statistics_value(11, 1040)}
+
+
+def test_the_changes_of_a_draft_are_logged_behind_those_that_came_in_between() -> None:
+    logged = change_layout.change_key(7, 1, 4)
+    draft = draft_of({SEQUENCE: pack(3)}, {SEQUENCE: pack(4), logged: change_value(20.0)})
+    write_batch = applied(draft, Latest({SEQUENCE: pack(9)}))
+    change = change_layout.change_key(7, 1, 10)
+    assert write_batch.changes.keys() == {SEQUENCE, change}
+    assert write_batch.changes[SEQUENCE] == pack(10)
+    assert created_at(write_batch.changes[change] or b"") == 50.0
+
+
+def known(rows: dict[bytes, Row], counts: dict[bytes, tuple[int, int]]) -> Known:
+    view = Known()
+    wanted = Wanted({ITEM, OTHER}, [], counts.keys(), [])
+    view.add(wanted, [], Fetched(list(rows.values()), [], counts, {}, 1, 0.0, 0.0, 1))
+    return view
+
+
+def round_state(view: Known) -> round_drafts.RoundState:
+    return round_drafts.RoundState(lambda: 50.0, view)
+
+
+def test_a_round_draft_notes_versions_absence_and_whose_changes_it_has_seen() -> None:
+    state = round_state(known({ITEM: Row(ITEM, b"old", 5)}, {}))
+    write_batch = state.begin(frozenset())
+    assert (write_batch.get(ITEM), write_batch.get(OTHER)) == (b"old", None)
+    write_batch.put(ITEM, b"new")
+    first = state.end(write_batch)
+    assert first.checks == {ITEM: 5, OTHER: 0}
+
+    write_batch = state.begin(frozenset())
+    assert write_batch.get(ITEM) == b"new"
+    write_batch.delete(OTHER)
+    second = state.end(write_batch)
+    assert second.checks == {}
+    assert second.rests_on == {first}
+
+    write_batch = state.begin(frozenset())
+    third = state.end(write_batch)
+    assert round_drafts.overtaken([first, second, third], {ITEM}) == {first, second}
+    assert round_drafts.overtaken([first, second, third], {OTHER}) == {first, second}
+
+
+def test_a_round_draft_that_was_refused_is_not_seen_by_those_behind_it() -> None:
+    state = round_state(known({ITEM: Row(ITEM, b"old", 5)}, {}))
+    write_batch = state.begin(frozenset())
+    write_batch.put(ITEM, b"new")
+    state.end(None)
+    assert state.begin(frozenset()).get(ITEM) == b"old"
+
+
+def test_a_commit_adds_up_by_how_much_its_drafts_move_counts() -> None:
+    state = round_state(known({}, {COUNTS: (3, 100)}))
+    plan = CommitPlan(1, 1)
+    for _ in range(2):
+        write_batch = state.begin(frozenset())
+        assert write_batch.get(COUNTS) == statistics_value(3, 100)
+        write_batch.put(COUNTS, statistics_value(4, 140))
+        round_drafts.add_draft(plan, state.end(write_batch), frozenset())
+    assert plan.counts == {COUNTS: (2, 80)}
+    assert not plan.checks
+    assert not plan.changes
+
+
+def test_a_commit_numbers_the_changes_of_its_drafts_one_after_the_other() -> None:
+    state = round_state(known({}, {}))
+    plan = CommitPlan(1, 1)
+    for _ in range(2):
+        write_batch = state.begin(frozenset())
+        assert write_batch.get(SEQUENCE) is None
+        write_batch.put(SEQUENCE, pack(1))
+        write_batch.put(change_layout.change_key(7, 1, 1), change_value(20.0))
+        round_drafts.add_draft(plan, state.end(write_batch), frozenset())
+    assert [(entry.log, entry.number) for entry in plan.log_entries] == [
+        (SEQUENCE, 1),
+        (SEQUENCE, 2),
+    ]
