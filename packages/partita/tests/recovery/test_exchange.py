@@ -192,8 +192,8 @@ def test_moments_that_were_not_kept_are_refused_in_a_sentence(server: Any, clien
     client.update_continuous_backups(TableName="young", PointInTimeRecoverySpecification=ON)
     until(lambda: restorable(client, "young"))
     told = run(server, "scan", "young", "--at", "20h", code=1).stderr
-    assert "choose a moment from" in told
+    assert "choose a time from" in told
     told = run(server, "scan", "source", "--at", "yesterday", code=1).stderr
-    assert "is no moment" in told
+    assert "is not a time" in told
     told = run(server, "export", "missing", "x.csv", code=1).stderr
     assert "ResourceNotFoundException" in told

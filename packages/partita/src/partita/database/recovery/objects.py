@@ -20,7 +20,7 @@ RECORD_BYTES_MAX: Final = 16 << 20
 """Our own limit: many times the largest item in any format."""
 WHOLE_BYTES_MAX: Final = 1 << 30
 ZSTD_SLICE_BYTES: Final = 1 << 10
-"""A block of four compressed bytes can stand for 128 KB, so the decompressor gets little at once."""
+"""A block of four compressed bytes can stand for 128 KB, so it gets little at once."""
 GZIP_WINDOW: Final = 31
 """zlib's window bits for a gzip header: 16 + 15."""
 
