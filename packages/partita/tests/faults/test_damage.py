@@ -198,7 +198,7 @@ def test_what_is_wrong_is_told_line_by_line(folder: Path, check: Look) -> None:
 
 def test_no_folder(tmp_path: Path, check: Look) -> None:
     missing = tmp_path / "missing"
-    assert f"There is no data folder {missing}" in assert_refused(check(missing), 2)
+    assert f"The data folder {missing} does not exist" in assert_refused(check(missing), 2)
     assert not missing.exists()
 
 

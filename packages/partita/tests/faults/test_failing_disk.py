@@ -184,7 +184,7 @@ def test_what_the_tree_does_not_take_is_kept_by_the_write_ahead_log(
     assert_has(client, expected)
     code, said = server.terminate()
     assert code == 0
-    assert "The write-ahead log keeps what is not in the tree." in said and "Traceback" not in said
+    assert "The changes are still in the write-ahead log." in said and "Traceback" not in said
     assert_clean(folder)
     client = serve(folder).client()
     assert_has(client, expected)

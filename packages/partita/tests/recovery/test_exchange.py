@@ -169,7 +169,7 @@ def test_somebody_deleted_the_wrong_rows(server: Any, client: Any, tmp_path: Pat
     lost.write_text(run(server, "diff", "orders", *moments, *only, code=1).stdout)
     told = run(server, "import", "orders", lost, "--only-missing").stderr
     assert "19 items imported" in told
-    assert "1 were there" in told
+    assert "1 existed" in told
     found = {item["pk"]["S"]: item["status"]["S"] for item in items_of(client, "orders")}
     assert found["o10"] == "entered again"
     assert len(found) == 41
@@ -187,13 +187,13 @@ def put(client: Any, number: int, **attributes: Any) -> None:
 
 def test_moments_that_were_not_kept_are_refused_in_a_sentence(server: Any, client: Any) -> None:
     told = run(server, "scan", "source", "--at", "5m", code=1).stderr
-    assert "Recovery is off for table source" in told
+    assert "Table source has no past states because point-in-time recovery is off" in told
     create(client, "young")
     client.update_continuous_backups(TableName="young", PointInTimeRecoverySpecification=ON)
     until(lambda: restorable(client, "young"))
     told = run(server, "scan", "young", "--at", "20h", code=1).stderr
-    assert "choose a moment from" in told
+    assert "choose a time from" in told
     told = run(server, "scan", "source", "--at", "yesterday", code=1).stderr
-    assert "is no moment" in told
+    assert "is not a time" in told
     told = run(server, "export", "missing", "x.csv", code=1).stderr
     assert "ResourceNotFoundException" in told

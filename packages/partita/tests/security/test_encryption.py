@@ -272,7 +272,7 @@ def test_a_key_in_the_data_folder_is_refused(tmp_path: Path) -> None:
     vault.data.mkdir(mode=0o700)
     vault.key = Path(shutil.copy(vault.key, vault.data / "key"))
     refused = run("serve", "--port", "0", *vault.options)
-    assert refused.returncode == 1 and "protects nothing" in refused.stderr
+    assert refused.returncode == 1 and "does not protect the data" in refused.stderr
 
 
 def item_keys(stored: dict[bytes, bytes]) -> list[bytes]:
@@ -489,7 +489,7 @@ def test_a_key_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> Non
     vault.key.chmod(mode)
     done = run("serve", "--port", "0", *vault.options)
     assert done.returncode == 1
-    assert f"can be read by others: run chmod 600 {vault.key}." in done.stderr
+    assert f"can be read by other users: run chmod 600 {vault.key}." in done.stderr
     assert not vault.data.exists()
     vault.key.chmod(0o400)
     assert run("keys", "show", *vault.options).returncode == 0

@@ -452,7 +452,7 @@ def test_memory_is_bounded_while_the_tree_takes_nothing(
 
     monkeypatch.setattr(engine._tree, "begin_commit", refuse)
     expected = {}
-    with pytest.raises(StorageError, match="does not get into the tree"):
+    with pytest.raises(StorageError, match="cannot be moved from the write-ahead log into the tree"):
         for number in range(1000):
             commit(engine, {b"%04d" % number: b"x" * 100})
             expected[b"%04d" % number] = b"x" * 100

@@ -1,4 +1,4 @@
-"""Tables in and out of files, and as they were: export, import, diff, and reads at a moment.
+"""`partita export`, `import`, `diff`, `scan` and `query`: tables in files, and their past.
 
-All of it goes over the wire, so that it works with Amazon DynamoDB too.
+These commands only use the DynamoDB API, so they work with Amazon DynamoDB too.
 """

@@ -1,4 +1,4 @@
-"""Which columns the items of a table need, and of which types."""
+"""The columns that a CSV or Parquet file needs for the items of a table, and their types."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ from partita.exchange.tables import Item
 from partita.exchange.values import KINDS, needs_quotes
 
 INTEGER_DIGITS: Final = 18
-"""Up to which a whole number is one of 64 bits, whatever its digits."""
+"""Integers of at most this many digits always fit into 64 bits."""
 FLOAT_DIGITS: Final = 15
-"""Up to which a decimal is a float of 64 bits and back."""
+"""Decimals of at most this many digits survive a conversion to a 64-bit float and back."""
 
 
 class Columns:
-    """Keys first, then the others in the order in which they came."""
+    """The attribute names of all items, with their types: keys first, then in order of appearance.
+
+    An attribute has several types when items disagree; CSV then writes a column for each type.
+    """
 
     def __init__(self, keys: Iterable[str]) -> None:
         self._kinds: dict[str, set[str]] = {key: set() for key in keys}
         self._quoted: set[str] = set()
-        """Names with a string that needs quotes."""
+        """Attributes with a string that would be misread without quotes."""
         self._not_integers: set[str] = set()
         self._not_floats: set[str] = set()
 
@@ -41,7 +44,7 @@ class Columns:
             self._not_floats.add(name)
 
     def kinds(self) -> dict[str, set[str]]:
-        """Names, and the types that they have somewhere."""
+        """The types of each attribute that some item has."""
         return {name: kinds for name, kinds in self._kinds.items() if kinds}
 
     def are_integers(self, name: str) -> bool:
@@ -51,7 +54,10 @@ class Columns:
         return name not in self._not_floats
 
     def headers(self) -> dict[tuple[str, str], str]:
-        """A header for each name and type: the bare name for strings that are what they look."""
+        """The CSV header for each name and type, such as `price:N`.
+
+        Strings that need no quotes have the bare name as their header.
+        """
         return {
             (name, kind): self._header(name, kind)
             for name, kinds in self.kinds().items()

@@ -18,10 +18,10 @@ from partita.exchange.differences import ADDED, CHANGED, DELETED, Difference, di
 from partita.exchange.exporting import export
 from partita.exchange.files import FORMATS, JsonLines
 from partita.exchange.importing import import_file
-from partita.exchange.moments import moment_of, shown
+from partita.exchange.moments import format_moment, moment_of
 from partita.exchange.tables import at, describe, pages
 
-REFUSALS_TOLD_MAX = 20
+REFUSALS_SHOWN_MAX = 20
 
 Result = TypeVar("Result")
 
@@ -37,12 +37,18 @@ _at = click.option(
     "--at",
     "moment",
     metavar="TIME",
-    help="As it was then, where recovery is on: 14:02, 2026-11-16T14:02:10Z, 10m (ago).",
+    help="Read TABLE as it was at this time: 14:02, 2026-11-16T14:02:10Z, 10m (ago). Needs "
+    "point-in-time recovery.",
 )
 _format = click.option(
-    "--format", "kind", type=click.Choice(FORMATS), help="If the name of FILE does not say it."
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    help="The format of FILE, if its name does not show it.",
 )
-_plain = click.option("--plain", is_flag=True, help="JSON without types: sets become lists.")
+_plain = click.option(
+    "--plain", is_flag=True, help="Use JSON without type descriptors; sets become lists."
+)
 
 
 def _run(endpoint: str, region: str, work: Callable[[Client], Awaitable[Result]]) -> Result:
@@ -54,18 +60,18 @@ def _run(endpoint: str, region: str, work: Callable[[Client], Awaitable[Result]]
             await client.close()
 
     if not endpoint.startswith(("http://", "https://")):
-        raise PartitaError(f"An endpoint begins with http:// or https://, not {endpoint!r}.")
+        raise PartitaError(f"--endpoint must begin with http:// or https://, not {endpoint!r}.")
     return asyncio.run(run())
 
 
 def _moment(text: str | None) -> float | None:
-    """None for now."""
+    """Parses --at; None means now."""
     if text is None or text == "now":
         return None
     now = system_clock()
     moment = moment_of(text, now)
     if moment > now:
-        raise PartitaError(f"{shown(moment)} is yet to come.")
+        raise PartitaError(f"{format_moment(moment)} is in the future; give a past time.")
     return moment
 
 
@@ -86,15 +92,15 @@ def export_command(
     endpoint: str,
     region: str,
 ) -> None:
-    """Write TABLE into FILE: CSV, JSON lines or Parquet, by how its name ends; - is stdout.
+    """Write TABLE into FILE as CSV, JSON lines or Parquet, by the ending of its name; - is stdout.
 
-    Nothing is lost on the way: `partita import` makes the same items of the file.
+    The file keeps all values and types: `partita import` restores the same items.
     """
-    then = _moment(moment)
+    past = _moment(moment)
     _run(
         endpoint,
         region,
-        lambda client: export(client, table, file, kind=kind, moment=then, is_plain=plain),
+        lambda client: export(client, table, file, kind=kind, moment=past, is_plain=plain),
     )
 
 
@@ -102,9 +108,9 @@ def export_command(
 @click.argument("table")
 @click.argument("file")
 @click.option(
-    "--key", metavar="NAME:TYPE[,NAME:TYPE]", help="Create TABLE with this key if it is not there."
+    "--key", metavar="NAME:TYPE[,NAME:TYPE]", help="Create TABLE with this key if it is missing."
 )
-@click.option("--only-missing", is_flag=True, help="Leave items alone that TABLE has.")
+@click.option("--only-missing", is_flag=True, help="Do not replace items that TABLE has already.")
 @_format
 @_plain
 @_endpoint
@@ -119,45 +125,50 @@ def import_command(
     endpoint: str,
     region: str,
 ) -> None:
-    """Put the items of FILE into TABLE: CSV, JSON lines or Parquet; - is stdin.
+    """Put the items of FILE (CSV, JSON lines or Parquet; - is stdin) into TABLE.
 
-    In CSV, a header such as price:N says of which type a column is; others are strings, and keys
-    what the table says. Exits with 1 when a record could not be used.
+    In CSV, a header such as price:N gives the type of a column. Columns without a type are
+    strings; key columns have the types of the table's key. Exits with 1 if a record could not be
+    imported.
     """
-    told = 0
+    refusals = 0
 
     def tell(text: str) -> None:
-        nonlocal told
-        told += 1
-        if told <= REFUSALS_TOLD_MAX:
+        nonlocal refusals
+        refusals += 1
+        if refusals <= REFUSALS_SHOWN_MAX:
             click.echo(text, err=True)
 
-    done = _run(
+    result = _run(
         endpoint,
         region,
         lambda client: import_file(
             client, table, file, tell, kind=kind, key=key, is_plain=plain, only_missing=only_missing
         ),
     )
-    if told > REFUSALS_TOLD_MAX:
-        click.echo(f"... and {told - REFUSALS_TOLD_MAX:,} more.", err=True)
-    sys.exit(1 if done.refused else 0)
+    if refusals > REFUSALS_SHOWN_MAX:
+        click.echo(f"... and {refusals - REFUSALS_SHOWN_MAX:,} more.", err=True)
+    sys.exit(1 if result.refused else 0)
 
 
 @click.command()
 @click.argument("table")
-@click.option("--at", "first", metavar="TIME", required=True, help="Before: 14:02, 10m (ago), ...")
 @click.option(
-    "--and", "second", metavar="TIME", default="now", show_default=True, help="And afterwards."
+    "--at", "first", metavar="TIME", required=True, help="The earlier time: 14:02, 10m (ago), ..."
+)
+@click.option(
+    "--and", "second", metavar="TIME", default="now", show_default=True, help="The later time."
 )
 @click.option(
     "--only",
     type=click.Choice([ADDED, CHANGED, DELETED]),
     multiple=True,
-    help="Show these changes only.",
+    help="Show only changes of this kind; may be repeated.",
 )
-@click.option("--json", "is_json", is_flag=True, help="A line of JSON for each change.")
-@click.option("--items", is_flag=True, help="The items as they were before, for partita import.")
+@click.option("--json", "is_json", is_flag=True, help="Print a line of JSON for each change.")
+@click.option(
+    "--items", is_flag=True, help="Print the items as they were before, for partita import."
+)
 @_endpoint
 @_region
 def diff(
@@ -170,25 +181,27 @@ def diff(
     endpoint: str,
     region: str,
 ) -> None:
-    """Show what changed in TABLE between two moments; it needs recovery to be on.
+    """Show what changed in TABLE between two times; needs point-in-time recovery.
 
-    Exits with 0 when nothing did, and with 1 when something did.
+    Exits with 0 if there is no change, and with 1 if there are changes.
     """
     if is_json and items:
         raise click.UsageError("Give --json or --items.")
     moments = [_moment(text) for text in (first, second)]
-    told = _tell_items if items else _tell_json if is_json else _tell
+    show = _show_items if items else _show_json if is_json else _show_text
 
     async def compare(client: Client) -> dict[str, int]:
         counts = {ADDED: 0, CHANGED: 0, DELETED: 0}
         described = await describe(client, table)
         async with AsyncExitStack() as stack:
-            sides = [await stack.enter_async_context(at(client, table, one)) for one in moments]
-            async for one in differences(client, described, *sides):
-                if only and one.kind not in only:
+            sides = [
+                await stack.enter_async_context(at(client, table, moment)) for moment in moments
+            ]
+            async for difference in differences(client, described, *sides):
+                if only and difference.kind not in only:
                     continue
-                counts[one.kind] += 1
-                told(one)
+                counts[difference.kind] += 1
+                show(difference)
         return counts
 
     counts = _run(endpoint, region, compare)
@@ -199,30 +212,32 @@ def diff(
     sys.exit(1 if any(counts.values()) else 0)
 
 
-def _tell(one: Difference) -> None:
-    for line in one.lines():
+def _show_text(difference: Difference) -> None:
+    for line in difference.lines():
         click.echo(line)
 
 
-def _tell_json(one: Difference) -> None:
-    click.echo(orjson.dumps(one.record()).decode())
+def _show_json(difference: Difference) -> None:
+    click.echo(orjson.dumps(difference.record()).decode())
 
 
-def _tell_items(one: Difference) -> None:
-    if one.before is not None:
-        click.echo(orjson.dumps({"Item": one.before}).decode())
+def _show_items(difference: Difference) -> None:
+    if difference.before is not None:
+        click.echo(orjson.dumps({"Item": difference.before}).decode())
 
 
-def _reading(function: Callable[..., None]) -> Callable[..., None]:
-    """What a scan and a query have in common."""
+def _read_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Adds the arguments and options that `scan` and `query` share."""
     options = [
         click.argument("table"),
         _at,
-        click.option("--index", help="Of an index of TABLE."),
+        click.option("--index", help="Read this index of TABLE."),
         click.option("--filter", "filtered", metavar="EXPRESSION", help="A filter expression."),
         click.option("--names", metavar="JSON", help='Names in expressions: {"#s": "status"}.'),
-        click.option("--values", metavar="JSON", help='Values in them: {":s": {"S": "open"}}.'),
-        click.option("--limit", type=click.IntRange(1), help="At most so many items."),
+        click.option(
+            "--values", metavar="JSON", help='Values in expressions: {":s": {"S": "open"}}.'
+        ),
+        click.option("--limit", type=click.IntRange(1), help="Print at most this many items."),
         _plain,
         _endpoint,
         _region,
@@ -247,18 +262,18 @@ def _read(
     endpoint: str,
     region: str,
 ) -> None:
-    asked = {
+    optional = {
         "IndexName": index,
         "FilterExpression": filtered,
         "ExpressionAttributeNames": _json("--names", names),
         "ExpressionAttributeValues": _json("--values", values),
     }
-    request = {**more, **{name: one for name, one in asked.items() if one is not None}}
-    then = _moment(moment)
+    request = {**more, **{name: value for name, value in optional.items() if value is not None}}
+    past = _moment(moment)
     out = JsonLines(sys.stdout.buffer, is_plain=plain)
 
     async def read(client: Client) -> None:
-        async with at(client, table, then, has_indexes=index is not None) as source:
+        async with at(client, table, past, has_indexes=index is not None) as source:
             async for items in pages(client, operation, {**request, "TableName": source}, limit):
                 out.write(items)
 
@@ -274,17 +289,17 @@ def _json(option: str, text: str | None) -> Any:
 
 
 @click.command()
-@_reading
+@_read_options
 def scan(**options: Any) -> None:
-    """Print the items of TABLE as lines of JSON, as they are or as they were."""
+    """Print all items of TABLE as lines of JSON, as they are or as they were."""
     _read("Scan", {}, **options)
 
 
 @click.command()
 @click.option("--key", required=True, metavar="EXPRESSION", help="A key condition: pk = :pk.")
-@click.option("--reverse", is_flag=True, help="The highest sort key first.")
-@_reading
+@click.option("--reverse", is_flag=True, help="Print the highest sort key first.")
+@_read_options
 def query(key: str, reverse: bool, **options: Any) -> None:
-    """Print the items of a partition of TABLE as lines of JSON, as they are or as they were."""
+    """Print items of one partition key as lines of JSON, as they are or as they were."""
     more = {"KeyConditionExpression": key, "ScanIndexForward": not reverse}
     _read("Query", more, **options)

@@ -1,7 +1,8 @@
-"""What changed in a table between two moments.
+"""`partita diff`: compares a table at two moments.
 
-Both are read side by side. Items of the same place come at about the same time, so that few of
-them wait for their twins, whatever the size of the table.
+Both tables are scanned side by side. Scans return items in hash order, so an item and its
+counterpart arrive at about the same time: memory holds only the items in between, whatever the size
+of the tables.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class Difference(NamedTuple):
         return ADDED if self.before is None else DELETED if self.after is None else CHANGED
 
     def lines(self) -> list[str]:
-        """For people."""
-        key = " ".join(f"{name}={_shown(value)}" for name, value in self.key.items())
+        """Text lines such as `~ id="7"` and `    price: 3 -> 4`."""
+        key = " ".join(f"{name}={_format(value)}" for name, value in self.key.items())
         before, after = self.before or {}, self.after or {}
         if self.kind != CHANGED:
             rest = plain(before or after)
@@ -40,12 +41,13 @@ class Difference(NamedTuple):
         return [
             f"{SIGNS[CHANGED]} {key}",
             *(
-                f"    {name}: {_shown(before.get(name))} -> {_shown(after.get(name))}"
+                f"    {name}: {_format(before.get(name))} -> {_format(after.get(name))}"
                 for name in names
             ),
         ]
 
     def record(self) -> dict[str, Any]:
+        """The object that `--json` prints: Change, Key, and Before or After or both."""
         images = {"Before": self.before, "After": self.after}
         return {
             "Change": self.kind,
@@ -54,35 +56,35 @@ class Difference(NamedTuple):
         }
 
 
-def _shown(value: dict[str, Any] | None) -> str:
+def _format(value: dict[str, Any] | None) -> str:
     return "nothing" if value is None else orjson.dumps(plain({"": value})[""]).decode()
 
 
 async def differences(
     client: Client, table: Described, before: str, after: str
 ) -> AsyncIterator[Difference]:
-    """Of two tables with the same key."""
-    waiting: tuple[dict[bytes, Item], dict[bytes, Item]] = {}, {}
+    """Yields the differences between two tables that have the same key."""
+    unmatched: tuple[dict[bytes, Item], dict[bytes, Item]] = {}, {}
     sides = [scan(client, name, segments=1) for name in (before, after)]
     is_open = [True, True]
     while any(is_open):
-        # The one that is behind, so that both stay together.
-        side = int(is_open[1] and (not is_open[0] or len(waiting[0]) > len(waiting[1])))
+        # Reads the scan that is behind, so that few items wait for their counterparts.
+        side = int(is_open[1] and (not is_open[0] or len(unmatched[0]) > len(unmatched[1])))
         try:
             page = await anext(sides[side])
         except StopAsyncIteration:
             is_open[side] = False
             continue
         for item in page:
-            found = table.key_of(item)
-            key = orjson.dumps(found)
-            twin = waiting[1 - side].pop(key, None)
-            if twin is None:
-                waiting[side][key] = item
-            elif twin != item:
-                pair = (item, twin) if side == 0 else (twin, item)
-                yield Difference(found, *pair)
-    for item in waiting[0].values():
+            key = table.key_of(item)
+            key_bytes = orjson.dumps(key)
+            counterpart = unmatched[1 - side].pop(key_bytes, None)
+            if counterpart is None:
+                unmatched[side][key_bytes] = item
+            elif counterpart != item:
+                pair = (item, counterpart) if side == 0 else (counterpart, item)
+                yield Difference(key, *pair)
+    for item in unmatched[0].values():
         yield Difference(table.key_of(item), item, None)
-    for item in waiting[1].values():
+    for item in unmatched[1].values():
         yield Difference(table.key_of(item), None, item)

@@ -1,4 +1,4 @@
-"""A table into a file, as it is or as it was."""
+"""`partita export`: writes a table into a file, as it is or as it was."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def export(
     moment: float | None = None,
     is_plain: bool = False,
 ) -> int:
-    """How many items the file has."""
+    """Exports the table `name` to the file `path`; returns the number of items written."""
     table = await describe(client, name)
     progress = Progress("exported", table.item_count)
     with writing(path, format_of(path, kind), table, is_plain=is_plain) as file:

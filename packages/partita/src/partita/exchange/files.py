@@ -1,8 +1,8 @@
-"""Files of items: JSON lines, CSV and Parquet, told apart by how their names end.
+"""Files of items: JSON lines, CSV and Parquet, chosen by the ending of the file's name.
 
-JSON lines are those of the service's own exports and imports, {"Item": {...}}. What a table has is
-in a file without loss: a column of CSV whose type is not told by its content says it in its
-header, as in `price:N`, and a field of Parquet has it in its metadata.
+JSON lines have the format of Amazon's own exports and imports, {"Item": {...}}. All formats keep
+attribute types, so that an import of an export yields the same items: a CSV header names the type
+where the content does not show it, as in `price:N`, and a Parquet field has it in its metadata.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ ENDINGS: Final = {
     ".pq": PARQUET,
 }
 STANDARD: Final = "-"
-"""Instead of a file: standard input or output."""
+"""The file name that stands for standard input or output."""
 FIELD_CHARS_MAX: Final = 1 << 24
 
 Record = tuple[int, Item | str]
-"""Which of a file it is, and the item, or why it is none."""
+"""The number of the record in its file, and its item, or the reason why it is not an item."""
 
 
 class Writer(Protocol):
@@ -49,18 +49,20 @@ class Writer(Protocol):
     def finish(self) -> None: ...
 
 
-def format_of(path: str, asked: str | None) -> str:
-    if asked is not None:
-        return asked
+def format_of(path: str, chosen_format: str | None) -> str:
+    """The format of a file: the chosen one, or else by the ending of the file's name."""
+    if chosen_format is not None:
+        return chosen_format
     name = path.removesuffix(".gz")
     if path == STANDARD:
         return JSON_LINES
-    found = ENDINGS.get(Path(name).suffix.lower())
-    if found is None:
+    kind = ENDINGS.get(Path(name).suffix.lower())
+    if kind is None:
         raise PartitaError(
-            f"{path} ends with none of {', '.join(ENDINGS)}: say its format with --format."
+            f"The format of {path} is unknown: its name does not end with one of "
+            f"{', '.join(ENDINGS)}. Give --format."
         )
-    return found
+    return kind
 
 
 # Writing
@@ -68,7 +70,7 @@ def format_of(path: str, asked: str | None) -> str:
 
 @contextmanager
 def writing(path: str, kind: str, table: Described, *, is_plain: bool) -> Iterator[Writer]:
-    """A file is there when all of it is."""
+    """Opens a file for writing items; it gets its name when it is complete."""
     if path == STANDARD:
         if kind == PARQUET:
             raise PartitaError("Parquet needs a file, not standard output.")
@@ -79,7 +81,7 @@ def writing(path: str, kind: str, table: Described, *, is_plain: bool) -> Iterat
         return
     part = Path(f"{path}.part")
     try:
-        with _opened(part, path, "wb") as out:
+        with _open(part, path, "wb") as out:
             writer = _writer(out, kind, table, is_plain=is_plain)
             yield writer
             writer.finish()
@@ -90,16 +92,16 @@ def writing(path: str, kind: str, table: Described, *, is_plain: bool) -> Iterat
         part.unlink(missing_ok=True)
 
 
-def _opened(path: Path, name: str, mode: str) -> IO[bytes]:
-    opened: Any = gzip.open if name.endswith(".gz") else open
-    return cast("IO[bytes]", opened(path, mode))
+def _open(path: Path, name: str, mode: str) -> IO[bytes]:
+    open_file: Any = gzip.open if name.endswith(".gz") else open
+    return cast("IO[bytes]", open_file(path, mode))
 
 
 def _writer(out: IO[bytes], kind: str, table: Described, *, is_plain: bool) -> Writer:
     if kind == JSON_LINES:
         return JsonLines(out, is_plain=is_plain)
     if is_plain:
-        raise PartitaError("--plain is for JSON lines: the other formats have types of their own.")
+        raise PartitaError("--plain only works with JSON lines; leave it out for CSV and Parquet.")
     return Gathered(out, _finish_csv if kind == CSV else _finish_parquet, table)
 
 
@@ -109,7 +111,7 @@ class JsonLines:
         self._is_plain = is_plain
 
     def write(self, items: list[Item]) -> None:
-        lines = [orjson.dumps(plain(one) if self._is_plain else {"Item": one}) for one in items]
+        lines = [orjson.dumps(plain(item) if self._is_plain else {"Item": item}) for item in items]
         self._out.write(b"".join(b"%b\n" % line for line in lines))
 
     def finish(self) -> None:
@@ -117,11 +119,14 @@ class JsonLines:
 
 
 class Gathered:
-    """Items in a file of their own first: which columns there are is known in the end."""
+    """Writes CSV or Parquet.
+
+    Items go to a temporary file first, because the columns are only known after the last item.
+    """
 
     def __init__(self, out: IO[bytes], finish: Any, table: Described) -> None:
         if finish is _finish_parquet:
-            _pyarrow()
+            _require_pyarrow()
         self._out = out
         self._finish = finish
         self._columns = Columns(table.key_names)
@@ -140,7 +145,7 @@ class Gathered:
 
 def _finish_csv(out: IO[bytes], columns: Columns, items: Iterator[Item]) -> None:
     headers = columns.headers()
-    # Both ends of a line, so that either is quoted inside of a field.
+    # With "\r\n" as the line terminator, csv quotes a field that contains either character.
     rows = csv.writer(_Text(out), lineterminator="\r\n")
     rows.writerow(headers.values())
     for item in items:
@@ -153,7 +158,10 @@ def _kinds(item: Item) -> Iterator[tuple[str, str]]:
 
 
 class _Text:
-    """What csv writes to: bytes in the end, without a buffer that closes with it."""
+    """The text file that the csv module writes to.
+
+    TextIOWrapper would close the file below it, which may be standard output.
+    """
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
@@ -168,7 +176,7 @@ def _finish_parquet(out: IO[bytes], columns: Columns, items: Iterator[Item]) -> 
     write_parquet(out, columns, items)
 
 
-def _pyarrow() -> None:
+def _require_pyarrow() -> None:
     with packages_required("partita[parquet]"):
         import pyarrow.parquet  # noqa: F401
 
@@ -176,14 +184,14 @@ def _pyarrow() -> None:
 # Reading
 
 
-def records_of(path: str, kind: str, table: Described, *, is_plain: bool) -> Iterator[Record]:
+def read_records(path: str, kind: str, table: Described, *, is_plain: bool) -> Iterator[Record]:
     try:
         if path == STANDARD:
             if kind == PARQUET:
                 raise PartitaError("Parquet needs a file, not standard input.")
             yield from _read(sys.stdin.buffer, kind, table, is_plain=is_plain)
             return
-        with _opened(Path(path), path, "rb") as source:
+        with _open(Path(path), path, "rb") as source:
             yield from _read(source, kind, table, is_plain=is_plain)
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -195,7 +203,7 @@ def _read(source: IO[bytes], kind: str, table: Described, *, is_plain: bool) -> 
         return _read_json(source, is_plain=is_plain)
     if kind == CSV:
         return _read_csv(cast("TextIO", _Lines(source)), table)
-    _pyarrow()
+    _require_pyarrow()
     from partita.exchange.parquet import read_parquet
 
     return enumerate(read_parquet(source), 1)
@@ -206,22 +214,22 @@ def _read_json(source: IO[bytes], *, is_plain: bool) -> Iterator[Record]:
         if not line.strip():
             continue
         try:
-            found = read_plain(line) if is_plain else orjson.loads(line)
+            record = read_plain(line) if is_plain else orjson.loads(line)
         except ValueError as error:
             yield number, f"it is not JSON ({error})"
             continue
-        if isinstance(found, dict) and is_plain:
-            yield number, {name: typed(value) for name, value in found.items()}
-        elif isinstance(found, dict) and is_item(found.get("Item")):
-            yield number, found["Item"]
-        elif is_item(found):
-            yield number, found
+        if isinstance(record, dict) and is_plain:
+            yield number, {name: typed(value) for name, value in record.items()}
+        elif isinstance(record, dict) and is_item(record.get("Item")):
+            yield number, record["Item"]
+        elif is_item(record):
+            yield number, record
         else:
-            yield number, "it is no item in DynamoDB JSON (--plain reads plain JSON)"
+            yield number, "it is not an item in DynamoDB JSON (--plain reads plain JSON)"
 
 
 class _Lines:
-    """Lines of text, with the ends that they have."""
+    """Decodes lines without translating their ends: csv needs a line break in a field as it is."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source = source
@@ -251,7 +259,7 @@ def _read_csv(lines: TextIO, table: Described) -> Iterator[Record]:
 
 
 def _column(header: str, table: Described) -> tuple[str, str, bool]:
-    """The name of an attribute, its type, and whether the header said it."""
+    """Returns the attribute of a column, its type, and whether the header named the type."""
     name, colon, kind = header.rpartition(":")
     if colon and kind in KINDS:
         return name, kind, True
@@ -262,11 +270,11 @@ def _item(columns: list[tuple[str, str, bool]], row: list[str]) -> Item | str:
     if len(row) != len(columns):
         return f"it has {len(row)} fields, and there are {len(columns)} headers"
     item: Item = {}
-    for (name, kind, is_said), text in zip(columns, row, strict=True):
+    for (name, kind, is_typed), text in zip(columns, row, strict=True):
         if not text:
             continue
         try:
-            item[name] = value_of(kind, text) if is_said else {kind: text}
+            item[name] = value_of(kind, text) if is_typed else {kind: text}
         except ValueError as error:
-            return f"{name} is no {kind} ({error})"
+            return f"{name} is not a value of type {kind} ({error})"
     return item

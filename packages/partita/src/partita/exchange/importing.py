@@ -1,7 +1,7 @@
-"""A file into a table, twenty-five items at a time, several requests at once.
+"""`partita import`: puts the items of a file into a table, with several BatchWriteItem at once.
 
-An item whose key comes again is written after the first: the last one counts. Records that are no
-items are told of and left out.
+If a key occurs more than once, its items are written in the order of the file, so the last one
+wins. Records that are not items are reported and left out.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import orjson
 
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
-from partita.exchange.files import format_of, records_of
+from partita.exchange.files import format_of, read_records
 from partita.exchange.progress import Progress
 from partita.exchange.tables import Described, Item, describe, until_active
 
 BATCH_ITEMS: Final = 25
 BATCH_BYTES: Final = 12 << 20
 REQUESTS: Final = 8
-"""At a time."""
+"""The number of concurrent requests."""
 MISSING: Final = "ResourceNotFoundException"
-THERE: Final = "ConditionalCheckFailedException"
+EXISTS: Final = "ConditionalCheckFailedException"
 PAUSE_SECONDS: Final = 0.05
 
 Tell = Callable[[str], None]
@@ -39,13 +39,13 @@ class Import:
         self._only_missing = only_missing
         self._running: set[asyncio.Task[None]] = set()
         self._keys: set[bytes] = set()
-        """Of what is being written, and of what waits for it."""
+        """The keys of items that are being written or wait in the batch."""
         self._batch: list[tuple[int, Item]] = []
         self._batch_bytes = 0
         self.progress = Progress("imported")
         self.refused = 0
         self.left_alone = 0
-        """Items that were there already, and stay."""
+        """With `--only-missing`: items that the table had already."""
 
     async def add(self, number: int, item: Item) -> None:
         try:
@@ -54,6 +54,7 @@ class Import:
             self.refuse(number, f"it has no {error.args[0]}, which is part of the key")
             return
         if key in self._keys:
+            # BatchWriteItem refuses duplicates, and parallel requests have no order.
             await self.finish()
         self._keys.add(key)
         self._batch.append((number, item))
@@ -62,7 +63,7 @@ class Import:
             await self._send()
 
     async def finish(self) -> None:
-        """Until all that was added is written."""
+        """Returns when all items that were added are written."""
         await self._send()
         while self._running:
             await self._wait()
@@ -108,7 +109,7 @@ class Import:
         except ClientError as error:
             if error.is_passing or error.code == MISSING:
                 raise
-            # One of them is wrong: each on its own says which.
+            # An invalid item fails the whole batch; single puts show which one it is.
             for number, item in batch:
                 await self._put(number, item)
 
@@ -121,7 +122,7 @@ class Import:
             await self._client.call("dynamodb", "PutItem", request)
             self.progress.add(1)
         except ClientError as error:
-            if error.code == THERE:
+            if error.code == EXISTS:
                 self.left_alone += 1
             elif error.is_passing or error.code == MISSING:
                 raise
@@ -140,17 +141,17 @@ async def import_file(
     is_plain: bool = False,
     only_missing: bool = False,
 ) -> Import:
-    """`key` creates the table if it is not there: pk:S, or pk:S,sk:N."""
-    found = format_of(path, kind)
+    """Imports a file; a table that does not exist is created if `key` is given (pk:S,sk:N)."""
+    kind = format_of(path, kind)
     table = await _table(client, name, key)
     work = Import(client, table, tell, only_missing=only_missing)
-    for number, record in records_of(path, found, table, is_plain=is_plain):
+    for number, record in read_records(path, kind, table, is_plain=is_plain):
         if isinstance(record, str):
             work.refuse(number, record)
         else:
             await work.add(number, record)
     await work.finish()
-    left_alone = f", {work.left_alone:,} were there" if only_missing else ""
+    left_alone = f", {work.left_alone:,} existed" if only_missing else ""
     work.progress.end(f" into {name}{left_alone}, {work.refused:,} refused")
     return work
 
@@ -163,19 +164,19 @@ async def _table(client: Client, name: str, key: str | None) -> Described:
             raise
         if key is None:
             raise PartitaError(
-                f"There is no table {name}; --key NAME:TYPE[,NAME:TYPE] creates it."
+                f"The table {name} does not exist; --key NAME:TYPE[,NAME:TYPE] creates it."
             ) from None
     parts = [part.partition(":")[::2] for part in key.split(",")]
-    if len(parts) > 2 or any(not one or kind not in ("S", "N", "B") for one, kind in parts):
-        raise PartitaError(f"--key is NAME:TYPE or NAME:TYPE,NAME:TYPE, not {key!r}.")
+    if len(parts) > 2 or any(not name or kind not in ("S", "N", "B") for name, kind in parts):
+        raise PartitaError(f"--key must be NAME:TYPE or NAME:TYPE,NAME:TYPE, not {key!r}.")
     request = {
         "TableName": name,
         "AttributeDefinitions": [
-            {"AttributeName": one, "AttributeType": kind} for one, kind in parts
+            {"AttributeName": attribute, "AttributeType": kind} for attribute, kind in parts
         ],
         "KeySchema": [
-            {"AttributeName": one, "KeyType": role}
-            for (one, _), role in zip(parts, ("HASH", "RANGE"), strict=False)
+            {"AttributeName": attribute, "KeyType": role}
+            for (attribute, _), role in zip(parts, ("HASH", "RANGE"), strict=False)
         ],
         "BillingMode": "PAY_PER_REQUEST",
     }

@@ -1,4 +1,5 @@
-"""Moments as people write them: 14:02, 2026-11-16T14:02:10Z, 10m, now."""
+"""Times on the command line: moments such as 14:02, 2026-11-16T14:02:10Z, 10m (ago) or now, and
+durations such as 6h."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ _CLOCK: Final = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 
 
 def moment_of(text: str, now: float) -> float:
-    """Seconds since the epoch. What has no zone is local time; a time of day is the last one."""
+    """Parses a moment into seconds since the epoch.
+
+    A time without a zone is local. A time of day is its last occurrence: 23:00 in the morning is
+    yesterday's.
+    """
     text = text.strip()
     if text == "now":
         return now
@@ -30,7 +35,8 @@ def moment_of(text: str, now: float) -> float:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:
         raise PartitaError(
-            f"{text!r} is no moment: write 14:02, 14:02:10, 2026-11-16T14:02:10Z, 10m (ago) or now."
+            f"{text!r} is not a time; write 14:02, 14:02:10, 2026-11-16T14:02:10Z, 10m (ago) or "
+            "now."
         ) from None
 
 
@@ -44,14 +50,14 @@ def _time_of_day(now: float, hour: int, minute: int, second: int) -> float:
 
 
 def seconds_of(text: str) -> int:
-    """How long 6h, 30m or 1d is."""
-    found = _AGO.fullmatch(text)
-    if found is None or not int(found[1]):
-        raise PartitaError(f"{text!r} is no length of time: write 30m, 6h or 1d.")
-    return int(found[1]) * UNITS[found[2]]
+    """Parses a duration such as 6h, 30m or 1d."""
+    match = _AGO.fullmatch(text)
+    if match is None or not int(match[1]):
+        raise PartitaError(f"{text!r} is not a duration; write for example 30m, 6h or 1d.")
+    return int(match[1]) * UNITS[match[2]]
 
 
-def shown(moment: float) -> str:
-    """For people, and for `moment_of`."""
+def format_moment(moment: float) -> str:
+    """Formats a moment in UTC, as `moment_of` reads it: 2026-11-16T14:02:10.000Z."""
     text = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
     return text.removesuffix("+00:00") + "Z"

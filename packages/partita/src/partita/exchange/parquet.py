@@ -1,7 +1,8 @@
-"""Parquet, by pyarrow: a column for each attribute, of the type that its values share.
+"""Parquet files: a column for each attribute, of the type that its values share.
 
-Numbers are integers or floats where every one of them is kept exactly, and text otherwise. What a
-field was is in its metadata; values of several types, lists and maps are the JSON of the wire.
+Numbers become 64-bit integers or floats if that keeps every value exactly, and text otherwise.
+A field's metadata names its DynamoDB type. Lists, maps and columns of several types hold DynamoDB
+JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from partita.exchange.tables import Item
 GROUP_ROWS: Final = 20_000
 METADATA: Final = b"dynamodb"
 JSON: Final = "JSON"
-"""Of a column whose values are of several types: what the wire has."""
+"""The type of a column that holds DynamoDB JSON, type descriptors included."""
 
 Convert = Callable[[Any], Any]
 
@@ -38,12 +39,12 @@ _TYPES: Final[dict[str, pa.DataType]] = {
 }
 _OUT: Final[dict[str, Convert]] = {
     "B": b64decode,
-    "BS": lambda members: [b64decode(one) for one in members],
+    "BS": lambda members: [b64decode(member) for member in members],
 }
 _IN: Final[dict[str, Convert]] = {
     "N": lambda number: _digits(number),
     "B": lambda content: b64encode(content).decode(),
-    "BS": lambda members: [b64encode(one).decode() for one in members],
+    "BS": lambda members: [b64encode(member).decode() for member in members],
 }
 
 
@@ -59,29 +60,31 @@ def write_parquet(out: IO[bytes], columns: Columns, items: Iterator[Item]) -> No
 def _field(columns: Columns, name: str, kinds: set[str]) -> pa.Field:
     kind = next(iter(kinds)) if len(kinds) == 1 else JSON
     if kind == "N":
-        kept = pa.int64() if columns.are_integers(name) else pa.string()
+        arrow_type = pa.int64() if columns.are_integers(name) else pa.string()
         if not columns.are_integers(name) and columns.are_floats(name):
-            kept = pa.float64()
+            arrow_type = pa.float64()
     else:
         kind = kind if kind in _TYPES else JSON
-        kept = _TYPES[kind]
-    return pa.field(name, kept, metadata={METADATA: kind.encode()})
+        arrow_type = _TYPES[kind]
+    return pa.field(name, arrow_type, metadata={METADATA: kind.encode()})
 
 
 def _array(field: pa.Field, rows: list[Item]) -> pa.Array:
     kind = field.metadata[METADATA].decode()
     values = [row.get(field.name) for row in rows]
     if kind == JSON:
-        made = [None if one is None else orjson.dumps(one).decode() for one in values]
+        converted = [None if value is None else orjson.dumps(value).decode() for value in values]
     else:
         convert = _out(kind, field.type)
-        made = [None if one is None else convert(one[kind]) for one in values]
-    return pa.array(made, type=field.type)
+        converted = [None if value is None else convert(value[kind]) for value in values]
+    return pa.array(converted, type=field.type)
 
 
-def _out(kind: str, kept: pa.DataType) -> Convert:
+def _out(kind: str, arrow_type: pa.DataType) -> Convert:
+    if kind == "N" and pa.types.is_integer(arrow_type):
+        return int
     if kind == "N":
-        return int if pa.types.is_integer(kept) else float if pa.types.is_floating(kept) else str
+        return float if pa.types.is_floating(arrow_type) else str
     return _OUT.get(kind, lambda value: value)
 
 
@@ -100,13 +103,13 @@ def read_parquet(source: IO[bytes]) -> Iterator[Item]:
 
 def _value(kind: str, value: Any) -> dict[str, Any]:
     if kind == JSON:
-        found: dict[str, Any] = orjson.loads(value)
-        return found
-    return {kind: _IN.get(kind, lambda one: one)(value)} if kind else _guessed(value)
+        attribute_value: dict[str, Any] = orjson.loads(value)
+        return attribute_value
+    return {kind: _IN.get(kind, lambda same: same)(value)} if kind else _guess(value)
 
 
-def _guessed(value: Any) -> dict[str, Any]:
-    """What a value is that somebody else wrote."""
+def _guess(value: Any) -> dict[str, Any]:
+    """The attribute value for a value of a file that another program wrote."""
     if isinstance(value, bool):
         return {"BOOL": value}
     if isinstance(value, int | float | Decimal):
@@ -116,9 +119,9 @@ def _guessed(value: Any) -> dict[str, Any]:
     if isinstance(value, datetime | date):
         return {"S": value.isoformat()}
     if isinstance(value, list):
-        return {"L": [_guessed(one) for one in value]}
+        return {"L": [_guess(element) for element in value]}
     if isinstance(value, dict):
-        return {"M": {name: _guessed(one) for name, one in value.items()}}
+        return {"M": {name: _guess(member) for name, member in value.items()}}
     return {"NULL": True} if value is None else {"S": str(value)}
 
 

@@ -1,4 +1,4 @@
-"""How far a command has come, for whoever watches a terminal."""
+"""The progress line of a command in a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ SECONDS: Final = 0.2
 
 
 class Progress:
-    """One line on stderr that is written again and again; only its end where nobody watches."""
+    """A line on stderr that is updated in place; if stderr is not a terminal, only its last state
+    is written."""
 
     def __init__(
         self, verb: str, total: int = 0, *, what: str = "items", out: TextIO | None = None

@@ -1,4 +1,4 @@
-"""Reading tables over the wire, as they are and as they were."""
+"""Reading tables through the DynamoDB API, as they are and as they were."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import Any, Final, NamedTuple
 
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
-from partita.exchange.moments import shown
+from partita.exchange.moments import format_moment
 
 Item = dict[str, dict[str, Any]]
-"""As the wire has it: each attribute with its type."""
+"""An item in DynamoDB JSON: {"id": {"S": "7"}}."""
 
 SEGMENTS: Final = 4
-"""How many parts of a table are read at a time."""
+"""The number of segments of a parallel scan."""
 NAME_CHARS_MAX: Final = 255
 POLL_SECONDS: Final = (0.02, 0.5)
 UNAVAILABLE: Final = "PointInTimeRecoveryUnavailableException"
 
 
 class Described(NamedTuple):
+    """The parts of a DescribeTable response that these commands use."""
+
     name: str
     key_names: tuple[str, ...]
     attribute_types: dict[str, str]
@@ -33,16 +35,19 @@ class Described(NamedTuple):
 
 
 async def describe(client: Client, name: str) -> Described:
-    found = (await client.call("dynamodb", "DescribeTable", {"TableName": name}))["Table"]
-    kinds = {one["AttributeName"]: one["AttributeType"] for one in found["AttributeDefinitions"]}
-    keys = tuple(one["AttributeName"] for one in found["KeySchema"])
-    return Described(name, keys, {key: kinds[key] for key in keys}, found["ItemCount"])
+    table = (await client.call("dynamodb", "DescribeTable", {"TableName": name}))["Table"]
+    kinds = {
+        definition["AttributeName"]: definition["AttributeType"]
+        for definition in table["AttributeDefinitions"]
+    }
+    keys = tuple(element["AttributeName"] for element in table["KeySchema"])
+    return Described(name, keys, {key: kinds[key] for key in keys}, table["ItemCount"])
 
 
 async def pages(
     client: Client, operation: str, request: dict[str, Any], limit: int | None = None
 ) -> AsyncIterator[list[Item]]:
-    """All pages of a Scan or a Query, up to so many items."""
+    """Yields the pages of a Scan or a Query, up to `limit` items in total."""
     left = limit
     while left is None or left > 0:
         page = await client.call("dynamodb", operation, request)
@@ -55,15 +60,15 @@ async def pages(
 
 
 async def scan(client: Client, name: str, segments: int = SEGMENTS) -> AsyncIterator[list[Item]]:
-    """All items, in the order in which they come."""
-    found: asyncio.Queue[list[Item] | None] = asyncio.Queue(2 * segments)
+    """Yields the pages of a parallel scan in the order in which they arrive."""
+    arrived: asyncio.Queue[list[Item] | None] = asyncio.Queue(2 * segments)
 
     async def read(segment: int) -> None:
         request = {"TableName": name, "ConsistentRead": True}
         if segments > 1:
             request |= {"Segment": segment, "TotalSegments": segments}
         async for items in pages(client, "Scan", request):
-            await found.put(items)
+            await arrived.put(items)
 
     async def read_all() -> None:
         try:
@@ -71,11 +76,11 @@ async def scan(client: Client, name: str, segments: int = SEGMENTS) -> AsyncIter
                 for segment in range(segments):
                     group.create_task(read(segment))
         finally:
-            await found.put(None)
+            await arrived.put(None)
 
     reading = asyncio.create_task(read_all())
     try:
-        while (items := await found.get()) is not None:
+        while (items := await arrived.get()) is not None:
             yield items
         await _first_error(reading)
     finally:
@@ -96,9 +101,9 @@ async def _first_error(task: asyncio.Task[None]) -> None:
 async def at(
     client: Client, name: str, moment: float | None, *, has_indexes: bool = False
 ) -> AsyncIterator[str]:
-    """The name of a table that has what another had at a moment; None is now.
+    """Yields the name of a table with the state of table `name` at a moment; None means now.
 
-    The past is restored into a table of its own, which is deleted in the end.
+    A past state is restored into a temporary table, which is deleted afterwards.
     """
     if moment is None:
         yield name
@@ -124,19 +129,19 @@ async def at(
 
 async def _check_moment(client: Client, name: str, moment: float) -> None:
     answer = await client.call("dynamodb", "DescribeContinuousBackups", {"TableName": name})
-    found = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
-    if found.get("PointInTimeRecoveryStatus") != "ENABLED":
+    recovery = answer["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+    if recovery.get("PointInTimeRecoveryStatus") != "ENABLED":
         raise PartitaError(
-            f"Recovery is off for table {name}: its past is not kept; switch it on with "
-            "`aws dynamodb update-continuous-backups` for the next time."
+            f"Table {name} has no past states because point-in-time recovery is off; "
+            "`aws dynamodb update-continuous-backups` switches it on from now on."
         )
     earliest, latest = (
-        found.get(f"{which}RestorableDateTime", moment + 1) for which in ("Earliest", "Latest")
+        recovery.get(f"{which}RestorableDateTime", moment + 1) for which in ("Earliest", "Latest")
     )
     if not earliest <= moment <= latest + 1:
         raise PartitaError(
-            f"Table {name} was not kept at {shown(moment)}: choose a moment from "
-            f"{shown(earliest)} to {shown(latest)}."
+            f"Table {name} cannot be restored to {format_moment(moment)}: choose a time from "
+            f"{format_moment(earliest)} to {format_moment(latest)}."
         )
 
 
@@ -151,11 +156,11 @@ async def until_active(client: Client, name: str) -> None:
 
 
 async def _delete(client: Client, name: str) -> None:
-    """Whatever happens meanwhile: it is nobody else's."""
-    await asyncio.shield(asyncio.ensure_future(_deleted(client, name)))
+    """Deletes the temporary table even if the command is being cancelled."""
+    await asyncio.shield(asyncio.ensure_future(_delete_when_active(client, name)))
 
 
-async def _deleted(client: Client, name: str) -> None:
-    # A table that is being restored cannot be deleted.
+async def _delete_when_active(client: Client, name: str) -> None:
+    # DeleteTable refuses a table that is being restored.
     await until_active(client, name)
     await client.call("dynamodb", "DeleteTable", {"TableName": name})

@@ -1,4 +1,4 @@
-"""Items as other formats write them: plain JSON, and text with a type."""
+"""Items without DynamoDB's type descriptors: plain JSON, and the text of a typed CSV column."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from partita.exchange.tables import Item
 
 KINDS: Final = ("S", "N", "B", "BOOL", "NULL", "SS", "NS", "BS", "L", "M")
 LISTS: Final = ("SS", "NS", "BS", "L", "M")
-"""Whose text is JSON."""
+"""Types whose text in a CSV file is JSON."""
 
 
 class Number(str):
-    """The digits of a number, as somebody wrote them."""
+    """The digits of a number as they are in the JSON text, so that parsing loses none of them."""
 
 
 def is_item(value: Any) -> bool:
-    """Whether it is an item of the wire: attributes with one type each."""
+    """True for an item in DynamoDB JSON, {"id": {"S": "7"}}; values are not checked in depth."""
     return isinstance(value, dict) and all(
-        isinstance(one, dict) and len(one) == 1 and next(iter(one)) in KINDS
-        for one in value.values()
+        isinstance(attribute, dict) and len(attribute) == 1 and next(iter(attribute)) in KINDS
+        for attribute in value.values()
     )
 
 
@@ -29,6 +29,7 @@ def is_item(value: Any) -> bool:
 
 
 def plain(item: Item) -> dict[str, Any]:
+    """Plain JSON for an item: {"id": {"S": "7"}} becomes {"id": "7"}. Sets become lists."""
     return {name: _plain(value) for name, value in item.items()}
 
 
@@ -39,16 +40,16 @@ def _plain(value: dict[str, Any]) -> Any:
     if kind == "NULL":
         return None
     if kind == "NS":
-        return [_number(one) for one in content]
+        return [_number(member) for member in content]
     if kind == "L":
-        return [_plain(one) for one in content]
+        return [_plain(element) for element in content]
     if kind == "M":
         return plain(content)
     return content
 
 
 def _number(digits: str) -> int | float | str:
-    """As a number where JSON's readers keep it, and as text otherwise."""
+    """A JSON number if readers that use 64-bit floats keep it exactly, and a string otherwise."""
     if digits.lstrip("-").isdigit():
         return int(digits) if len(digits) < 16 else digits
     return float(digits) if len(digits) < 16 and "E" not in digits.upper() else digits
@@ -59,7 +60,7 @@ def read_plain(text: str | bytes) -> Any:
 
 
 def typed(value: Any) -> dict[str, Any]:
-    """The value of the wire for one of plain JSON."""
+    """The attribute value for a value of plain JSON: "7" becomes {"S": "7"}."""
     if isinstance(value, Number):
         return {"N": str(value)}
     if isinstance(value, bool):
@@ -69,16 +70,17 @@ def typed(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         return {"S": value}
     if isinstance(value, list):
-        return {"L": [typed(one) for one in value]}
+        return {"L": [typed(element) for element in value]}
     if isinstance(value, dict):
-        return {"M": {name: typed(one) for name, one in value.items()}}
-    raise PartitaError(f"{value!r} is no value of an item.")
+        return {"M": {name: typed(member) for name, member in value.items()}}
+    raise PartitaError(f"{value!r} is not a value that an item can have.")
 
 
 # Text with a type
 
 
 def text_of(kind: str, content: Any) -> str:
+    """The CSV field for an attribute value; `value_of` is its inverse."""
     if kind == "BOOL":
         return "true" if content else "false"
     if kind == "NULL":
@@ -91,12 +93,12 @@ def text_of(kind: str, content: Any) -> str:
 
 
 def needs_quotes(text: str) -> bool:
-    """Whether a string would be taken for none, or for one in quotes."""
+    """True for strings that a reader would take for a missing value or for a quoted string."""
     return not text or text.startswith('"')
 
 
 def value_of(kind: str, text: str) -> dict[str, Any]:
-    """The value that a text stands for in a column of that type; ValueError if for none."""
+    """The attribute value for a CSV field in a column of type `kind`; raises ValueError."""
     if kind == "BOOL":
         if text not in ("true", "false"):
             raise ValueError(f"{text!r} is neither true nor false")

@@ -1,8 +1,8 @@
-"""Buckets: folders that the settings name, and any others at an S3 endpoint.
+"""Buckets for exports and imports: folders that the settings name, or buckets at an S3 endpoint.
 
-Which endpoint, region and credentials are used for S3, its usual environment variables say
-(AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and so on). Without an
-endpoint in the environment there are only folders: no server turns to Amazon unasked.
+S3's usual environment variables give its endpoint, region and credentials (AWS_ENDPOINT_URL_S3 or
+AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and so on). A server only uses S3 if an endpoint is
+set: without one it would contact Amazon without having been told to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INSTALL: Final = "it needs a package that is not installed: pip install 'partita
 
 
 class BucketError(Exception):
-    """Why a bucket could not be read or written: AWS's code, and a sentence."""
+    """Raised when a bucket cannot be read or written; `code` is the failure code of AWS's API."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -32,19 +32,21 @@ class Bucket(Protocol):
     def get(self, key: str) -> bytes: ...
 
     def read(self, key: str, start: int, length: int) -> bytes:
-        """Some bytes of an object; fewer at its end, and none behind it."""
+        """Reads `length` bytes of an object from `start`; fewer if the object ends before."""
         ...
 
     def keys(self, prefix: str) -> list[str]:
-        """In order."""
+        """The keys with a prefix, sorted."""
         ...
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """The keys with a prefix, and how large they are."""
+        """The sizes of the objects whose keys have a prefix, by key."""
         ...
 
 
 class FolderBucket:
+    """A bucket whose objects are the files of a folder."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
@@ -79,25 +81,26 @@ class FolderBucket:
             raise _failed(error) from None
 
     def keys(self, prefix: str) -> list[str]:
-        found = [path for path in self._folder.rglob("*") if path.name[0] != "."]
-        names = [path.relative_to(self._folder).as_posix() for path in found if path.is_file()]
+        paths = [path for path in self._folder.rglob("*") if path.name[0] != "."]
+        names = [path.relative_to(self._folder).as_posix() for path in paths if path.is_file()]
         return sorted(name for name in names if name.startswith(prefix))
 
     def _path(self, key: str) -> Path:
-        refused = BucketError("S3InvalidKey", f"{key!r} is not a key in a bucket that is a folder.")
+        invalid = BucketError("S3InvalidKey", f"{key!r} is not a key in a bucket that is a folder.")
         try:
             path = (self._folder / key).resolve()
         except ValueError:
-            # A NUL, which no path has.
-            raise refused from None
+            # The key contains a NUL character.
+            raise invalid from None
+        # A key such as ../secret must not leave the folder.
         if not path.is_relative_to(self._folder) or path == self._folder:
-            raise refused
+            raise invalid
         return path
 
 
 class S3Bucket:
     def __init__(self, name: str, endpoint: str | None, sse: dict[str, str]) -> None:
-        """Without an endpoint, it is Amazon's."""
+        """Uses Amazon S3 if `endpoint` is None."""
         try:
             from obstore.store import S3Store
         except ImportError:
@@ -109,7 +112,7 @@ class S3Bucket:
                 options["client_options"] = {"allow_http": True}
         self._store = S3Store(name, **options)
         self._sizes: dict[str, int] = {}
-        """Of objects that are being read."""
+        """The sizes of objects that are being read."""
 
     def put(self, key: str, content: bytes) -> None:
         self._call(lambda: self._store.put(key, content))
@@ -132,12 +135,11 @@ class S3Bucket:
         return sorted(self.sizes(prefix))
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """The keys with a prefix, and how large they are."""
-        # The library lists below whole segments of a path only.
+        # obstore only lists below complete path segments, so the prefix is applied again here.
         folder = prefix.rpartition("/")[0]
         pages = self._call(lambda: list(self._store.list(folder or None)))
-        found = {str(entry["path"]): int(entry["size"]) for page in pages for entry in page}
-        return {key: size for key, size in found.items() if key.startswith(prefix)}
+        sizes = {str(entry["path"]): int(entry["size"]) for page in pages for entry in page}
+        return {key: size for key, size in sizes.items() if key.startswith(prefix)}
 
     def delete(self, key: str) -> None:
         self._call(lambda: self._store.delete(key))
@@ -155,29 +157,33 @@ class S3Bucket:
 
 
 class Buckets:
+    """All buckets that exports, imports and bulk puts may name."""
+
     def __init__(
         self,
         settings: Iterable[BucketSetting] = (),
         folder: Path = Path(),
-        guarded: Callable[[Bucket], Bucket] | None = None,
+        sealed: Callable[[Bucket], Bucket] | None = None,
     ) -> None:
-        """`guarded` makes of a folder one whose objects are encrypted."""
-        self._guarded = guarded
-        self._folders = {one.name: (folder / one.folder).resolve() for one in settings}
+        """`sealed` wraps a folder's bucket in one that encrypts its objects."""
+        self._sealed = sealed
+        self._folders = {bucket.name: (folder / bucket.folder).resolve() for bucket in settings}
 
     def is_folder(self, name: str) -> bool:
         return name in self._folders
 
     def find(self, name: str, sse: dict[str, str] | None = None) -> Bucket:
+        """Returns the bucket; `sse` has the settings of server-side encryption for S3."""
         folder = self._folders.get(name)
         if folder is not None:
             if not folder.is_dir():
                 raise BucketError(
-                    "S3NoSuchBucket", f"The bucket {name} does not exist: {folder} is no folder."
+                    "S3NoSuchBucket",
+                    f"The bucket {name} does not exist: {folder} is not a folder.",
                 )
             bucket: Bucket = FolderBucket(folder)
-            return bucket if self._guarded is None else self._guarded(bucket)
-        endpoint = next((os.environ[one] for one in ENDPOINTS if os.environ.get(one)), None)
+            return bucket if self._sealed is None else self._sealed(bucket)
+        endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), None)
         if endpoint is None:
             raise BucketError(
                 "S3NoSuchBucket",

@@ -1,9 +1,9 @@
-"""Bulk puts: items out of the objects of a bucket, into a table that is in use.
+"""Bulk puts: write the items of a bucket's objects into a table that is in use.
 
-Each piece of items is one commit, and so is how far the operation has come: after a restart it
-goes on behind the last item that was put, and no condition is asked twice. A line of the input
-may have a condition, as PutItem has it (guide, "Per-item condition expressions"). What could not
-be put is told in files of the output bucket.
+A batch of items and the progress of the operation are in the same commit. After a restart the
+operation continues after the last item that was put, and no condition is evaluated twice. A record
+may have a condition expression, as in PutItem (guide, "Per-item condition expressions"). Items that
+could not be put are listed in report files in the output bucket.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ ERROR, CONDITION_CHECK_FAILURE = "ERROR", "CONDITION_CHECK_FAILURE"
 
 
 class _Stopped(Exception):
-    """The operation ends before its input does."""
+    """Raised to end the operation before the end of its input."""
 
     def __init__(self, status: str, code: str, message: str) -> None:
         super().__init__(message)
@@ -86,18 +86,18 @@ def bulk_put(work: Workplace, record: Bulk) -> Task:
 
 
 class _Progress:
-    """The record as it grows."""
+    """The operation's record as it advances, and the report lines that are not in a file yet."""
 
     def __init__(self, record: Bulk) -> None:
         self.record = record
         output = record.request["OutputS3Configuration"]
-        self._wanted: set[str] = set(output["OutputType"])
+        self._output_types: set[str] = set(output["OutputType"])
         self._reports = list(record.reports)
         self._report_bytes = sum(map(len, self._reports))
 
-    def report(self, kind: str, **said: Any) -> None:
-        if kind in self._wanted:
-            line = orjson.dumps({"Type": kind, **said}).decode()
+    def report(self, kind: str, **members: Any) -> None:
+        if kind in self._output_types:
+            line = orjson.dumps({"Type": kind, **members}).decode()
             self._reports.append(line)
             self._report_bytes += len(line)
 
@@ -117,7 +117,7 @@ def _put_all(work: Workplace, progress: _Progress) -> Generator[Future[Any] | No
     stages.reached(Stage.BULK_BEGUN)
     source = progress.record.request["InputS3Configuration"]
     bucket = work.buckets.find(source["S3Bucket"])
-    # Before anything is written: what cannot be reported must not happen.
+    # Fails here if the output bucket cannot be used: nothing is put that could not be reported.
     _output(work, progress.record)
     sizes = yield from keys_of(work, bucket, source)
     if not sizes:
@@ -157,10 +157,10 @@ def _put_object(
             break
         if batch is None:
             break
-        # Put before the last restart.
-        before = min(skipped, len(batch))
-        skipped -= before
-        yield from _put_batch(work, progress, key, batch[before:], pace)
+        # The first records of the object may have been put before a restart.
+        done = min(skipped, len(batch))
+        skipped -= done
+        yield from _put_batch(work, progress, key, batch[done:], pace)
         stages.reached(Stage.BULK_ITEMS_PUT)
     write_batch = yield None
     _table(work, progress.record)
@@ -188,8 +188,8 @@ def _put_batch(
         first = at
         while at < len(batch) and not progress.is_report_due:
             number = progress.record.done_records + at - first + 1
-            if not _put_one(write_batch, table, batch[at], progress, key, number, usage, pace):
-                # A transaction holds it: after its commit.
+            if not _put_record(write_batch, table, batch[at], progress, key, number, usage, pace):
+                # A transaction holds the item: it is tried again in the next write batch.
                 break
             at += 1
         record = progress.record
@@ -205,54 +205,54 @@ def _put_batch(
             yield from _report(work, progress)
 
 
-def _put_one(
+def _put_record(
     write_batch: WriteBatch,
     table: Table,
-    asked: Prepared,
+    record: Prepared,
     progress: _Progress,
     key: str,
     number: int,
     usage: dict[str, int],
     pace: _Pace,
 ) -> bool:
-    """Whether it was dealt with."""
-    if isinstance(asked, Unusable):
-        _fail(progress, key, number, asked)
+    """Puts or reports a record; returns False if it has to wait for a transaction."""
+    if isinstance(record, Unusable):
+        _fail(progress, key, number, record)
         return True
-    if write_batch.is_held(asked.key):
+    if write_batch.is_held(record.key):
         return False
-    stored = prepared(asked.value, table.sort_attributes)
-    old = load(write_batch, asked.key)
-    # Only an item collection that is full refuses what has begun to be written.
+    stored = prepared(record.value, table.sort_attributes)
+    old = load(write_batch, record.key)
+    # A full item collection is the only reason why a write fails after it has changed the batch.
     savepoint = write_batch.savepoint() if table.local_indexes else None
     try:
         if table.indexes:
-            # There may be more of them than when it was prepared.
+            # The table may have got indexes since the record was prepared.
             check_index_keys(table, stored.item)
         pace.spend(max(stored.size, old.size if old else 0))
-        if not _may_put(asked, old):
-            shown = {"ExistingItem": old.item} if old else {}
+        if not _is_condition_met(record, old):
+            existing = {"ExistingItem": old.item} if old else {}
             progress.report(
-                CONDITION_CHECK_FAILURE, Object=key, Record=number, Item=stored.item, **shown
+                CONDITION_CHECK_FAILURE, Object=key, Record=number, Item=stored.item, **existing
             )
             return True
-        write_item(write_batch, table, asked.key, old, stored)
+        write_item(write_batch, table, record.key, old, stored)
     except DynamoDBError as error:
         if savepoint is not None:
             write_batch.rollback_to(savepoint)
         _fail(progress, key, number, Unusable(type(error).__name__, str(error), stored.item))
         return True
-    _count(usage, table, stored, layout.place_of(asked.key))
+    _count(usage, table, stored, layout.place_of(record.key))
     return True
 
 
-def _may_put(asked: Ready, old: Stored | None) -> bool:
-    """Whether its condition holds, if it has one."""
-    if asked.condition is None:
+def _is_condition_met(record: Ready, old: Stored | None) -> bool:
+    """True when the record has no condition, or the existing item meets it."""
+    if record.condition is None:
         return True
-    names = asked.condition.get("ExpressionAttributeNames", {})
-    values = normalize_item(asked.condition.get("ExpressionAttributeValues", {}))
-    condition = compile_condition(asked.condition["ConditionExpression"], names)
+    names = record.condition.get("ExpressionAttributeNames", {})
+    values = normalize_item(record.condition.get("ExpressionAttributeValues", {}))
+    condition = compile_condition(record.condition["ConditionExpression"], names)
     condition.check(values)
     unused = (names.keys() - condition.names_used) | (values.keys() - condition.values_used)
     if unused:
@@ -261,6 +261,7 @@ def _may_put(asked: Ready, old: Stored | None) -> bool:
 
 
 def _count(usage: dict[str, int], table: Table, stored: Stored, place: bytes) -> None:
+    """Adds the bytes of a put item to the usage of the table and of its indexes."""
     usage[""] = usage.get("", 0) + stored.size
     for index in table.indexes:
         entry = None if index.status == DELETING else entry_of(table, index, stored, place)
@@ -268,22 +269,22 @@ def _count(usage: dict[str, int], table: Table, stored: Stored, place: bytes) ->
             usage[index.name] = usage.get(index.name, 0) + entry.size
 
 
-def _fail(progress: _Progress, key: str, number: int | None, found: Unusable) -> None:
-    said: dict[str, Any] = {
+def _fail(progress: _Progress, key: str, number: int | None, failure: Unusable) -> None:
+    members: dict[str, Any] = {
         "Object": key,
-        "ErrorCode": found.code,
-        "ErrorMessage": found.message,
+        "ErrorCode": failure.code,
+        "ErrorMessage": failure.message,
     }
     if number is not None:
-        said["Record"] = number
-    if found.item is not None:
-        said["Item"] = found.item
-    progress.report(ERROR, **said)
+        members["Record"] = number
+    if failure.item is not None:
+        members["Item"] = failure.item
+    progress.report(ERROR, **members)
     progress.record = replace(progress.record, failed_items=progress.record.failed_items + 1)
 
 
 def _table(work: Workplace, record: Bulk) -> Table:
-    """The table, if it is still there and the operation still wanted."""
+    """Returns the table; raises `_Stopped` if it was deleted or the operation was cancelled."""
     current = work.records.find(Bulk, record.id)
     if current is None or current.status == CANCELLING:
         raise _Stopped(CANCELLED, "Cancelled", "The bulk operation was cancelled by a request.")
@@ -296,7 +297,7 @@ def _table(work: Workplace, record: Bulk) -> Table:
 
 
 class _Pace:
-    """Up to so many write request units a second, if that was asked for."""
+    """Limits the operation to MaxWriteRequestUnits per second, if the request has it."""
 
     def __init__(self, work: Workplace, units_max: int | None) -> None:
         self._work = work
@@ -309,7 +310,7 @@ class _Pace:
             self._spent += write_units(size)
 
     def wait(self) -> Generator[Future[Any] | None, Any, None]:
-        """Until the next second, behind what this one may have."""
+        """Waits until the units spent so far fit into the seconds that have passed."""
         while self._units_max is not None and self._spent >= self._units_max:
             now = int(self._work.clock())
             if now != self._second:
@@ -339,7 +340,7 @@ def _output(work: Workplace, record: Bulk) -> tuple[Bucket, str]:
 
 
 def _report(work: Workplace, progress: _Progress) -> Generator[Future[Any] | None, Any, None]:
-    """Write down what is to be told. Done twice after a crash, it gives the same file."""
+    """Writes the report lines into a file. After a crash it writes the same file again."""
     lines = progress.reports
     if not lines:
         return
@@ -358,7 +359,7 @@ def _report(work: Workplace, progress: _Progress) -> Generator[Future[Any] | Non
 
 
 def _summarize(work: Workplace, progress: _Progress) -> Generator[Future[Any] | None, Any, None]:
-    """Manifests, in the form of those of exports."""
+    """Writes the manifest files, in the format that exports have."""
     record = progress.record
     bucket, folder = _output(work, record)
     files = [

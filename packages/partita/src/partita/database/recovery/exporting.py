@@ -1,4 +1,7 @@
-"""Exports: the state of a table, or what changed in a time, in AWS's files and manifests."""
+"""ExportTableToPointInTime: writes a table's state, or its changes in a period, into a bucket.
+
+Data files and manifests have the names and formats of the service.
+"""
 
 from __future__ import annotations
 
@@ -31,22 +34,22 @@ from partita.database.tables.stored import HEADER_BYTES, decode, unpack_sizes
 from partita.errors import StorageError
 
 GZIP: Final = 31
-"""For the library: with the header of gzip."""
+"""zlib's window bits for a gzip header: 16 + 15."""
 COMPRESSION: Final = 1
 FILE_BYTES_MAX: Final = 32 << 20
 ION, DYNAMODB_JSON = "ION", "DYNAMODB_JSON"
 FULL, INCREMENTAL = "FULL_EXPORT", "INCREMENTAL_EXPORT"
 NEW_AND_OLD_IMAGES: Final = "NEW_AND_OLD_IMAGES"
 Line = tuple[bytes, int]
-"""A record, and the size of what was read for it; an empty one if a filter leaves it out."""
+"""A record, empty if a filter excludes it, and the size of the items that were read for it."""
 Lines = Iterator[list[Line]]
-"""A slice at a time."""
+"""The lines of an export, some at a time."""
 
 
 def export(work: Workplace, record: Export) -> Task:
     yield None
     try:
-        done = yield from _exported(work, record)
+        done = yield from _write_export(work, record)
     except (BucketError, StorageError) as error:
         code = error.code if isinstance(error, BucketError) else "InternalError"
         done = replace(record, status=FAILED, failure_code=code, failure_message=str(error))
@@ -55,7 +58,7 @@ def export(work: Workplace, record: Export) -> Task:
 
 
 class _Files:
-    """Data files in the making, and the lines of the manifest for those that are done."""
+    """Writes the data files, and collects a manifest line for each finished one."""
 
     def __init__(
         self, work: Workplace, bucket: Bucket, export_id: str, folder: str, ending: str
@@ -82,7 +85,7 @@ class _Files:
         return self._file_items > 0
 
     def add(self, lines: list[Line]) -> bool:
-        """Whether the file has grown large enough."""
+        """Appends records; returns True if the file is large enough to be finished."""
         content = [line for line, _ in lines if line]
         piece = self._compressor.compress(b"".join(content))
         self._pieces.append(piece)
@@ -92,7 +95,8 @@ class _Files:
         return self._file_bytes > FILE_BYTES_MAX
 
     def finish(self) -> Future[Any]:
-        # What an interrupted attempt has left is overwritten: readers take all of the folder.
+        # The name depends on the export and the file's number only, so that a repeated attempt
+        # overwrites the files of an interrupted one. Consumers read every file in the folder.
         name = blake2b(f"{self._export_id} {self._files}".encode(), digest_size=13)
         key = f"{self._folder}{name.hexdigest()}{self._ending}"
         pieces = [*self._pieces, self._compressor.flush()]
@@ -103,7 +107,7 @@ class _Files:
         return self._work.run(put)
 
     def _put(self, key: str, pieces: list[bytes], items: int) -> None:
-        """On the thread that may wait: the checksum of a large file takes its time."""
+        """Runs on the background thread, because the checksum of a large file takes long."""
         content = b"".join(pieces)
         digest = md5(content, usedforsecurity=False)
         self._bucket.put(key, content)
@@ -116,7 +120,7 @@ class _Files:
         self.manifest.append(orjson.dumps(line) + b"\n")
 
 
-def _exported(work: Workplace, record: Export) -> Generator[Future[Any] | None, Any, Export]:
+def _write_export(work: Workplace, record: Export) -> Generator[Future[Any] | None, Any, Export]:
     request = record.request
     bucket = work.buckets.find(request["S3Bucket"], encryption_of(request))
     prefix = request.get("S3Prefix", "").strip("/")
@@ -129,8 +133,8 @@ def _exported(work: Workplace, record: Export) -> Generator[Future[Any] | None, 
     data = f"{folder}data/" if is_full else f"{root}data/"
     files = _Files(work, bucket, record.id, data, ".ion.gz" if is_ion else ".json.gz")
     lines = yield from (_full if is_full else _incremental)(work, record, is_ion)
-    for some in lines:
-        if some and files.add(some):
+    for some_lines in lines:
+        if some_lines and files.add(some_lines):
             yield files.finish()
             stages.reached(Stage.EXPORT_DATA_WRITTEN)
         yield None
@@ -150,13 +154,14 @@ def _exported(work: Workplace, record: Export) -> Generator[Future[Any] | None, 
 def put_checked(
     work: Workplace, bucket: Bucket, key: str, content: bytes
 ) -> Generator[Future[Any] | None, Any, None]:
-    """A manifest, and behind it its checksum."""
+    """Writes a manifest, then the file with its checksum."""
     digest = b64encode(md5(content, usedforsecurity=False).digest())
     yield work.run(partial(bucket.put, key, content))
     yield work.run(partial(bucket.put, key.removesuffix(".json") + ".checksum", digest))
 
 
 def encryption_of(request: dict[str, Any]) -> dict[str, str]:
+    """The options of S3's server-side encryption that a request asks for."""
     if "S3SseAlgorithm" not in request:
         return {}
     algorithm = request["S3SseAlgorithm"]
@@ -176,7 +181,7 @@ def _full(
     selection = _selection(record)
     within = None if selection is None else selection.within
     slices = state(work.archive, manifest, record.table.table_id, until, within=within)
-    return (_items(some, selection, is_ion) for some in slices)
+    return (_items(items, selection, is_ion) for items in slices)
 
 
 def _selection(record: Export) -> Selection | None:
@@ -186,6 +191,7 @@ def _selection(record: Export) -> Selection | None:
 
 def _items(items: Slice, selection: Selection | None, is_ion: bool) -> list[Line]:
     if selection is None and not is_ion:
+        # Stored values are JSON behind a header of sizes, so nothing has to be decoded.
         return [
             (b'{"Item":%b}\n' % value[HEADER_BYTES:], unpack_sizes(value)[0]) for _, value in items
         ]
@@ -197,7 +203,7 @@ def _item(value: bytes, selection: Selection | None, is_ion: bool) -> bytes:
     if selection is not None:
         if not selection.selects(item):
             return b""
-        item = selection.shown(item)
+        item = selection.project(item)
     if is_ion:
         return b"%b{Item:%b}\n" % (VERSION, ion_item(item))
     return b'{"Item":%b}\n' % orjson.dumps(item)
@@ -206,7 +212,7 @@ def _item(value: bytes, selection: Selection | None, is_ion: bool) -> bytes:
 def _incremental(
     work: Workplace, record: Export, is_ion: bool
 ) -> Generator[Future[Any] | None, Any, Lines]:
-    """What the items are at the end that were written since the beginning, and what they were."""
+    """The items that were written in the period, with their images at its start and its end."""
     table_id = record.table.table_id
     manifest, since = yield from past(work, table_id, record.since)
     selection = _selection(record) or Selection({}, record.table)
@@ -229,7 +235,8 @@ def _changes(
     within: Range,
     write: Callable[[int, bytes | None, bytes | None], bytes],
 ) -> Lines:
-    """Of a range: first those that were there before, then those that are new."""
+    """The changes in a range of places: first of items that existed before the period, then of new
+    items."""
     table_id = record.table.table_id
     written: dict[bytes, tuple[int, bytes | None]] = {}
     for commits in read_log(archive, table_id, since, record.until):
@@ -239,16 +246,16 @@ def _changes(
                     written[place] = stamp, value
         yield []
     for items in state(archive, manifest, table_id, since, within=within):
-        found = []
+        changed = []
         for place, old in items:
             if place in written:
                 stamp, new = written.pop(place)
-                found.append((write(stamp, old, new), _size(old) + _size(new)))
-        yield found
-    # Put and deleted within the time: it was not there before, and is not there now.
+                changed.append((write(stamp, old, new), _size(old) + _size(new)))
+        yield changed
+    # An item without an image here was put and deleted within the period, and is left out.
     added = ((stamp, new) for stamp, new in written.values() if new is not None)
-    while some := list(islice(added, SLICE_ITEMS)):
-        yield [(write(stamp, None, new), _size(new)) for stamp, new in some]
+    while some_added := list(islice(added, SLICE_ITEMS)):
+        yield [(write(stamp, None, new), _size(new)) for stamp, new in some_added]
 
 
 def _size(value: bytes | None) -> int:
@@ -269,18 +276,18 @@ def _change(
         return b""
     keys = {name: item[name] for name in table.key_names}
     images = {"NewImage": new, **({"OldImage": old} if has_old else {})}
-    shown = {
-        name: selection.shown(decode(value[HEADER_BYTES:]))
+    projected = {
+        name: selection.project(decode(value[HEADER_BYTES:]))
         for name, value in images.items()
         if value
     }
     if is_ion:
-        members = {name: ion_item(image) for name, image in shown.items()}
+        members = {name: ion_item(image) for name, image in projected.items()}
         metadata = ion_struct({"WriteTimestampMicros": ion_value({"N": str(stamp)})})
         record = ion_struct({"Metadata": metadata, "Keys": ion_item(keys), **members})
         return b"%b{Record:%b}\n" % (VERSION, record)
     metadata_json = {"WriteTimestampMicros": str(stamp)}
-    return orjson.dumps({"Metadata": metadata_json, "Keys": keys, **shown}) + b"\n"
+    return orjson.dumps({"Metadata": metadata_json, "Keys": keys, **projected}) + b"\n"
 
 
 # Manifests
@@ -319,4 +326,5 @@ def _summary(work: Workplace, record: Export, manifest_key: str) -> dict[str, An
 
 
 def iso(moment: float) -> str:
+    """Formats a time as manifests have it: 2026-11-16T14:02:10.000Z."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")[:-6] + "Z"

@@ -1,4 +1,4 @@
-"""Which items an export has, and what of them: FilterSpecification.
+"""FilterSpecification of an export: which items it contains, and which of their attributes.
 
 "A filter is evaluated against the latest image of each changed item; for a deleted one, against
 the old image" (guide, "Filtering a table export").
@@ -19,9 +19,10 @@ from partita.errors import ValidationException
 
 
 class Selection:
-    """Raises ValidationException for what the table's key cannot serve."""
+    """The compiled expressions of a FilterSpecification."""
 
     def __init__(self, specification: dict[str, Any], table: Table) -> None:
+        """Raises ValidationException if the key condition does not fit the table's key."""
         names = specification.get("ExpressionAttributeNames", {})
         self._values = normalize_item(specification.get("ExpressionAttributeValues", {}))
         condition = specification.get("FilterExpression")
@@ -29,7 +30,7 @@ class Selection:
         projection = specification.get("ProjectionExpression")
         self._projection = projection and compile_projection(projection, names)
         self.within: tuple[Place, Place] | None = None
-        """Between which places the items lie that a key condition asks for."""
+        """The range of places that the key condition selects."""
         key_condition = specification.get("KeyConditionExpression")
         if key_condition is not None:
             compiled = compile_key_condition(key_condition, names)
@@ -49,5 +50,5 @@ class Selection:
     def selects(self, item: Item) -> bool:
         return not self._filter or self._filter.holds(item, self._values)
 
-    def shown(self, item: Item) -> Item:
+    def project(self, item: Item) -> Item:
         return self._projection.project(item) if self._projection else item

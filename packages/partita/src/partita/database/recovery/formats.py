@@ -1,7 +1,7 @@
-"""The formats of imports and bulk puts: DynamoDB JSON, Ion and CSV, from bytes to records.
+"""The formats of imports and bulk puts: parses DynamoDB JSON, Ion and CSV into records.
 
-An object is read a piece at a time. A piece has all that its records can be told from, so that it
-can be sent to another process.
+An object is read a piece at a time. A piece contains everything that its records depend on, such as
+the headers of a CSV file, so that another process can parse it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ TOO_DEEP: Final = "a record is nested too deeply"
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 Parsed = dict[str, Any]
-"""A line: its Item, and what else it has."""
+"""The members of a record: Item, and for a bulk put the members of its condition."""
 Record = Parsed | str
-"""What a record has, or why it has none."""
+"""A parsed record, or the reason why it cannot be parsed."""
 
 _decode = msgspec.json.Decoder().decode
 
 
 class Piece(msgspec.Struct, frozen=True, array_like=True):
-    """Whole records of an object."""
+    """Some complete records of an object, not parsed yet."""
 
     kind: str
     content: bytes
@@ -48,7 +48,7 @@ class Source(Protocol):
     def read_bytes(self) -> int: ...
 
     def next(self) -> Piece | None:
-        """On a thread that may wait; None at the end. Raises NotWhole."""
+        """Reads the next piece, on the background thread; None at the end. Raises NotWhole."""
 
 
 def open_object(
@@ -96,7 +96,8 @@ class _CsvObject:
             content = content.removeprefix(BYTE_ORDER_MARK)
             if content and not self._headers:
                 content = self._without_headers(content)
-                # A file with headers only has no records, and an empty piece ends an object.
+                # The first piece may have been the header line alone, and an empty piece would
+                # end the object.
                 content = content or self._lines.next()
         return Piece(CSV, content, self._headers, self._delimiter) if content else None
 
@@ -110,7 +111,7 @@ class _CsvObject:
 
 
 class _IonObject:
-    """Its reader takes all of it at once."""
+    """An object in Ion is a single piece, because the Ion reader needs the whole object."""
 
     def __init__(self, bucket: Bucket, key: str, compression: str) -> None:
         self._object = bucket, key, compression
@@ -161,19 +162,20 @@ def _ion(content: bytes) -> Iterator[Record]:
 
 
 def _ion_record(value: Any) -> Record:
-    found: Parsed = {"Item": item_from_ion(value["Item"])}
+    record: Parsed = {"Item": item_from_ion(value["Item"])}
     if "ConditionExpression" in value:
-        found["ConditionExpression"] = str(value["ConditionExpression"])
+        record["ConditionExpression"] = str(value["ConditionExpression"])
     if "ExpressionAttributeNames" in value:
         names = value["ExpressionAttributeNames"]
-        found["ExpressionAttributeNames"] = {str(key): str(names[key]) for key in names}
+        record["ExpressionAttributeNames"] = {str(key): str(names[key]) for key in names}
     if "ExpressionAttributeValues" in value:
-        found["ExpressionAttributeValues"] = item_from_ion(value["ExpressionAttributeValues"])
-    return found
+        record["ExpressionAttributeValues"] = item_from_ion(value["ExpressionAttributeValues"])
+    return record
 
 
 def _rows(piece: Piece, table: Table) -> Iterator[Record]:
-    """All but keys are strings; empty fields are left out (guide, "Source data formats")."""
+    """Parses CSV: attributes other than keys become strings, empty fields are left out (guide,
+    "Source data formats")."""
     csv.field_size_limit(FIELD_CHARS_MAX)
     try:
         text = piece.content.decode()

@@ -1,10 +1,10 @@
-"""Imports: items out of the objects of a bucket, into a table that the import creates.
+"""ImportTable: creates a table with the items of a bucket's objects.
 
-Records that are no items are counted and logged, and do not stop an import; an object that cannot
-be read to its end is one error, and its rest is skipped (guide, "Import format quotas and
-validation"). With any of them the import ends as FAILED, and the table has all other items, as in
-the service (recorded). After a restart an import begins again: putting the same items twice does no
-harm.
+Records that are not valid items are counted and logged, and the import goes on. If an object cannot
+be read to its end, its rest is skipped and counts as one error (guide, "Import format quotas and
+validation"). After any such error the import ends as FAILED, although the table has all other
+items, as in the service (recorded). After a restart an import begins again: putting an item twice
+does no harm.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from partita.database.tables.schema import Table
 logger = logging.getLogger(__name__)
 
 INDEXED_ITEMS: Final = 500
-"""With one turn of the loop."""
-TOLD_RECORDS: Final = 10_000
-"""How far an import has come is written down after so many."""
+"""How many items are indexed in one turn of the event loop."""
+RECORDS_PER_SAVE: Final = 10_000
+"""The progress that DescribeImport shows is saved after this many records."""
 OBJECTS_MAX: Final = 50_000
 
 
 def import_table(work: Workplace, record: Import, table: Table) -> Task:
     yield None
     try:
-        done, write_batch = yield from _imported(work, record, table)
+        done, write_batch = yield from _import_items(work, record, table)
         finish_loading(work, write_batch, table)
     except BucketError as error:
         done = replace(record, status=FAILED, failure_code=error.code, failure_message=str(error))
         write_batch = yield None
-        # Nothing is left behind that could be taken for the whole.
+        # An incomplete table could be mistaken for the whole import.
         work.catalog.remove(write_batch, table)
     work.records.save(write_batch, replace(done, ended_at=work.clock()))
 
 
-def _imported(
+def _import_items(
     work: Workplace, record: Import, table: Table
 ) -> Generator[Future[Any] | None, Any, tuple[Import, WriteBatch]]:
     stages.reached(Stage.IMPORT_BEGUN)
@@ -76,10 +76,10 @@ def _imported(
     finally:
         work.preparing.leave()
         loader.stop()
-    return _ended(record), write_batch
+    return _with_status(record), write_batch
 
 
-def _ended(record: Import) -> Import:
+def _with_status(record: Import) -> Import:
     if not record.errors:
         return replace(record, status=COMPLETED)
     return replace(
@@ -94,7 +94,8 @@ def _ended(record: Import) -> Import:
 def _index(
     work: Workplace, table: Table, loader: Loader
 ) -> Generator[Future[Any] | None, Any, WriteBatch]:
-    """Index entries and figures, out of the items: each of them once, however often it came."""
+    """Writes index entries and counts once all items are loaded, so that an item that occurs
+    several times in the input counts once."""
     loading = Loading(work.snapshot, table, is_resumed=False)
     prefix = layout.items_prefix(table.number)
     position, stop = prefix, prefix_end(prefix)
@@ -111,12 +112,15 @@ def _index(
 def keys_of(
     work: Workplace, bucket: Bucket, source: dict[str, Any]
 ) -> Generator[Future[Any] | None, Any, dict[str, int]]:
-    """The objects that a request names, and how large they are; in order."""
+    """The keys of the objects that a request names, sorted, with their sizes."""
     listed = work.run(partial(bucket.sizes, source.get("S3KeyPrefix", "")))
     yield listed
     keys: dict[str, int] = listed.result()
     if len(keys) > OBJECTS_MAX:
-        raise BucketError("TooManyObjects", f"Up to {OBJECTS_MAX} objects are read, not more.")
+        raise BucketError(
+            "TooManyObjects",
+            f"The prefix has {len(keys)} objects; an operation reads at most {OBJECTS_MAX}.",
+        )
     return dict(sorted(keys.items()))
 
 
@@ -135,7 +139,7 @@ def _import_object(
         bucket, key, request["InputFormat"], compression, request.get("InputFormatOptions", {})
     )
     batches = Batches(work.run, source, preparing)
-    before, told = record.processed_bytes, record.processed_items
+    before, saved_items = record.processed_bytes, record.processed_items
     while True:
         try:
             batch = yield from batches.next(table)
@@ -144,14 +148,14 @@ def _import_object(
             return _with_error(record, key, str(problem))
         if batch is None:
             return replace(record, processed_bytes=before + source.read_bytes)
-        # The last one of a key counts.
+        # If a key occurs more than once, its last item wins.
         pairs: dict[bytes, bytes] = {}
         errors = record.errors
-        for one in batch:
-            if isinstance(one, Unusable):
-                record = _with_error(record, key, one.message)
+        for prepared in batch:
+            if isinstance(prepared, Unusable):
+                record = _with_error(record, key, prepared.message)
             else:
-                pairs[one.key] = one.value
+                pairs[prepared.key] = prepared.value
         yield from loader.put(sorted(pairs.items()))
         stages.reached(Stage.IMPORT_ITEMS_PUT)
         record = replace(
@@ -160,8 +164,8 @@ def _import_object(
             processed_bytes=before + source.read_bytes,
             imported_items=record.imported_items + len(batch) - (record.errors - errors),
         )
-        if record.processed_items - told > TOLD_RECORDS:
-            told = record.processed_items
+        if record.processed_items - saved_items > RECORDS_PER_SAVE:
+            saved_items = record.processed_items
             write_batch = yield None
             work.records.save(write_batch, record)
 

@@ -1,7 +1,7 @@
-"""Items in Amazon Ion, as exports write and imports read it: Ion's text form.
+"""Items in Amazon Ion's text format, for exports and imports.
 
-Sets are lists with an annotation, numbers are decimals, binaries are blobs (guide, "DynamoDB table
-export output format").
+Sets are lists with an annotation such as $dynamodb_SS, numbers are decimals, binary values are
+blobs (guide, "DynamoDB table export output format").
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SETS: Final = {"$dynamodb_SS": "SS", "$dynamodb_NS": "NS", "$dynamodb_BS": "BS"}
 
 
 class NotIon(Exception):
-    """What cannot be read, in words."""
+    """Raised for content that is not Ion, or is of an Ion type that DynamoDB lacks."""
 
 
 def ion_struct(members: dict[str, bytes]) -> bytes:
@@ -71,7 +71,7 @@ _WRITERS: Final[dict[str, Callable[[Any], bytes]]] = {
 
 
 def read_ion(content: bytes) -> Iterator[Any]:
-    """The values of a file, one after the other; raises NotIon where it is none any more."""
+    """Yields the values of a file; raises NotIon at the first one that cannot be parsed."""
     from io import BytesIO
 
     from amazon.ion import simpleion
@@ -84,7 +84,7 @@ def read_ion(content: bytes) -> Iterator[Any]:
 
 
 def from_ion(value: Any) -> AttributeValue:
-    """An attribute value; raises NotIon for types that DynamoDB lacks."""
+    """Converts an Ion value into an attribute value; raises NotIon if DynamoDB lacks its type."""
     from amazon.ion.core import IonType
 
     kind = getattr(value, "ion_type", None)

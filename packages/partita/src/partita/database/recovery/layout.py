@@ -1,10 +1,10 @@
-"""Where the records of recovery lie in the ordered map: the only module that builds their keys.
+"""The storage keys of recovery records; no other module builds them.
 
     0e 00                                            the stamp of the last commit that had one
     0e kind, id                                      a backup, a base, an export, an import, ...
 
-All other spaces belong to `tables/layout.py`, `changes/layout.py` and `events/layout.py`. Records
-survive their tables.
+All other key spaces belong to the layout modules of tables, change log and event log. Records
+outlive their tables.
 """
 
 from __future__ import annotations
@@ -19,4 +19,4 @@ def record_key(kind: str, record_id: str) -> bytes:
 
 
 PROGRESS: Final = (record_key("bulk", ""), record_key("import", ""))
-"""Records that are written again and again while they are worked on."""
+"""Prefixes of records that are rewritten while their operation runs, to save its progress."""

@@ -1,8 +1,8 @@
-"""Pairs on their way into a table that nobody reads yet, straight into the tree where that is
-possible: in large commits, past the write-ahead log, whose contents would only follow them there.
+"""Bulk loading of a table that nobody reads yet, for restores and imports.
 
-A crash loses the pairs of the last commit, and no others: whoever loads begins behind what is
-there, or anew.
+If the engine allows it, pairs go straight into the tree in large commits, past the write-ahead log,
+which would only write them a second time. A crash loses the pairs of the last commit; the restore
+or import then continues behind the last pair that was stored, or begins again.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ Steps = Generator["Future[Any] | None", Any, None]
 
 
 class Loader:
-    """Used in a `try`, with `stop` in its `finally`."""
+    """Loads pairs into one table. Callers call `stop` in a `finally`."""
 
     def __init__(self, work: Workplace, table: Table) -> None:
         self._work = work
         prefix = layout.items_prefix(table.number)
         is_new = next(work.snapshot.range(prefix, prefix_end(prefix)), None) is None
         self._loads = work.loads if is_new else None
-        """None from the first pair on that goes through the log: what follows it there must not be
-        overtaken by what goes straight into the tree. After a restart there may be such pairs."""
+        """None once a pair went through the log, and for a table that has items already.
+
+        A later pair for the same key that went straight into the tree would be overwritten when
+        the log is checkpointed.
+        """
         self._load: Load | None = None
         self._size = 0
 
     def put(self, pairs: Sequence[Pair], last: Sequence[Pair] = ()) -> Steps:
-        """`last` are written with each commit in their newest form: figures."""
-        load = yield from self._opened(last)
+        """Stores pairs; `last` are pairs that belong to the same commit, such as counts so far."""
+        load = yield from self._open_load(last)
         if load is None or self._loads is None:
             yield from self._put_logged((*pairs, *last))
             return
@@ -49,11 +52,11 @@ class Loader:
         else:
             yield None
 
-    def _opened(self, last: Sequence[Pair]) -> Generator[Future[Any] | None, Any, Load | None]:
-        """Who takes the next pairs; None if they go through the log."""
+    def _open_load(self, last: Sequence[Pair]) -> Generator[Future[Any] | None, Any, Load | None]:
+        """Returns the load that takes the next pairs; None if they go through the log."""
         while self._loads is not None:
             if self._work.log.follows_everything:
-                # Whoever copies the database reads the log.
+                # `partita backup` is running, and sees changes only through the log.
                 yield from self._finish_load(self._loads, last)
                 self._loads = None
             elif self._load is not None:
@@ -65,7 +68,7 @@ class Loader:
         return None
 
     def finish(self, last: Sequence[Pair] = ()) -> Generator[Future[Any] | None, Any, WriteBatch]:
-        """Until all that was put is safe, and seen; then the next write batch."""
+        """Waits until all pairs are durable and readable; returns the next write batch."""
         if self._loads is not None:
             yield from self._finish_load(self._loads, last)
         if last:
@@ -88,7 +91,7 @@ class Loader:
             write_batch.put(key, value)
 
     def stop(self) -> None:
-        """Give up what is not finished."""
+        """Abandons a load that is not finished."""
         if self._load is not None and self._loads is not None:
             self._load.stop()
             self._loads.end_load(self._load)

@@ -1,8 +1,9 @@
-"""Chunks and manifests: what a base or a backup consists of.
+"""Chunks and manifests: the format of recovery bases, of table backups and of `partita backup`.
 
-A chunk is a run of neighbouring items. It ends where the checksum of a key says so, not after a
-fixed number of items: an insert changes one chunk and leaves all others what they were. Chunks are
-named after their contents, so what has not changed since the last base or backup is there already.
+A chunk is a run of neighboring items (content-defined chunking): it ends at a key whose checksum is
+a multiple of `CHUNK_ITEMS`, not after a fixed number of items, so an insert changes one chunk and
+leaves all others as they were. A chunk is named after the digest of its content, so chunks that
+have not changed since the last base or backup are not written again. A manifest lists the chunks.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 CHUNKS: Final = "chunks/"
 MANIFESTS: Final = "manifests/"
 CHUNK_ITEMS: Final = 512
-"""About how many items a chunk has."""
+"""The average number of items in a chunk."""
 CHUNK_ITEMS_MAX: Final = 2048
 CHUNK_BYTES_MAX: Final = 512 << 10
 DIGEST_BYTES: Final = 20
@@ -39,7 +40,7 @@ _decode_changes = msgspec.msgpack.Decoder(list[tuple[bytes, bytes | None]]).deco
 class Chunk(msgspec.Struct, frozen=True, array_like=True):
     digest: str
     first: bytes
-    """The place of its first item."""
+    """The place of the first item."""
     items: int
     size_bytes: int
 
@@ -49,7 +50,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     chunks: list[Chunk]
     """In key order."""
     patches: list[Chunk] = []
-    """Later changes, the oldest first; without a value, an item was deleted."""
+    """Changes that were committed while the chunks were read, the oldest first; an item without a
+    value was deleted."""
 
 
 _decode_manifest = msgspec.msgpack.Decoder(Manifest).decode
@@ -95,7 +97,7 @@ def get_chunk(archive: Archive, chunk: Chunk) -> list[Change]:
 
 
 def read_chunks(snapshot: Snapshot, archive: Archive, prefix: bytes) -> Iterator[Chunk]:
-    """Archive all items under a prefix, a chunk of the snapshot at a time."""
+    """Archives all items under a prefix, one chunk at a time."""
     position, stop = prefix, prefix_end(prefix)
     while run := next_run(snapshot, position, stop, len(prefix)):
         position = prefix + run[-1][0] + b"\x00"
@@ -107,7 +109,7 @@ def next_run(snapshot: Snapshot, position: bytes, stop: bytes, prefix_bytes: int
 
 
 def run_of(pairs: Iterator[tuple[bytes, bytes]], prefix_bytes: int) -> list[Change]:
-    """What makes the next chunk; nothing behind the last pair."""
+    """Takes the pairs of the next chunk; empty after the last pair."""
     run: list[Change] = []
     size = 0
     for key, value in pairs:
@@ -121,18 +123,18 @@ def run_of(pairs: Iterator[tuple[bytes, bytes]], prefix_bytes: int) -> list[Chan
 
 
 def collect_garbage(archive: Archive, kept: set[str]) -> None:
-    """Remove all manifests but some, and the chunks that none of these names."""
+    """Removes all manifests except `kept`, and every chunk that no kept manifest lists."""
     used: set[str] = set()
     try:
         for path in archive.names(MANIFESTS):
             name = path.removeprefix(MANIFESTS)
             if name in kept:
                 manifest = get_manifest(archive, name)
-                used.update(one.digest for one in (*manifest.chunks, *manifest.patches))
+                used.update(chunk.digest for chunk in (*manifest.chunks, *manifest.patches))
             else:
                 archive.delete(path)
         for path in archive.names(CHUNKS):
             if path.rpartition("/")[2] not in used:
                 archive.delete(path)
     except StorageError as error:
-        logger.error("What the archive no longer needs cannot be removed: %s", error)
+        logger.error("Unused files of the archive cannot be removed: %s", error)

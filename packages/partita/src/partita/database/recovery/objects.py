@@ -1,8 +1,8 @@
-"""Objects of a bucket, read a piece at a time: as they are, or out of gzip or Zstandard.
+"""Reads a bucket's objects a piece at a time, uncompressed or from gzip or Zstandard.
 
-A piece has whole records. One that is longer than a piece is read to its end; nothing else of an
-object is ever in memory as a whole, whatever its size, except in Ion. Both are bounded: what is
-compressed may become a million times as large.
+A piece consists of complete records. Memory holds one piece of an object, or one record if that is
+longer; only an object in Ion is read as a whole. Both sizes are limited, because compressed content
+may expand a million times.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any, Final
 from partita.database.recovery.buckets import INSTALL, Bucket, BucketError
 
 READ_BYTES: Final = 1 << 20
-"""Of a bucket, in one request."""
+"""How much of an object one request reads."""
 PIECE_BYTES: Final = 512 << 10
 RECORD_BYTES_MAX: Final = 16 << 20
-"""Ours: many times an item in any of the formats."""
+"""Our own limit: many times the largest item in any format."""
 WHOLE_BYTES_MAX: Final = 1 << 30
 ZSTD_SLICE_BYTES: Final = 1 << 10
-"""A block of four bytes stands for up to 128 KB: so little of them at a time."""
+"""A block of four compressed bytes can stand for 128 KB, so it gets little at once."""
 GZIP_WINDOW: Final = 31
-"""For the library: with the header of gzip."""
+"""zlib's window bits for a gzip header: 16 + 15."""
 
 
 class NotWhole(Exception):
-    """An object ends too early, or is not in the format that was said."""
+    """Raised when an object ends too early, or is not in the format that the request names."""
 
 
 class Lines:
-    """The lines of an object, some of them with each call of `next`, on a thread that may wait."""
+    """Reads the lines of an object, some with each call of `next`, on the background thread."""
 
     def __init__(self, bucket: Bucket, key: str, compression: str, *, has_quotes: bool) -> None:
-        """With quotes, a record ends with a line outside of them, as in CSV."""
+        """`has_quotes`: line breaks between double quotes do not end a record, as in CSV."""
         self._content = _decompressed(_read(bucket, key), compression)
         self._has_quotes = has_quotes
         self._rest = b""
@@ -41,7 +41,10 @@ class Lines:
         self.read_bytes = 0
 
     def next(self) -> bytes:
-        """Whole lines; nothing at the end. Raises NotWhole behind the last whole line."""
+        """Returns complete lines; empty at the end. Raises NotWhole after the last complete line.
+
+        The error is kept until the lines before it were returned: they are still imported.
+        """
         if self._problem is not None:
             raise self._problem
         pieces = [self._rest]
@@ -74,6 +77,7 @@ class Lines:
 
 
 def whole(bucket: Bucket, key: str, compression: str) -> bytes:
+    """Reads and decompresses a whole object; raises NotWhole if it is too large."""
     pieces: list[bytes] = []
     size = 0
     for piece in _decompressed(_read(bucket, key), compression):
@@ -100,7 +104,7 @@ def _decompressed(content: Iterator[bytes], compression: str) -> Iterator[bytes]
 
 
 def _gunzipped(content: Iterator[bytes]) -> Iterator[bytes]:
-    """All members of a file, one behind the other."""
+    """Decompresses gzip; a file may consist of several members."""
     reader = zlib.decompressobj(GZIP_WINDOW)
     is_empty = True
     try:
@@ -116,7 +120,7 @@ def _gunzipped(content: Iterator[bytes]) -> Iterator[bytes]:
     except zlib.error as error:
         raise NotWhole(f"it is not in the format GZIP: {error}") from None
     if is_empty or not reader.eof:
-        raise NotWhole("it is not in the format GZIP, or not whole")
+        raise NotWhole("it is not in the format GZIP, or not complete")
 
 
 def _unzstd(content: Iterator[bytes]) -> Iterator[bytes]:
@@ -143,4 +147,4 @@ def _unzstd(content: Iterator[bytes]) -> Iterator[bytes]:
     except zstandard.ZstdError as error:
         raise NotWhole(f"it is not in the format ZSTD: {error}") from None
     if is_empty or not reader.eof:
-        raise NotWhole("it is not in the format ZSTD, or not whole")
+        raise NotWhole("it is not in the format ZSTD, or not complete")

@@ -1,9 +1,9 @@
-"""Records that are made ready for storage: decoded, checked, packed, with the key of their item.
+"""Prepares the records of imports and bulk puts: parses, validates and packs items for storage.
 
-That is most of the work of an import or a bulk put, and needs nothing of the database but the
-table's schema. So for large inputs it is done in a process of its own: this module as a program,
-which reads a piece and a table and answers with records until its input ends. Nobody waits for it
-to start: until then the server prepares pieces itself.
+That is most of the work of an import, and needs only the table's schema. Large inputs are therefore
+prepared in a child process, which is this module run as a program: it receives pieces with their
+table and answers with prepared records until its input ends. While the process starts, the server
+prepares pieces itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ BATCH_RECORDS: Final = 500
 PIECES_AHEAD: Final = 2
 PROCESS_BYTES_MIN: Final = 1 << 20
 COMPRESSION_RATIO: Final = 4
-"""What is smaller, as far as can be told, is prepared before a process has started."""
+"""Guess for the size of compressed input. The server prepares smaller inputs than
+`PROCESS_BYTES_MIN` itself: it is done before a process would have started."""
 CONDITION_MEMBERS: Final = frozenset(
     ("ConditionExpression", "ExpressionAttributeNames", "ExpressionAttributeValues")
 )
@@ -50,26 +51,26 @@ CONDITION_MEMBERS: Final = frozenset(
 class Ready(msgspec.Struct, frozen=True, array_like=True, tag=0):
     key: bytes
     value: bytes
-    """As storage has it."""
+    """The item in the format of storage."""
     condition: dict[str, Any] | None = None
-    """With the expression attributes of a condition, of the shape that PutItem asks for."""
+    """ConditionExpression with its ExpressionAttributeNames and ExpressionAttributeValues."""
 
 
 class Unusable(msgspec.Struct, frozen=True, array_like=True, tag=1):
     code: str
     message: str
     item: Any = None
-    """What was to be put, if that could be told."""
+    """The item of the record, if it could be parsed that far."""
 
 
 Prepared = Ready | Unusable
 
 
 def prepare(piece: Piece, table: Table) -> Iterator[Prepared]:
-    return (_prepared(record, table) for record in records(piece, table))
+    return (_prepare_record(record, table) for record in records(piece, table))
 
 
-def _prepared(record: Record, table: Table) -> Prepared:
+def _prepare_record(record: Record, table: Table) -> Prepared:
     if isinstance(record, str):
         return Unusable("ValidationException", record)
     item: Item = record["Item"]
@@ -86,7 +87,7 @@ def _prepared(record: Record, table: Table) -> Prepared:
 
 
 def _condition(record: dict[str, Any]) -> dict[str, Any]:
-    """Of a line, all that is not its item."""
+    """The members of a record besides its Item, checked for their types."""
     condition = {name: value for name, value in record.items() if name != "Item"}
     unknown = condition.keys() - CONDITION_MEMBERS
     if unknown:
@@ -101,7 +102,7 @@ def _condition(record: dict[str, Any]) -> dict[str, Any]:
     return condition
 
 
-# In a process of its own
+# The child process
 
 READY: Final = b"\x01"
 _LENGTH: Final = Struct(">I")
@@ -111,10 +112,10 @@ _decode_prepared = msgspec.msgpack.Decoder(list[Prepared]).decode
 
 
 class Preparing:
-    """One process for all imports and bulk puts with large inputs, while there are any.
+    """The child process that all imports and bulk puts with large inputs share.
 
-    Used on the thread that may wait, of which there is one. Pieces are sent ahead: the process has
-    its next piece when it answers one.
+    It starts with the first piece and ends with the last user. Only the background thread uses it.
+    Pieces are sent ahead, so that the process has its next piece when it answers.
     """
 
     def __init__(self) -> None:
@@ -122,7 +123,7 @@ class Preparing:
         self._users = 0
 
     def joined(self, input_bytes: int, compression: str) -> Preparing | None:
-        """For somebody with an input of that size, who will `leave`; None for a small one."""
+        """Registers an import, which has to call `leave`; None if its input is small."""
         self._users += 1
         ratio = 1 if compression == "NONE" else COMPRESSION_RATIO
         return self if input_bytes * ratio >= PROCESS_BYTES_MIN else None
@@ -134,15 +135,15 @@ class Preparing:
             process.end()
 
     def is_ready(self) -> bool:
-        """Whether `send` would not wait; if not, the process is starting."""
-        with self._using(self._started()) as process:
+        """True if `send` would not wait; False while the process is starting."""
+        with self._using(self._start()) as process:
             return process.is_ready()
 
     def send(self, piece: Piece, table: Table) -> Sent:
-        with self._using(self._started()) as process:
+        with self._using(self._start()) as process:
             return process.send(piece, table)
 
-    def _started(self) -> _Process:
+    def _start(self) -> _Process:
         if self._process is None:
             self._process = _Process()
         return self._process
@@ -177,10 +178,10 @@ class _Process:
         self._sent = 0
         self._received = 0
         self._answers: dict[int, bytes] = {}
-        """Of others, who have not asked for them yet."""
+        """Answers for other imports, by number, until these call `receive`."""
 
     def is_ready(self, flags: int = MSG_DONTWAIT) -> bool:
-        """Its first word is that it takes pieces."""
+        """True once the process has sent the byte that says it accepts pieces."""
         if not self._is_ready:
             try:
                 word = self._connection.recv(len(READY), flags)
@@ -198,7 +199,7 @@ class _Process:
         return Sent(self, self._sent)
 
     def receive(self, number: int) -> list[Prepared]:
-        """Answers come in the order of what was sent."""
+        """Waits for the answer to piece `number`; answers arrive in the order of sending."""
         while self._received < number:
             answer = _receive(self._connection)
             if answer is None:
@@ -214,7 +215,7 @@ class _Process:
 
 
 class Sent(NamedTuple):
-    """A piece that is being prepared."""
+    """A piece that the child process is preparing."""
 
     process: _Process
     number: int
@@ -225,7 +226,11 @@ def _send(connection: socket, content: bytes) -> None:
 
 
 def _receive(connection: socket) -> bytes | None:
-    """None at the end. All of it at once: each part would wait for its turn beside a busy loop."""
+    """Receives a message; None at the end of the input.
+
+    MSG_WAITALL makes it one system call: after each shorter one, this thread would wait for the
+    interpreter lock, which a busy event loop rarely gives up.
+    """
     head = connection.recv(_LENGTH.size, MSG_WAITALL)
     if len(head) < _LENGTH.size:
         return None
@@ -235,7 +240,7 @@ def _receive(connection: socket) -> bytes | None:
 
 
 class Batches:
-    """The records of an object, some at a time; the next pieces are read ahead."""
+    """The prepared records of an object, in batches; the next pieces are read ahead."""
 
     def __init__(
         self,
@@ -253,18 +258,18 @@ class Batches:
         self._problem: NotWhole | None = None
 
     def next(self, table: Table) -> Generator[Future[Any] | None, Any, list[Prepared] | None]:
-        """None at the end. Raises NotWhole."""
+        """Returns the next batch; None at the end. Raises NotWhole."""
         while True:
             batch = next(self._batches, None)
             if batch:
                 return batch
             ahead = self._ahead or self._run(partial(self._read, table))
             yield ahead
-            found: Piece | list[Prepared] | None = ahead.result()
-            if found is None:
+            result: Piece | list[Prepared] | None = ahead.result()
+            if result is None:
                 return None
             self._ahead = self._run(partial(self._read, table))
-            prepared = prepare(found, table) if isinstance(found, Piece) else iter(found)
+            prepared = prepare(result, table) if isinstance(result, Piece) else iter(result)
             self._batches = _batches(prepared)
 
     def _read(self, table: Table) -> Piece | list[Prepared] | None:
@@ -284,13 +289,13 @@ class Batches:
         try:
             piece = self._source.next()
         except NotWhole as problem:
-            # Not before what was whole is dealt with.
+            # Raised only after the pieces before it are used.
             self._is_at_end, self._problem = True, problem
             return
         if piece is None:
             self._is_at_end = True
         elif self._preparing is None or piece.kind == ION or not self._preparing.is_ready():
-            # All of an object in Ion would come back at once.
+            # An object in Ion is one piece, so its records would come back in one huge answer.
             self._pieces.append(piece)
         else:
             self._pieces.append(self._preparing.send(piece, table))
@@ -302,7 +307,7 @@ def _batches(prepared: Iterator[Prepared]) -> Iterator[list[Prepared]]:
 
 
 def main() -> None:
-    # Of the terminal, both get it; the server decides when the process ends.
+    # Ctrl-C in a terminal reaches both processes; the server decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     connection = socket(fileno=os.dup(sys.stdin.fileno()))
     connection.sendall(READY)
@@ -317,7 +322,7 @@ def main() -> None:
 
 
 def _gather(connection: socket, jobs: SimpleQueue[bytes | None]) -> None:
-    """Take jobs while one is under way, so that the server never waits until it may send."""
+    """Receives jobs while another one runs, so that the server never blocks in `send`."""
     job: bytes | None = b""
     while job is not None:
         try:

@@ -1,7 +1,7 @@
-"""What is known of backups, bases, exports and imports: in storage, and in memory for requests.
+"""The records of backups, recovery bases, exports, imports and bulk puts.
 
-As with the catalog, a change is visible to the requests behind it as soon as it is decided, and
-when a commit is lost, everything is read again from what the disk has.
+They are kept in storage, and in memory for requests. As with the catalog, the next request sees a
+change as soon as it is decided; if its commit is lost, all records are read from storage again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True, tag="backup"):
     name: str
     kind: str
     table: Table
-    """As it was when the backup was asked for."""
+    """The table at the time of the CreateBackup request."""
     created_at: float
     item_count: int
     size_bytes: int
@@ -47,7 +47,10 @@ class Backup(msgspec.Struct, frozen=True, kw_only=True, tag="backup"):
 
 
 class Base(msgspec.Struct, frozen=True, kw_only=True, tag="base"):
-    """A table with recovery on, as it was at a stamp."""
+    """The state of a table with point-in-time recovery at a stamp.
+
+    A later state is this base plus the commits in the recovery log from its stamp on.
+    """
 
     id: str
     table_id: str
@@ -64,9 +67,9 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, tag="export"):
     request: dict[str, Any]
     started_at: float
     exported_at: float
-    """The moment that is exported, of a full export."""
+    """The exported moment of a full export."""
     until: int
-    """Its stamp; of an incremental export that of its end, which is not part of it."""
+    """The stamp of that moment; for an incremental export the end of the period, exclusive."""
     since: int = 0
     status: str = IN_PROGRESS
     ended_at: float | None = None
@@ -97,7 +100,7 @@ class Import(msgspec.Struct, frozen=True, kw_only=True, tag="import"):
 
 
 class Bulk(msgspec.Struct, frozen=True, kw_only=True, tag="bulk"):
-    """Items of a bucket that are put into a table that is in use."""
+    """A bulk put: items of a bucket's objects that are put into a table in use."""
 
     id: str
     table_name: str
@@ -111,16 +114,16 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True, tag="bulk"):
     total_bytes: int | None = None
     failed_items: int = 0
     usage: dict[str, int] = {}
-    """Bytes put, by the name of an index; those of the table itself have none."""
+    """Bytes put, by index name; "" stands for the table itself."""
     done_objects: int = 0
     done_records: int = 0
-    """Of the object that is being read."""
+    """Records of the current object that are done."""
     done_object_bytes: int = 0
-    """What all objects had that are done."""
+    """The total size of the finished objects."""
     reports: list[str] = []
-    """What the next file of the output will say: it is there after a crash, too."""
+    """Lines for the next report file, kept here so that a crash does not lose them."""
     report_files: list[tuple[str, int, str]] = []
-    """Those that are written: their keys, how many lines they have, and their MD5."""
+    """The finished report files: key, number of lines, MD5."""
     failure_code: str | None = None
     failure_message: str | None = None
 
@@ -128,13 +131,15 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True, tag="bulk"):
 Record = Backup | Base | Bulk | Export | Import
 Kind = TypeVar("Kind", Backup, Base, Bulk, Export, Import)
 Resource = Backup | Bulk | Export | Import
-"""What has an ARN."""
+"""Records that have an ARN."""
 
 _encode = msgspec.json.encode
 _decoder = msgspec.json.Decoder(Record)
 
 
 class Records:
+    """All records of a database, in memory."""
+
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._records: dict[bytes, Record] = {}
@@ -147,7 +152,7 @@ class Records:
         self._records = dict(read_records(self._snapshot))
 
     def of(self, kind: type[Kind]) -> list[Kind]:
-        """The oldest first."""
+        """All records of a kind, sorted by id, so the oldest comes first."""
         return [record for record in self._records.values() if isinstance(record, kind)]
 
     def find(self, kind: type[Kind], record_id: str) -> Kind | None:
@@ -155,7 +160,7 @@ class Records:
         return record if isinstance(record, kind) else None
 
     def is_committed(self, record: Record) -> bool:
-        """Whether the disk has a record, and so all commits before it."""
+        """True when the record is on disk, and with it every commit before it."""
         return self._snapshot.get(_key(type(record), record.id)) is not None
 
     def save(self, write_batch: WriteBatch, record: Record) -> None:
@@ -178,8 +183,11 @@ class Records:
 
 
 class SharedRecords(Records):
-    """Of a database that several servers share: one of them works on what is in progress, and the
-    others look at how far it has come."""
+    """The records of a database that several servers share.
+
+    Only the leader works on imports and bulk puts, so the other servers read the progress of these
+    from storage.
+    """
 
     def of(self, kind: type[Kind]) -> list[Kind]:
         return [self._latest(record) for record in super().of(kind)]
@@ -192,8 +200,8 @@ class SharedRecords(Records):
         if not isinstance(record, Bulk | Import) or record.ended_at is not None:
             return record
         value = self._snapshot.get(_key(type(record), record.id))
-        found = None if value is None else _decoder.decode(value)
-        return found if isinstance(found, type(record)) else record
+        stored = None if value is None else _decoder.decode(value)
+        return stored if isinstance(stored, type(record)) else record
 
 
 def read_records(snapshot: Snapshot) -> Iterator[tuple[bytes, Record]]:
@@ -210,7 +218,7 @@ def read_records(snapshot: Snapshot) -> Iterator[tuple[bytes, Record]]:
 
 
 def kind_of(record: type[Record]) -> str:
-    """As storage and ARNs have it."""
+    """The kind of a record as it occurs in storage keys and ARNs: "backup", "export", ..."""
     return str(record.__struct_config__.tag)
 
 

@@ -1,4 +1,4 @@
-"""Restores: a new table with what another was at a moment."""
+"""Restores a table: loads a new table with a backup, or with another table's state at a moment."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from partita.database.tables.bulk_load import Loading
 from partita.database.tables.schema import Origin, Table
 
 LOAD_ITEMS: Final = 512
-"""With one turn of the loop."""
+"""How many items are loaded in one turn of the event loop."""
 
 
 def restore(work: Workplace, table: Table, origin: Origin) -> Task:
-    """After a restart it goes on behind the last item that the table has."""
+    """Loads the table; after a restart it continues behind the last item that the table has."""
     yield None
     stages.reached(Stage.RESTORE_BEGUN)
     manifest, until = yield from _source(work, origin)

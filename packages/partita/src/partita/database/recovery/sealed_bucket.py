@@ -1,5 +1,5 @@
-"""A bucket that is a folder, as a server with an encryption key uses it: what it writes is sealed,
-and what it reads may be.
+"""A folder's bucket on a server with an encryption key: it encrypts the objects that it writes, and
+reads both encrypted and plain ones.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from partita.database.storage.sealing.objects import is_sealed, open_object, sea
 
 class SealedBucket:
     def __init__(self, bucket: Bucket, read_keys: Callable[[], Sequence[bytes]]) -> None:
-        """`read_keys` gives the server's, the one that seals first; it may take a while."""
+        """`read_keys` returns the server's keys, the one for encrypting first; it may be slow."""
         self._bucket = bucket
         self._keys = cache(read_keys)
         self._opened = "", b""
-        """The object that was read last, since it is read in pieces."""
+        """The key and content of the last object read, because callers read it in pieces."""
 
     def put(self, key: str, content: bytes) -> None:
         self._bucket.put(key, seal_object(self._keys()[0], key, content))
@@ -33,7 +33,7 @@ class SealedBucket:
             raise BucketError("S3Error", f"{key} cannot be opened. {error}") from None
 
     def read(self, key: str, start: int, length: int) -> bytes:
-        """Some bytes of an object, which is opened as a whole."""
+        """Reads a piece of an object; an encrypted object can only be decrypted as a whole."""
         if self._opened[0] != key or not start:
             self._opened = key, self.get(key)
         piece = self._opened[1][start : start + length]
@@ -45,5 +45,5 @@ class SealedBucket:
         return self._bucket.keys(prefix)
 
     def sizes(self, prefix: str) -> dict[str, int]:
-        """As they lie there, sealed."""
+        """The sizes of the stored objects, encrypted."""
         return self._bucket.sizes(prefix)

@@ -1,8 +1,7 @@
-"""The stages of bases, backups, restores, exports, imports, bulk puts, and of `partita backup` and
-`partita restore`.
+"""The points at which crash tests kill the process, in all work that lasts longer than a commit.
 
-Whatever ends the process at one of them, what was asked for is done after the next start, or not
-there: never a half.
+After a crash at any of them, the operation either completes after the next start or has left no
+visible result. `tests/recovery` kills a server at each stage.
 """
 
 from __future__ import annotations
@@ -59,4 +58,5 @@ class Stage(StrEnum):
 
 
 def reached(stage: Stage) -> None:
+    """Marks a stage; crash tests watch the log or replace this function."""
     logger.debug("%s", stage)

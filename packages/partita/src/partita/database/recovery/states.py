@@ -1,8 +1,8 @@
-"""The state of a table at a moment: the items of a manifest, as later commits left them.
+"""The state of a table at a moment: the items of a chunk manifest with later commits applied.
 
-It comes in key order, in slices that are short enough to serve requests between them; an empty
-slice is work that gave nothing yet. Later changes are held in memory; if there are too many, the
-space of hashes is divided, and they are read once for each part.
+Items come in key order, in slices that are short enough to serve requests between them; an empty
+slice means that work was done without a result so far. The later changes are held in memory. If
+they do not fit, the hash space is divided into parts, and the changes are read once for each part.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from partita.database.storage.archive import Archive
 from partita.database.storage.recovery_log import Change, Place, log_files, read_log
 
 Item = tuple[Place, bytes]
-"""An item's place behind its table's number, and its stored value."""
+"""An item's place, which is its storage key after the table's prefix, and its stored value."""
 Slice = list[Item]
 Changes = Iterator[list[Change]]
 Range = tuple[Place, Place]
-"""From a place on, up to another."""
+"""A range of places; the end is exclusive."""
 
 CHANGES_BYTES_MAX: Final = 64 << 20
 SLICE_ITEMS: Final = 1024
@@ -38,9 +38,9 @@ def state(
     within: Range | None = None,
     changes_bytes_max: int = CHANGES_BYTES_MAX,
 ) -> Iterator[Slice]:
-    """What a table was at the stamp `until`, by its log; without it, what the manifest has.
+    """Yields the items that a table had at the stamp `until`; at the manifest's stamp if None.
 
-    `after` is the place behind which to begin; what is not `within` two places is not read.
+    The result begins behind the place `after` and stays in the range `within`.
     """
 
     def changes() -> Changes:
@@ -48,7 +48,7 @@ def state(
             yield get_chunk(archive, patch)
         if until is not None:
             for commits in read_log(archive, table_id, manifest.stamp, until):
-                yield [change for _, made in commits for change in made]
+                yield [change for _, changes in commits for change in changes]
 
     size = sum(patch.size_bytes for patch in manifest.patches)
     if until is not None:
@@ -63,7 +63,7 @@ def state(
 def changed_ranges(
     archive: Archive, table_id: str, after: int, until: int, within: Range | None
 ) -> Iterator[Range]:
-    """Ranges of places, each with no more changes between two stamps than memory has room for."""
+    """Divides the places into ranges whose changes between two stamps fit into memory."""
     size = _log_bytes(archive, table_id, after, until)
     return _ranges(size, CHANGES_BYTES_MAX, *(within or (b"", LAST_PLACE)))
 
@@ -77,7 +77,7 @@ def _ranges(size: int, size_max: int, first: Place, last: Place) -> Iterator[Ran
 
 
 def _log_bytes(archive: Archive, table_id: str, after: int, until: int) -> int:
-    """About what the changes between two stamps take in memory."""
+    """Estimates the memory that the changes between two stamps take."""
     files = log_files(archive, table_id)
     followings = [*(first for first, _ in files[1:]), until + 1]
     read = (
@@ -85,12 +85,12 @@ def _log_bytes(archive: Archive, table_id: str, after: int, until: int) -> int:
         for (first, name), following in zip(files, followings, strict=False)
         if first <= until and following > after
     )
-    # Compressed, on disk; about four times as much in memory.
+    # The files are compressed: their content takes about four times as much memory.
     return 4 * sum(read)
 
 
 def _bound(part: int, parts: int) -> Place:
-    """Where a part of the hash space begins; places begin with their hash."""
+    """The first place of a part of the hash space; a place begins with its hash."""
     if part == parts:
         return LAST_PLACE
     return ((part << HASH_BITS) // parts).to_bytes(HASH_BITS // 8, "big") if part else b""
@@ -104,8 +104,8 @@ def _part(
     stop: Place,
 ) -> Iterator[Slice]:
     changed: dict[Place, bytes | None] = {}
-    for some in changes():
-        changed.update(one for one in some if start <= one[0] < stop)
+    for some_changes in changes():
+        changed.update(change for change in some_changes if start <= change[0] < stop)
         yield []
     places = sorted(changed)
     firsts = [chunk.first for chunk in chunks]
@@ -133,7 +133,7 @@ def _merged(
     start: Place,
     stop: Place,
 ) -> Slice:
-    """Items of a range, as changes left them."""
+    """Applies the changes in a range of places to its items."""
     first, last = bisect_left(places, start), bisect_left(places, stop)
     if first == last:
         return list(items.items())

@@ -1,9 +1,11 @@
-"""Long work on the archive, in pieces: each `yield` ends one, and gives the next write batch.
+"""Recovery bases and table backups, and what all recovery tasks have in common.
 
-A task that yields a future goes on when that is done, and one that yields COMMITTED when all that
-it has decided is on disk: before it says that something is there. Nothing is stored of how far a
-task has come: after a restart it begins again, finds the chunks that are in the archive already,
-and a restore goes on behind the last item that the new table has.
+A recovery base is a table's state at a stamp; a later state is the base plus the commits of the
+recovery log. Bases and backups are taken by tasks, which are generators: each `yield` ends a piece
+of work and returns the next write batch. A task that yields a future is resumed when that is done.
+One that yields COMMITTED is resumed when all its changes are on disk, which it waits for before it
+reports a result. The progress of a task is not stored: after a restart it begins again and finds
+most of its chunks in the archive.
 """
 
 from __future__ import annotations
@@ -45,13 +47,13 @@ from partita.errors import StorageError
 
 Task = Generator["Future[Any] | None", WriteBatch, None]
 Run = Callable[[Callable[[], Any]], "Future[Any]"]
-"""Runs a function that waits for the disk or the network, on another thread if there is one."""
+"""Runs a function that waits for disk or network, on the background thread if there is one."""
 
 PATCH_BYTES_MAX: Final = 4 << 20
 
 
 class Workplace:
-    """What all tasks are given."""
+    """The parts of a database that recovery tasks use."""
 
     def __init__(
         self,
@@ -85,31 +87,31 @@ class Workplace:
         return f"{self.table_arn(resource.table_name)}/{kind}/{resource.id}"
 
     def bases(self, table_id: str) -> list[Base]:
-        """The oldest first."""
-        found = [base for base in self.records.of(Base) if base.table_id == table_id]
-        return sorted(found, key=lambda base: base.stamp)
+        """The bases of a table, the oldest first."""
+        bases = [base for base in self.records.of(Base) if base.table_id == table_id]
+        return sorted(bases, key=lambda base: base.stamp)
 
     def base_at(self, table_id: str, stamp: int) -> Base | None:
-        """The newest that is not newer than a moment."""
+        """The newest base of a table that is not later than a stamp."""
         before = [base for base in self.bases(table_id) if base.stamp <= stamp]
         return before[-1] if before else None
 
 
 def take_base(work: Workplace, table: Table, base_id: str) -> Task:
-    """Archive a table with recovery on, as it is now."""
+    """Takes a recovery base of a table as it is now."""
     yield None
     stages.reached(Stage.BASE_BEGUN)
     manifest = yield from _new_manifest(work, table, Stage.BASE_CHUNK_WRITTEN)
     stages.reached(Stage.BASE_CHUNKS_WRITTEN)
     base = Base(id=base_id, table_id=table.table_id, stamp=manifest.stamp)
-    yield from _safe(work, base.manifest, manifest)
+    yield from _put_durably(work, base.manifest, manifest)
     stages.reached(Stage.BASE_MANIFEST_WRITTEN)
     write_batch = yield None
     work.records.save(write_batch, base)
 
 
 def take_backup(work: Workplace, backup: Backup) -> Task:
-    """Of a table with a base, the commits since; of any other, a base of its own."""
+    """Takes a backup: the newest base plus the commits since, or without a base a full read."""
     yield None
     stages.reached(Stage.BACKUP_BEGUN)
     until = stamp_of(work.snapshot)
@@ -121,7 +123,7 @@ def take_backup(work: Workplace, backup: Backup) -> Task:
         patches = yield from _patches(work, backup.table.table_id, base.stamp, until)
         manifest = replace(before, stamp=until, patches=[*before.patches, *patches])
     stages.reached(Stage.BACKUP_CHUNKS_WRITTEN)
-    yield from _safe(work, backup.manifest, manifest)
+    yield from _put_durably(work, backup.manifest, manifest)
     stages.reached(Stage.BACKUP_MANIFEST_WRITTEN)
     write_batch = yield None
     work.records.save(write_batch, replace(backup, is_available=True))
@@ -130,7 +132,7 @@ def take_backup(work: Workplace, backup: Backup) -> Task:
 def finish_loading(
     work: Workplace, write_batch: WriteBatch, table: Table, origin: Origin | None = None
 ) -> None:
-    """Let a table be ACTIVE that has its items."""
+    """Makes a table ACTIVE once all its items are loaded."""
     settles_at = work.clock() + work.transient_seconds
     done = replace(table, transition=CREATING, settles_at=settles_at, origin=origin, import_id=None)
     work.catalog.save(write_batch, done)
@@ -139,7 +141,7 @@ def finish_loading(
 def past(
     work: Workplace, table_id: str, stamp: int
 ) -> Generator[Future[Any] | None, Any, tuple[Manifest, int]]:
-    """The base from which the state at a moment follows, once the log up to it is readable."""
+    """Returns the manifest of the newest base before a stamp, with the log flushed up to it."""
     yield work.run(work.log.flush)
     base = work.base_at(table_id, stamp)
     if base is None:
@@ -150,7 +152,10 @@ def past(
 def _new_manifest(
     work: Workplace, table: Table, chunk_written: Stage
 ) -> Generator[Future[Any] | None, Any, Manifest]:
-    """A fuzzy read of the table, and the commits from its beginning to its end."""
+    """Takes a fuzzy snapshot of a table: its chunks, then the commits made while these were read.
+
+    Each chunk is read from the current snapshot, so no reader pins old pages of the tree for long.
+    """
     start = stamp_of(work.snapshot)
     prefix = layout.items_prefix(table.number)
     chunks: list[Chunk] = []
@@ -166,7 +171,7 @@ def _new_manifest(
 def _patches(
     work: Workplace, table_id: str, after: int, until: int
 ) -> Generator[Future[Any] | None, Any, list[Chunk]]:
-    """What the commits between two stamps changed, in the archive."""
+    """Archives the changes of the commits between two stamps."""
     patches: list[Chunk] = []
     if after == until:
         return patches
@@ -191,10 +196,10 @@ def _change_bytes(change: Change) -> int:
     return len(place) + len(value or b"")
 
 
-def _safe(
+def _put_durably(
     work: Workplace, name: str, manifest: Manifest
 ) -> Generator[Future[Any] | None, Any, None]:
-    """Chunks first, so that a manifest never names what is not there."""
+    """Syncs the chunks before the manifest is written, so that it never lists a missing chunk."""
     yield work.run(work.archive.sync)
     put_manifest(work.archive, name, manifest)
     yield work.run(work.archive.sync)
@@ -205,22 +210,22 @@ def seconds_of(stamp: int) -> float:
 
 
 def followed_tables(catalog: Catalog, records: Records) -> dict[bytes, str]:
-    """Whose commits are kept: the prefixes of their items, and their ids."""
+    """The tables whose commits the recovery log keeps: table ids by the prefix of their items."""
     followed = [table for table in catalog if table.recovery]
-    followed += [one.table for one in records.of(Backup) if not one.is_available]
+    followed += [backup.table for backup in records.of(Backup) if not backup.is_available]
     return {layout.items_prefix(table.number): table.table_id for table in followed}
 
 
 def run_at_once(work: Callable[[], Any]) -> Future[Any]:
-    """For those without another thread."""
+    """Runs a function on this thread: the `Run` of a database without a background thread."""
     future: Future[Any] = Future()
     try:
         future.set_result(work())
     except Exception as error:
-        # Whatever it was, whoever waits hears of it.
+        # As with a thread pool, any error is raised where the result is awaited.
         future.set_exception(error)
     return future
 
 
 COMMITTED: Final = run_at_once(lambda: None)
-"""Yielded by tasks that run ahead of their commits, to wait for them."""
+"""Yielded by tasks that run ahead of their commits, to wait until these are on disk."""

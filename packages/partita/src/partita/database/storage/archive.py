@@ -1,7 +1,7 @@
-"""The archive: named bytes outside the tree, for what has to outlive a table or a log.
+"""The archive: named files beside the tree, for data that has to outlive a table or a log.
 
-Names are paths with slashes. What was put is whole or not there; what was put or appended is safe
-after the next `sync`. All of it may be called from another thread than the engine's.
+Names are paths with slashes. `put` is atomic: a file is complete or missing. What was put or
+appended is durable after the next `sync`. Any thread may call these functions.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from partita.errors import StorageError
 
 PART = ".part"
 SYNCED_SECONDS: Final = 600.0
-"""Systems write files back within a minute, also where nobody has asked for it."""
+"""Files that are older than this are on disk: systems write back within a minute without a sync."""
 
 
 class Archive(Protocol):
+    """A store of named files."""
+
     def put(self, name: str, content: bytes) -> None: ...
 
     def append(self, name: str, content: bytes) -> None: ...
 
     def get(self, name: str) -> bytes:
-        """Raises StorageError if it is not there or cannot be read."""
+        """Returns the content; raises StorageError if it is missing or cannot be read."""
         ...
 
     def size(self, name: str) -> int:
-        """In bytes; 0 for what is not there."""
+        """The size in bytes; 0 if the file is missing."""
         ...
 
     def has(self, name: str) -> bool: ...
 
     def names(self, prefix: str) -> list[str]:
-        """All that begin with a prefix, which is a folder and ends with a slash; in order."""
+        """All names below a prefix, sorted; the prefix is a folder and ends with a slash."""
         ...
 
     def delete(self, name: str) -> None: ...
@@ -44,9 +46,9 @@ class Archive(Protocol):
 
 
 class FolderArchive:
-    """Files of a folder. Full disks and failures raise StorageError.
+    """An archive in a folder. A full or failing disk raises StorageError.
 
-    Without `durable`, what is written outlives the process but not a crash of the machine.
+    Without `durable`, writes survive the end of the process but not a crash of the machine.
     """
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
@@ -54,7 +56,7 @@ class FolderArchive:
         self._durable = durable
         self._unsynced: set[Path] = set()
         self._grown: set[Path] = set()
-        """Folders that have a new file."""
+        """Folders with a new file, whose entry has to be synced too."""
         self._lock = Lock()
 
     def put(self, name: str, content: bytes) -> None:
@@ -99,14 +101,15 @@ class FolderArchive:
         except OSError:
             return False
         if time() - written_at < SYNCED_SECONDS:
-            # Whoever wrote it may have died before its sync, and now somebody relies on it.
+            # Its writer may have died before the sync. The caller relies on the file instead of
+            # writing it again, so it has to be part of the caller's sync.
             self._note(path, is_new=True)
         return True
 
     def names(self, prefix: str) -> list[str]:
         files = (self._folder / prefix).rglob("*")
-        found = [path for path in files if path.is_file() and path.suffix != PART]
-        return sorted(path.relative_to(self._folder).as_posix() for path in found)
+        complete = [path for path in files if path.is_file() and path.suffix != PART]
+        return sorted(path.relative_to(self._folder).as_posix() for path in complete)
 
     def delete(self, name: str) -> None:
         path = self._folder / name
@@ -123,6 +126,7 @@ class FolderArchive:
             grown, self._grown = self._grown, set()
         if not self._durable:
             return
+        # A new folder is itself a new entry in its parent.
         folders = {*grown, *(folder.parent for folder in grown)}
         try:
             for path in [*unsynced, *folders, *([self._folder] if grown else [])]:
@@ -141,7 +145,7 @@ class FolderArchive:
 
 
 class MemoryArchive:
-    """As safe as memory is: gone with the process."""
+    """An archive in memory, lost when the process ends."""
 
     def __init__(self) -> None:
         self._contents: dict[str, bytes] = {}
@@ -180,10 +184,10 @@ class MemoryArchive:
 
 
 def sync(path: Path) -> None:
+    """Syncs a file or folder to disk, unless it was removed meanwhile."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
-        # Removed since.
         return
     try:
         os.fsync(descriptor)

@@ -1,8 +1,8 @@
-"""An engine in memory, over the snapshot of another: copy-on-write branches.
+"""An engine in memory over the snapshot of another one: copy-on-write branches.
 
-What lies below is read and never changed. Changes go to an overlay of the engine's own. To branch,
-the overlay so far is put below both engines, and each gets an empty one; items are not copied, and
-without changes since the last branch, nothing is.
+An engine never changes the snapshot below it; its own changes go to an overlay. To branch, the
+overlay is frozen and shared by both engines, and each gets an empty overlay above it. No items are
+copied.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from partita.errors import StorageError
 
 
 class EmptySnapshot:
-    """What lies below an engine that begins empty."""
+    """The snapshot below an engine that begins empty."""
 
     def get(self, key: bytes) -> bytes | None:
         return None
@@ -29,7 +29,7 @@ EMPTY = EmptySnapshot()
 
 
 class BranchSnapshot:
-    """An overlay over what lies below it, which must not be refreshed while this one is in use."""
+    """An overlay over another snapshot, which must not be refreshed while this one is in use."""
 
     def __init__(self, below: Snapshot, overlay: Overlay) -> None:
         self._below = below
@@ -50,7 +50,7 @@ class BranchSnapshot:
                 self._overlay.put(key, value)
 
     def freeze(self) -> Snapshot:
-        """What is shown now, for good; this snapshot gets an empty overlay over it."""
+        """Returns the current state, which never changes; this snapshot goes on above it."""
         if self._overlay.values:
             self._below = _stacked(self._below, self._overlay)
             self._overlay = Overlay({})
@@ -61,7 +61,7 @@ class BranchSnapshot:
 
 
 class BranchEngine:
-    """As safe as memory is: gone with the process."""
+    """An engine in memory, lost when the process ends."""
 
     waits_for_disk = False
 
@@ -70,7 +70,7 @@ class BranchEngine:
         self._unseen: deque[Changes] = deque()
 
     def branch(self) -> BranchEngine:
-        """An engine that begins with what the snapshot shows; then each sees only its own."""
+        """Returns an engine that begins with this one's state; later changes are independent."""
         return BranchEngine(self._snapshot.freeze())
 
     def snapshot(self) -> Snapshot:
@@ -81,20 +81,24 @@ class BranchEngine:
             self._snapshot.apply(self._unseen.popleft())
 
     def commit(self, changes: Changes) -> None:
-        # The snapshot must not move until it is refreshed.
         if any(type(value) is not bytes and value is not None for value in changes.values()):
             raise StorageError("The commit could not be kept: a value is not bytes.")
+        # The snapshot must not change before `refresh`.
         self._unseen.append(dict(changes))
 
     def archive_to(self, archive: CommitArchive) -> None:
-        """Nothing is replayed here."""
+        """Does nothing: an engine in memory has no commits of a former process."""
 
     def close(self) -> None:
         self._unseen.clear()
 
 
 def _stacked(below: Snapshot, overlay: Overlay) -> Snapshot:
-    """Each overlay is less than half as large as the one below it, so that the stack stays low."""
+    """Puts an overlay on a stack of frozen ones; joins it with smaller ones below.
+
+    Each overlay of a stack is less than half as large as the one below it, so its height stays
+    logarithmic.
+    """
     while isinstance(below, BranchSnapshot):
         lowest, lower = below.layers()
         if len(lower.values) > 2 * len(overlay.values):

@@ -1,18 +1,18 @@
-"""The engine of a data folder: a write-ahead log in front of the tree.
+"""The engine of a data folder: a write-ahead log in front of LMDB's tree.
 
-A commit of LMDB writes every page that it touches and waits for the disk twice. So a commit goes to
-a write-ahead log first, in one write and one sync, and is safe then. Its changes stay in memory, in
-an overlay over the tree, until there are enough of them for a *checkpoint*, which puts them into
-the tree in one commit of LMDB; only then is their log cleared. There are two logs and two overlays:
-while a checkpoint is made of the older ones, the newer ones take the commits.
+An LMDB commit writes every page that it touches and waits for the disk twice. So a commit goes to a
+write-ahead log first, with one write and one sync, and is durable then. Its changes stay in memory,
+in an overlay over the tree, until there are enough of them for a *checkpoint*, which puts them into
+the tree in one LMDB commit; only then is their log cleared. There are two logs and two overlays:
+while the older ones are checkpointed, the newer ones take new commits.
 
-After a crash the logs are replayed: they have what the tree may lack, and a checkpoint that is made
-twice does no harm.
+After a crash the logs are replayed into the overlays. They may contain changes that the tree has
+already; checkpointing these twice does no harm.
 
-`commit` may run on another thread than the rest; `refresh` follows before the next one. The pairs
-of a checkpoint are put into the tree by `refresh`, some after every commit, and LMDB's commit waits
-for the disk on a thread of its own. (py-lmdb releases Python's lock at every put: beside a busy
-thread, each put of another one would wait for its turn.)
+`commit` may run on another thread than everything else; `refresh` follows before the next commit.
+`refresh` puts the pairs of a checkpoint into the tree, some after every commit; LMDB's own commit
+then waits for the disk on a separate thread. (The puts are not on that thread because py-lmdb
+releases the interpreter lock at every put, and each put would wait for a busy event loop.)
 """
 
 from __future__ import annotations
@@ -38,22 +38,23 @@ logger = logging.getLogger(__name__)
 LOG_FILES: Final = ("journal.0", "journal.1")
 CHECKPOINT_BYTES: Final = 8 << 20
 CHECKPOINTS_BEHIND_MAX: Final = 8
-"""How many times as much is kept in memory while a checkpoint does not come to its end."""
+"""Commits wait if the overlay grows to this many times `CHECKPOINT_BYTES` during a checkpoint."""
 PUTS_MIN, PUTS_PER_CHANGE = 64, 4
-"""How many pairs of a checkpoint follow a commit: it ends long before the next one is due."""
+"""How many pairs of a checkpoint are put after a commit, so that it ends long before the next one
+is due."""
 CHANGES_BEFORE_A_LOAD: Final = 256
-"""As if so many had been committed: who waits for a checkpoint to end helps it along."""
+"""A bulk load that waits for a checkpoint advances it as a commit of this many changes would."""
 LOAD_WAIT_SECONDS: Final = 0.002
-"""Between two looks whether another load has ended."""
+"""The interval at which a bulk load looks whether another one has ended."""
 QUICK_SECONDS: Final = 0.001
 COMMITS_AFTER_A_SLOW_ONE: Final = 16
-"""So many are taken to wait for the disk too. Handing a commit to another thread and back costs
-more than a quick disk takes."""
-LOG_KEEPS_IT: Final = "%s The write-ahead log keeps what is not in the tree."
+"""How many commits after a slow one are made on another thread too. With a quick disk, handing a
+commit to another thread and back takes longer than the commit."""
+LOG_KEEPS_IT: Final = "%s The changes are still in the write-ahead log."
 
 
 class EmbeddedSnapshot:
-    """The tree, the frozen overlay that a checkpoint is made of, and over both the active one."""
+    """The tree, above it the frozen overlay that is being checkpointed, and the active overlay."""
 
     def __init__(self, tree: Snapshot) -> None:
         self._tree = tree
@@ -71,7 +72,10 @@ class EmbeddedSnapshot:
 
 
 class Checkpoint:
-    """Changes on their way into the tree: first their pairs, then on its own thread the commit."""
+    """Moves the changes of an overlay into the tree.
+
+    `advance` puts their pairs, some at a time; then a thread commits and clears the log.
+    """
 
     def __init__(
         self,
@@ -90,7 +94,7 @@ class Checkpoint:
         self.failure: Exception | None = None
 
     def advance(self, puts: int) -> bool:
-        """Put the next pairs; whether the checkpoint has come to its end."""
+        """Puts the next pairs; returns True when the checkpoint has ended."""
         if self._finishing is not None:
             return not self._finishing.is_alive()
         keys = self._keys[self._place : self._place + puts]
@@ -101,12 +105,12 @@ class Checkpoint:
         return False
 
     def wait(self) -> None:
-        """Until the disk has it, if all pairs are put."""
+        """Waits for the disk, if all pairs are put."""
         if self._finishing is not None:
             self._finishing.join()
 
     def stop(self) -> None:
-        """Come to an end now, by giving up or by waiting for the disk."""
+        """Ends the checkpoint now: aborts it, or waits for the disk if all pairs are put."""
         if self._finishing is None:
             self._commit.abort()
         self.wait()
@@ -122,16 +126,17 @@ class Checkpoint:
     def _finish(self) -> None:
         try:
             self._commit.finish()
+            # The recovery log must have the commits before the write-ahead log loses them.
             if self._archive is not None:
                 self._archive.flush()
             self._log.clear()
         except Exception as error:
-            # Whatever it was: only what has come to its end may leave memory.
+            # After any error the overlay has to stay in memory.
             self.failure = error
 
 
 class TreeLoad:
-    """Pairs that go straight into the tree; no checkpoint begins meanwhile."""
+    """A bulk load straight into the tree; no checkpoint begins while it lasts."""
 
     def __init__(self, tree: LmdbEngine) -> None:
         self._commit = tree.begin_commit()
@@ -159,7 +164,7 @@ class TreeLoad:
 
 
 class EmbeddedEngine:
-    """One data folder; if it is `durable`, a commit is on disk when `commit` returns."""
+    """The engine of one data folder; if `durable`, commits are on disk when `commit` returns."""
 
     def __init__(
         self,
@@ -190,10 +195,10 @@ class EmbeddedEngine:
         self._generation = newer.generation or 1
         self._log = self._logs[self._generation % 2]
         if not newer.commits:
-            # Never in the older one: the tree may lack what it has.
+            # The older log must not be overwritten: the tree may lack its commits.
             self._log.begin(self._generation)
         self._replayed = [*older.commits, *newer.commits]
-        """Commits of a former process, until an archive has them."""
+        """Commits of a former process, until `archive_to` hands them to an archive."""
         self._archive: CommitArchive | None = None
         self._unseen: list[Changes] = []
         """Commits since the last refresh."""
@@ -201,13 +206,13 @@ class EmbeddedEngine:
         self._load: TreeLoad | None = None
         self._checkpoint_bytes = checkpoint_bytes
         self._next_checkpoint_bytes = checkpoint_bytes
-        """How large the active overlay grows before the next checkpoint begins."""
+        """The size of the active overlay at which the next checkpoint begins."""
         self._failure: Exception | None = None
-        """Why the last checkpoint did not come to its end, if it did not."""
+        """The error of the last checkpoint, if it failed."""
         self._is_tree_ahead = False
-        """Whether the tree has commits that its snapshot does not show yet."""
+        """True when the tree has commits that its snapshot does not show yet."""
         self._is_tree_complete = False
-        """Whether the tree has everything, and the overlays are to be emptied."""
+        """True when the tree has all changes, and `refresh` should empty the overlays."""
         self._slow_commits_ahead = 0
 
     @property
@@ -293,7 +298,7 @@ class EmbeddedEngine:
         self._tree.close()
 
     def _checkpoint_everything(self) -> None:
-        """Put both overlays into the tree at once, and clear both logs."""
+        """Puts both overlays into the tree in one commit, and clears both logs."""
         if self._load is not None:
             self._load.stop()
         if self._checkpoint is not None:
@@ -307,7 +312,8 @@ class EmbeddedEngine:
         if self._archive is not None:
             self._archive.flush()
         try:
-            # The older one first: its commits must not come back over those of the newer.
+            # The older log is cleared first: after a crash in between, replaying it alone would
+            # put its commits over the newer ones in the tree.
             for generation in (self._generation + 1, self._generation):
                 self._logs[generation % 2].clear()
         except OSError as error:
@@ -367,14 +373,14 @@ class EmbeddedEngine:
         elif self._failure is not None:
             self._next_checkpoint_bytes = 0
             raise StorageError(
-                "The commit could not be written: what was written before does not get into the "
-                f"tree of {self._folder}; the server's log says why."
+                "The commit could not be written: earlier commits cannot be moved from the "
+                f"write-ahead log into the tree of {self._folder}; see the server's log."
             )
 
 
 @contextmanager
 def opened_for_reading(folder: Path) -> Iterator[Snapshot]:
-    """What a folder holds, all of its pages looked at first; nothing in it is changed or made."""
+    """Opens a data folder for reading only, after all pages of its tree were checked."""
     with opened_tree(folder) as tree:
         try:
             older, newer = sorted(_read_logs(folder))
@@ -395,7 +401,7 @@ def _read_logs(folder: Path) -> list[Contents]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """A file that is new is only safe when its folder knows of it."""
+    """Syncs the folder: a new file is durable only with its directory entry."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -404,7 +410,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _changes(contents: Contents) -> dict[bytes, bytes | None]:
-    """What all commits of a log come to."""
+    """All commits of a log, merged."""
     changes: dict[bytes, bytes | None] = {}
     for commit in contents.commits:
         changes.update(commit)

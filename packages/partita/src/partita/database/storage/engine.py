@@ -1,7 +1,7 @@
-"""The interface of an engine: reads from a snapshot, and one atomic commit.
+"""The interface of a storage engine: reads from a snapshot, and atomic commits.
 
-Keys are ordered bytes of any length. A snapshot shows what was committed when it was taken; its
-iterators are valid until the next `refresh`.
+Keys are ordered bytes of any length. A snapshot shows the commits up to the last `refresh`; its
+iterators are valid until the next one.
 """
 
 from __future__ import annotations
@@ -10,124 +10,133 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 Changes = Mapping[bytes, bytes | None]
+"""New values by key; None deletes."""
 
 
 class Reader(Protocol):
-    """Point reads: all that deciding a write needs."""
+    """Point reads, which suffice for deciding a write."""
 
     def get(self, key: bytes) -> bytes | None: ...
 
 
 class Snapshot(Reader, Protocol):
-    """Point and range reads of what is committed."""
+    """Point and range reads of committed data."""
 
     def range(
         self, start: bytes, stop: bytes, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Pairs with start <= key < stop, in key order or against it."""
+        """Pairs with start <= key < stop in ascending or descending key order."""
         ...
 
 
 class CommitArchive(Protocol):
-    """Who keeps commits for longer than the engine does."""
+    """Keeps commits for longer than the engine does, for recovery."""
 
     def stamp(self, changes: dict[bytes, bytes | None]) -> None:
-        """Before the commit: give it its time."""
+        """Adds a time stamp to a commit. Called before the commit."""
         ...
 
     def keep(self, changes: Changes) -> None:
-        """After the commit, from the thread that made it."""
+        """Keeps the changes of a commit. Called after it, by the thread that made it."""
         ...
 
     def flush(self) -> None:
-        """Returns when all that was kept is safe. From any thread."""
+        """Returns when everything that was kept is durable. Any thread may call it."""
         ...
 
 
 class Load(Protocol):
-    """Pairs on their way into the tree, in one commit past the log: for keys that nobody else
-    reads or writes."""
+    """A bulk load: pairs that go into the tree in one commit, past the write-ahead log.
+
+    Only for keys that nobody else reads or writes meanwhile.
+    """
 
     def put(self, pairs: Sequence[tuple[bytes, bytes]]) -> None: ...
 
     def finish(self) -> None:
-        """Returns when the disk has them; on a thread that may wait."""
+        """Returns when the pairs are on disk. Called on the background thread."""
         ...
 
     def stop(self) -> None:
-        """Without effect on one that is finished."""
+        """Abandons the load, unless it is finished."""
         ...
 
 
 @runtime_checkable
 class Loads(Protocol):
-    """An engine that takes loads, one at a time."""
+    """An engine with bulk loads, one at a time."""
 
     @property
     def is_loading(self) -> bool: ...
 
     def begin_load(self) -> Load | None:
-        """None while the tree is busy: ask again after `wait_for_load`."""
+        """Begins a load; None while the tree is busy: call `wait_for_load` and try again."""
         ...
 
     def wait_for_load(self) -> None:
-        """Until asking again may help; on a thread that may wait."""
+        """Waits until another `begin_load` may succeed. Called on the background thread."""
         ...
 
     def end_load(self, load: Load) -> None:
-        """Show what was loaded, or forget it."""
+        """Ends a load: a finished one becomes visible in the snapshot."""
         ...
 
 
 class Engine(Protocol):
+    """An ordered map of bytes with atomic commits."""
+
     @property
     def waits_for_disk(self) -> bool:
-        """Whether the next commit may take so long that it is left to another thread."""
+        """True if the next commit may be so slow that another thread should make it."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """What is committed now. Used by one thread; `refresh` moves it forward."""
+        """The engine's only snapshot, for one thread; `refresh` moves it forward."""
         ...
 
     def refresh(self) -> None:
-        """Let the snapshot show the commits that have happened since it was taken."""
+        """Makes the commits since the last refresh visible in the snapshot."""
         ...
 
     def commit(self, changes: Changes) -> None:
-        """Make all changes or none; `None` deletes. Returns when they are as safe as configured."""
+        """Applies all changes or none; returns when they are as durable as configured."""
         ...
 
     def archive_to(self, archive: CommitArchive) -> None:
-        """Let an archive keep what a former process may not have flushed, and from now on flush it
-        before a commit is forgotten that would be replayed after a crash."""
+        """Hands the replayed commits of a former process to an archive, which may lack them.
+
+        From now on the engine flushes the archive before it clears commits from its log.
+        """
         ...
 
     def close(self) -> None: ...
 
 
 class Sealed(Protocol):
-    """What background work needs of an engine whose values are encrypted."""
+    """An engine with encrypted values, as the background job that re-encrypts them sees it."""
 
     @property
     def is_rotating(self) -> bool:
-        """Whether values may be under keys that are to go."""
+        """True while values may be encrypted with keys that are being replaced."""
         ...
 
     @property
     def generation(self) -> int:
-        """Of the keys that seal now."""
+        """The generation of the keys that encrypt now."""
         ...
 
     def retain(self, numbers: set[int], last: int) -> None:
-        """Destroy the keys of all but these tables and streams, of those up to the last given."""
+        """Destroys the keys of deleted tables and streams: of all numbers up to `last` except
+        `numbers`."""
         ...
 
     def outdated(self, start: bytes, stop: bytes) -> tuple[list[bytes], bytes | None]:
-        """Some keys of a range whose values are under old keys, and where to look on."""
+        """Returns some keys of a range whose values are encrypted with old keys, and the position
+        at which to continue, None at the end."""
         ...
 
     def retire(self) -> None:
-        """Destroy the old keys: nothing is under them any more."""
+        """Destroys the old keys once no value is encrypted with them."""
         ...
 
 

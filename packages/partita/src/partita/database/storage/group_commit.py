@@ -1,12 +1,11 @@
-"""Group commit: writes are decided one after the other, and those that wait share one commit.
+"""Group commit: writes are decided one after the other, and those that are waiting share a commit.
 
-A write is a function of a `WriteBatch`: it reads, decides, and records its changes there. While one
-commit is being written to disk by the writer thread, the next writes are decided on top of it and
-gathered; when the disk is ready, they share the next commit. A write is answered only after its
-commit.
+A write is a function of a `WriteBatch`: it reads, decides, and records its changes there. While the
+writer thread writes one commit to disk, the next writes are decided on top of it and gathered; when
+the disk is ready, they share the next commit. A write is answered only after its commit.
 
-A failed write leaves no trace, because a write batch is merged only when its function returns. When
-the disk fails, everything that was decided on top of the lost commit fails with it.
+A failed write leaves no trace, because a write batch is merged only when its function returns. If a
+commit fails, every write that was decided on top of it fails too.
 """
 
 from __future__ import annotations
@@ -30,11 +29,12 @@ CallSoon = Callable[[Callable[[], None]], object]
 CallLater = Callable[[float, Callable[[], None]], object]
 
 GATHER_SECONDS: Final = 0.001
-"""How long to wait for the next writes of those just answered, where the disk takes longer."""
+"""With a slow disk, how long the next commit waits for further writes by clients that were just
+answered."""
 
 
 class _Group:
-    """The writes that share one commit, and who waits for it."""
+    """The changes of writes that share one commit, and the callbacks that wait for it."""
 
     __slots__ = ("changes", "failure", "holds", "waiting")
 
@@ -46,11 +46,10 @@ class _Group:
 
 
 class GroupCommit(LatestState):
-    """The single writer. All of it runs on one thread, except for waiting for the disk.
+    """The database's only writer. Everything runs on the event loop's thread except slow commits.
 
-    `call_soon` runs a function soon on that thread, `call_later` after some seconds, and
-    `call_from_thread` does so from another. While the engine says that it does not wait for the
-    disk, it commits on the one thread too.
+    `call_soon` and `call_later` schedule functions on that thread; `call_from_thread` does so from
+    another one. As long as the engine does not wait for the disk, it commits on that thread too.
     """
 
     def __init__(
@@ -72,20 +71,20 @@ class GroupCommit(LatestState):
         self._on_commit = on_commit
         self._on_lost_commit = on_lost_commit
         self.archive: CommitArchive | None = None
-        """Who keeps commits, while there is a reason to."""
+        """Keeps commits for recovery, while a table needs it."""
         self._gathering = _Group()
         self._committing: _Group | None = None
         self._is_scheduled = False
         self._expected_writes = 0
-        """How many writes to wait for before the next commit, if any."""
+        """The number of waiting writes at which the next commit starts early; 0 for none."""
         self._was_shared = False
-        """Whether several writes shared the last commit."""
+        """True when several writes shared the last commit."""
         self._is_closed = False
         self._work: SimpleQueue[_Group | None] = SimpleQueue()
         self._writer: Thread | None = None
 
     def get(self, key: bytes) -> bytes | None:
-        """The newest value decided, committed or not."""
+        """Returns the latest decided value, committed or not."""
         if key in self._gathering.changes:
             return self._gathering.changes[key]
         if self._committing is not None and key in self._committing.changes:
@@ -98,12 +97,12 @@ class GroupCommit(LatestState):
         return self._committing is not None and key in self._committing.holds
 
     def write(self, decide: Callable[[WriteBatch], Any], done: Done) -> None:
-        """Run `decide`; call `done` with its result after the commit, or with its error."""
+        """Runs `decide`; calls `done` with its result or error, after the commit."""
         write_batch = WriteBatch(self)
         try:
             outcome = decide(write_batch)
         except RequestError as error:
-            # Without its traceback, which would keep this frame and the whole request alive.
+            # The traceback would keep this frame and the whole request alive.
             outcome = error.with_traceback(None)
             outcome.__context__ = None
         else:
@@ -111,7 +110,7 @@ class GroupCommit(LatestState):
         if not self._gathering.changes and self._committing is None:
             done(outcome)
             return
-        # A refusal waits too: it may rest on a write whose commit is still under way.
+        # A refusal waits too: it may depend on a write whose commit is still in progress.
         self._gathering.waiting.append((done, outcome))
         if self._committing is None and not self._is_scheduled:
             self._is_scheduled = True
@@ -121,7 +120,7 @@ class GroupCommit(LatestState):
             self._call_soon(self._start)
 
     def close(self) -> None:
-        """Finish the commit under way, commit what was gathered on top of it, and stop."""
+        """Finishes the current commit, commits the gathered writes, and stops."""
         self._is_closed = True
         if self._writer is not None:
             self._work.put(None)
@@ -140,7 +139,7 @@ class GroupCommit(LatestState):
             callback()
 
     def _start_after_turn(self) -> None:
-        """One turn of the loop later: where many write, more of them share the commit."""
+        """Starts the commit one turn of the event loop later, so that more writes share it."""
         self._call_soon(self._start)
 
     def _start(self) -> None:
@@ -162,7 +161,7 @@ class GroupCommit(LatestState):
             try:
                 writer.start()
             except RuntimeError:
-                # The system has no more threads: this one waits for the disk.
+                # The system allows no more threads, so this one has to wait for the disk.
                 return False
             self._writer = writer
         return True
@@ -185,7 +184,7 @@ class GroupCommit(LatestState):
         except StorageError as error:
             group.failure = error
         except Exception as error:
-            # Whatever it was, the writer must survive it and those who wait must hear of it.
+            # The writer thread must survive any error, and the waiting requests must get it.
             logger.exception("A commit failed.")
             group.failure = StorageError(f"The commit failed: {error!r}.")
 
@@ -205,7 +204,10 @@ class GroupCommit(LatestState):
             done(outcome)
 
     def _start_next(self, answered: int) -> None:
-        """Soon; behind a slow disk with the next writes of those answered now, in one commit."""
+        """Schedules the next commit.
+
+        With a slow disk it waits shortly for the next writes of the clients that are answered now.
+        """
         self._is_scheduled = True
         if not self._engine.waits_for_disk:
             self._call_soon(self._start)
@@ -214,7 +216,7 @@ class GroupCommit(LatestState):
         self._call_later(GATHER_SECONDS, self._start)
 
     def _lose(self, group: _Group, failure: StorageError) -> None:
-        logger.error("%s The writes that waited for it were refused.", failure)
+        logger.error("%s The writes that waited for this commit were refused.", failure)
         lost = group.waiting + self._gathering.waiting
         self._gathering = _Group()
         error = self._on_lost_commit(failure)

@@ -1,11 +1,11 @@
-"""The tree: LMDB, memory-mapped, crash-safe, no server.
+"""The tree of a data folder: LMDB, a memory-mapped and crash-safe B+ tree.
 
-LMDB takes keys of at most 511 bytes, DynamoDB has keys of more than 3,000. A long key is stored as
+LMDB's keys have at most 511 bytes, but DynamoDB's may have more than 3,000. A long key is stored as
 its first bytes and a digest, with the whole key in front of the value. Long keys with the same
-first bytes lie side by side, so a range read collects such a group, sorts it by the whole keys,
-and the order is exact.
+first bytes are neighbors, so a range read collects such a group and sorts it by the whole keys,
+which makes the order exact.
 
-A file that is damaged is refused before LMDB sees it (`database/storage/lmdb_pages.py` says why).
+A damaged file is refused before LMDB opens it; `lmdb_pages.py` says why.
 """
 
 from __future__ import annotations
@@ -34,16 +34,17 @@ DIGEST_BYTES: Final = 16
 HEAD_BYTES: Final = RAW_KEY_BYTES_MAX - DIGEST_BYTES
 DATA_FILE, LOCK_FILE = "data.mdb", "partita.lock"
 PAGES_AT_START: Final = 256
-"""How many pages are looked at before a folder is served: the catalog, and all of a small one."""
+"""How many pages are checked before a folder is served: the catalog, and all of a small folder."""
 
 _LENGTH: Final = struct.Struct(">I")
 
 
 class LmdbEngine:
-    """One data folder. `durable` commits are on disk when `commit` returns.
+    """The tree of one data folder. If `durable`, commits are on disk when `commit` returns.
 
-    LMDB's own locks are not used: the folder is locked, there is one writer at a time, and the one
-    snapshot is refreshed after its commit, before the next commit but one begins.
+    LMDB's own locks are off: the folder is locked as a whole, there is one writer, and the only
+    snapshot is refreshed after each commit. LMDB reuses the pages that a commit freed in the next
+    commit but one, so the snapshot never reads a page that is being overwritten.
     """
 
     def __init__(self, folder: Path, *, durable: bool = True) -> None:
@@ -64,11 +65,11 @@ class LmdbEngine:
                 readahead=False,
             )
             if durable:
-                # A process that did not wait for the disk, or a new file, has left that to us.
+                # A new file, or commits of a process that was not durable, may not be on disk yet.
                 self._environment.sync(True)
         except (lmdb.Error, StorageError) as error:
             if is_new:
-                # What LMDB could not finish would pass for a damaged file the next time.
+                # An unfinished new file would be taken for a damaged one at the next start.
                 with suppress(OSError):
                     data_file.unlink()
             self._lock.close()
@@ -94,7 +95,7 @@ class LmdbEngine:
         return LmdbCommit(self._folder, self._environment)
 
     def archive_to(self, archive: CommitArchive) -> None:
-        """Nothing is replayed here."""
+        """Does nothing: LMDB has no log that commits would be replayed from."""
 
     def close(self) -> None:
         self._snapshot.close()
@@ -105,7 +106,7 @@ class LmdbEngine:
 
 
 class LmdbCommit:
-    """A commit in the making; it can be finished on another thread than it was begun."""
+    """A write transaction; it may be finished on another thread than it was begun."""
 
     def __init__(self, folder: Path, environment: lmdb.Environment) -> None:
         self._folder = folder
@@ -128,7 +129,7 @@ class LmdbCommit:
             raise cannot_write(self._folder, error) from error
 
     def put_many(self, pairs: Sequence[tuple[bytes, bytes]]) -> None:
-        """The same for many at a time, without deletions; faster for keys in order."""
+        """Puts many pairs, without deletions; faster than `put` if the keys are sorted."""
         if any(len(key) > HEAD_BYTES for key, _ in pairs):
             self.put(pairs)
             return
@@ -149,7 +150,7 @@ class LmdbCommit:
 
 
 def cannot_write(folder: Path, error: Exception) -> StorageError:
-    """LMDB says of a full disk that it could not write; say why."""
+    """The error for a failed commit; names a full disk, which LMDB reports as an I/O error."""
     reason = error.strerror if isinstance(error, OSError) else str(error)
     if folder.exists() and disk_usage(folder).free < DISK_FREE_BYTES_MIN:
         reason = f"the disk that holds {folder} is full"
@@ -162,10 +163,10 @@ def cannot_open(folder: Path, error: Exception) -> StorageError:
 
 @contextmanager
 def opened_tree(folder: Path) -> Iterator[Snapshot]:
-    """The tree of a folder, all of its pages looked at first; nothing is changed or made."""
+    """Opens the tree of a folder for reading only, after all of its pages were checked."""
     if not (folder / DATA_FILE).is_file():
         raise StorageError(
-            f"There is no data folder {folder}."
+            f"The data folder {folder} does not exist."
             if not folder.is_dir()
             else f"{folder} is not a data folder of Partita: it has no {DATA_FILE}."
         )
@@ -225,7 +226,8 @@ class LmdbSnapshot:
         try:
             transaction = self._environment.begin()
         except lmdb.Error:
-            # LMDB has lost track of its file: there are no commits any more, and this one holds.
+            # After a fatal error LMDB begins no more transactions. It also makes no more commits,
+            # so the present one stays valid.
             return
         self._transaction.abort()
         self._transaction = transaction
@@ -239,14 +241,14 @@ def _cannot_read(error: lmdb.Error) -> StorageError:
 
 
 def _forward(cursor: Any, start: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Raw pairs from `start` on, and perhaps a few before it."""
+    """Raw pairs from `start` on, and possibly a few before it."""
     found = cursor.set_range(start[:HEAD_BYTES])
     pairs: Iterator[tuple[bytes, bytes]] = cursor.iternext() if found else iter(())
     return pairs
 
 
 def _backward(cursor: Any, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Raw pairs from just below `stop` towards the front."""
+    """Raw pairs in descending order, from just below `stop`."""
     if len(stop) > HEAD_BYTES:
         stop = stop[:HEAD_BYTES] + b"\xff" * (DIGEST_BYTES + 1)
     found = cursor.prev() if cursor.set_range(stop[:RAW_KEY_BYTES_MAX]) else cursor.last()
@@ -257,7 +259,7 @@ def _backward(cursor: Any, stop: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _with_long_keys(
     pairs: Iterable[tuple[bytes, bytes]], start: bytes, stop: bytes, *, reverse: bool
 ) -> Iterator[tuple[bytes, bytes]]:
-    """The rest of a range in which there are long keys."""
+    """The rest of a range that contains long keys."""
     for key, value in _whole_keys(pairs, start, stop, reverse=reverse):
         if key < start if reverse else key >= stop:
             return
@@ -268,9 +270,9 @@ def _with_long_keys(
 def _whole_keys(
     pairs: Iterable[tuple[bytes, bytes]], start: bytes, stop: bytes, *, reverse: bool
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Raw pairs with whole keys; each group of long keys in the order of its whole keys.
+    """Yields pairs with their whole keys; each group of long keys is sorted by the whole keys.
 
-    Ends before a group that lies wholly beyond the bounds: it may be large.
+    Ends before a group that is completely outside of the range, since it may be large.
     """
     group: list[tuple[bytes, bytes]] = []
     head = b""
@@ -323,7 +325,7 @@ def _lock_folder(folder: Path) -> _FolderLock:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Inside, no server has the folder."""
+    """Locks a folder, so that no server can open it meanwhile."""
     lock = _lock_folder(folder)
     try:
         yield
@@ -332,7 +334,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
 
 
 def _lock_for_reading(folder: Path) -> _FolderLock | None:
-    """A folder without a lock file is not served by anybody: it is a copy of another's data."""
+    """Locks a folder; None if it has no lock file: then it is a copy that was never served."""
     try:
         return _FolderLock(folder / LOCK_FILE, os.O_RDONLY)
     except FileNotFoundError:
@@ -346,7 +348,8 @@ def _lock_for_reading(folder: Path) -> _FolderLock | None:
 
 
 class _FolderLock:
-    """One process per folder: the rooms above keep what they know of it in memory."""
+    """A lock on a data folder. Only one process may use it, because catalog, counts and overlays
+    are kept in that process's memory."""
 
     def __init__(self, path: Path, flags: int) -> None:
         self._file = os.open(path, flags, 0o644)

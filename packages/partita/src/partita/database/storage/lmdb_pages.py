@@ -1,8 +1,8 @@
-"""The pages of LMDB's file, seen from outside: whether LMDB can be trusted with it.
+"""Checks the pages of an LMDB file before LMDB opens it.
 
-LMDB trusts its file. Where pages are missing or make no sense, it reads beyond the map and the
-process dies by a signal, without a message. So its pages are followed here first, as LMDB would do
-it: from the newer of two meta pages down two trees, that of the data and that of the free pages.
+LMDB does not check its file: if pages are missing or corrupt, it reads beyond the memory map, and a
+signal kills the process without a message. So this module follows the pages first, as LMDB would:
+from the newer of the two meta pages down the tree of the data and the tree of the free pages.
 
 The format is that of LMDB 0.9 on 64 bits (mdb.c: MDB_meta, MDB_db, MDB_page, MDB_node).
 """
@@ -39,7 +39,7 @@ _NUMBER = struct.Struct("=Q")
 
 class Tree(NamedTuple):
     page_bytes: int
-    """Only the tree of free pages has it."""
+    """LMDB sets it in the tree of free pages only."""
     flags: int
     depth: int
     branch_pages: int
@@ -61,9 +61,10 @@ class Meta(NamedTuple):
 
 
 def check_pages(path: Path, pages_max: int | None = None) -> None:
-    """Follow all pages, or the first `pages_max`; a StorageError says what is wrong with one.
+    """Checks all pages, or the first `pages_max`; raises StorageError for the first bad one.
 
-    A file that ends early is followed to its end in any case: LMDB may leave out free pages there.
+    All pages of a file that is shorter than its meta page claims are checked in any case: LMDB may
+    omit free pages at the end, so only this tells whether a page that is in use is missing.
     """
     try:
         file = os.open(path, os.O_RDONLY)
@@ -80,7 +81,7 @@ def check_pages(path: Path, pages_max: int | None = None) -> None:
 
 
 def last_commit(path: Path) -> int:
-    """The number of the last commit of a file, which another process may be writing to."""
+    """The number of the last commit of a file, even while another process writes to it."""
     file = os.open(path, os.O_RDONLY)
     try:
         return _Pages(file, None).last_commit()
@@ -89,7 +90,7 @@ def last_commit(path: Path) -> int:
 
 
 class _EnoughSeen(Exception):
-    """As many pages as were asked for are in order."""
+    """Raised to end the check after `pages_max` pages."""
 
 
 class _Pages:
@@ -184,10 +185,10 @@ class _Pages:
             raise StorageError(f"it claims {tree.entries} keys and has {entries}")
 
     def _nodes(self, tree: Tree, branch_nodes_min: int) -> Iterator[tuple[bytes, int, bytes, int]]:
-        """The leaves' nodes in order: key, flags, the bytes in the node, and the data's size."""
+        """Yields all leaf nodes in order: key, flags, bytes in the node, size of the data."""
         if tree.root == NO_PAGE:
             return
-        # From the root to the leaf that is read: the children that are still to be visited.
+        # For each level from the root to the current leaf, the children that are still to visit.
         levels: list[list[int]] = [[tree.root]]
         while levels:
             if not levels[-1]:
@@ -214,10 +215,10 @@ class _Pages:
                     yield page[start - key_bytes : start], flags, page[start:end], size
 
     def _page_nodes(self, number: int, page: bytes) -> Iterator[tuple[int, int, int, int, int]]:
-        """Offset, two halves of the size, flags and key size of each node."""
+        """Yields each node's offset, the two halves of its size, its flags and its key size."""
         lower, upper = _PAGE.unpack_from(page)[3:]
         if not _PAGE.size < lower <= upper <= len(page) or lower % 2:
-            raise StorageError(f"page {number} has no sensible bounds")
+            raise StorageError(f"page {number} has invalid bounds")
         for offset in struct.unpack_from(f"={(lower - _PAGE.size) // 2}H", page, _PAGE.size):
             if not upper <= offset <= len(page) - _NODE.size:
                 raise StorageError(f"a node of page {number} lies outside of it")
@@ -227,7 +228,7 @@ class _Pages:
             yield offset, low, high, flags, key_bytes
 
     def _check_overflow(self, data: bytes, size: int) -> bytes:
-        """The bytes of a value that has pages of its own."""
+        """Checks a value on overflow pages, and returns its bytes."""
         (number,) = _NUMBER.unpack(data)
         page = self._page(number, OVERFLOW)
         (count,) = _OVERFLOW_PAGES.unpack_from(page)
@@ -250,7 +251,7 @@ class _Pages:
             raise StorageError(f"page {number} lies behind its end, at byte {self._file_bytes}")
         own_number, _, flags, _, _ = _PAGE.unpack_from(page)
         if own_number != number or flags & KIND_BITS != kind:
-            raise StorageError(f"page {number} is no {KINDS[kind]} page")
+            raise StorageError(f"page {number} is not a {KINDS[kind]} page")
         return page
 
     def _mark(self, number: int) -> None:

@@ -1,8 +1,8 @@
-"""An overlay: changes in memory over a snapshot; None hides what lies below.
+"""An overlay: changes in memory over a snapshot; None hides a key of the snapshot.
 
-Point reads look into a dict. For ranges the keys are kept in order, in blocks: a new key moves only
-those of its block, and a range begins with a few binary searches, however much was written
-elsewhere. No read waits for a sort.
+Point reads look into a dict. For range reads the keys are kept sorted in blocks: inserting a key
+moves only the keys of its block, and a range read begins with a few binary searches, however much
+was written elsewhere. No read waits for a sort.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from partita.database.storage.engine import Changes, Snapshot
 Pair = tuple[bytes, bytes]
 
 ENTRY_BYTES: Final = 128
-"""About what a pair takes in memory besides its own bytes."""
+"""Approximate memory of a pair besides its own bytes."""
 BLOCK_KEYS_MAX: Final = 512
-"""A block that grows beyond it is split in two."""
+"""A block that grows larger is split in two."""
 
 
 class OrderedKeys:
-    """Keys in order. None is added twice, and none removed that is not there."""
+    """Sorted keys. Callers never add a key that is present, or remove one that is missing."""
 
     __slots__ = ("_block_keys_max", "_blocks", "_bounds")
 
@@ -32,7 +32,7 @@ class OrderedKeys:
         ordered = sorted(keys)
         size = block_keys_max // 2
         self._blocks = [ordered[at : at + size] for at in range(0, len(ordered), size)] or [[]]
-        """None is empty, unless there are no keys at all."""
+        """No block is empty, except the only block of no keys."""
         self._bounds = [block[0] for block in self._blocks[1:]]
         """Bound n is above all keys of block n, and not above those of block n + 1."""
 
@@ -55,7 +55,7 @@ class OrderedKeys:
             del self._bounds[max(number - 1, 0)]
 
     def has_any(self, start: bytes, stop: bytes) -> bool:
-        """Whether there is a key with start <= key < stop."""
+        """True if there is a key with start <= key < stop."""
         number = bisect_right(self._bounds, start)
         block = self._blocks[number]
         place = bisect_left(block, start)
@@ -64,7 +64,7 @@ class OrderedKeys:
         return number < len(self._bounds) and self._blocks[number + 1][0] < stop
 
     def runs(self, start: bytes, stop: bytes, *, reverse: bool) -> Iterator[list[bytes]]:
-        """The keys with start <= key < stop, those of one block after the other."""
+        """Yields the keys with start <= key < stop, block by block."""
         first, last = bisect_right(self._bounds, start), bisect_left(self._bounds, stop)
         for number in range(last, first - 1, -1) if reverse else range(first, last + 1):
             block = self._blocks[number]
@@ -80,7 +80,7 @@ class OrderedKeys:
 
 
 class Overlay:
-    """Changes, and their keys in order."""
+    """Changes, with their keys in order."""
 
     __slots__ = ("_keys", "values")
 
@@ -94,7 +94,7 @@ class Overlay:
         self.values[key] = value
 
     def update(self, changes: Changes) -> int:
-        """Put all changes; about how many bytes they take."""
+        """Puts all changes; returns the approximate number of bytes they take."""
         values, keys = self.values, self._keys
         size = 0
         for key, value in changes.items():
@@ -113,7 +113,10 @@ class Overlay:
         return self._keys.flat()
 
     def joined(self, upper: Overlay) -> Overlay:
-        """This overlay and one over it as a single one; to sort two runs is to merge them."""
+        """Returns this overlay and one above it as a single overlay.
+
+        The values are put in as two sorted runs, which Python's sort merges in linear time.
+        """
         values = {key: self.values[key] for key in self.ordered_keys()}
         values.update((key, upper.values[key]) for key in upper.ordered_keys())
         return Overlay(values)
@@ -124,7 +127,7 @@ class Overlay:
     def range_over(
         self, below: Iterator[Pair], start: bytes, stop: bytes, *, reverse: bool
     ) -> Iterator[Pair]:
-        """The pairs of a range below, as these changes leave them."""
+        """Applies the changes to the pairs of a range of the snapshot below."""
         if not self.values or not self._keys.has_any(start, stop):
             return below
         return self._merged(below, self._keys.runs(start, stop, reverse=reverse), reverse)

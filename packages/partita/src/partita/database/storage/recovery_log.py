@@ -1,12 +1,13 @@
-"""The recovery log: commits of followed tables, kept beyond the write-ahead log.
+"""The recovery log: keeps the commits of followed tables after the write-ahead log is cleared.
 
-Each commit gets a *stamp*, microseconds since the epoch, higher than that of every commit before
-it. After the commit its changes are kept here by reference; before a write-ahead log is cleared,
-`flush` sorts them by table and appends them to the archive. What a crash leaves in the write-ahead
-log is kept and flushed once more: readers skip stamps that they have seen.
+Each commit gets a *stamp*: microseconds since the epoch, higher than the stamp of every earlier
+commit. After a commit its changes are kept in memory. Before a write-ahead log is cleared, `flush`
+sorts them by table and appends them to the archive. After a crash, the commits that are replayed
+from the write-ahead log are flushed once more; readers skip stamps that they have seen.
 
-A log file has blocks, each with a checksum: (stamp, changes) of some commits, compressed. A block
-that is torn at the end of a file was never counted as flushed, so its commits are in a later file.
+A log file consists of blocks, each with a checksum and the compressed (stamp, changes) of some
+commits. A torn block at the end of a file was never reported as flushed, so its commits are in a
+later file.
 """
 
 from __future__ import annotations
@@ -29,24 +30,26 @@ from partita.errors import StorageError
 STAMP_KEY: Final = b"\x0e\x00"
 LOGS: Final = "log/"
 EVERYTHING: Final = "everything"
-"""Instead of the id of a table: the log of all keys, while the database is being copied."""
+"""Stands for a table id: the log of all keys, which is kept while a backup runs."""
 PREFIX_BYTES: Final = 5
-"""What the keys of a table's items begin with: their space, and the table's number."""
+"""The length of the prefix of a table's items: the key space and the table's number."""
 MICROSECONDS: Final = 1_000_000
 BLOCK_BYTES: Final = 256 << 10
 FILE_BYTES: Final = 8 << 20
 FILE_MICROSECONDS: Final = 24 * 3600 * MICROSECONDS
-"""A log file that has grown beyond this, or is older, is not appended to: it can be dropped as a
-whole when nobody needs it any more."""
+"""A log file that is larger than `FILE_BYTES` or older than this gets no more commits. Files are
+removed as a whole, so a file must not reach over too long a time."""
 COMPRESSION: Final = 1
 
 _HEADER: Final = struct.Struct("<IIQQ")
-"""How many bytes follow, their checksum, the first and the last stamp in them."""
+"""The length of the content that follows, its checksum, its first and its last stamp."""
 
 Place = bytes
 Change = tuple[Place, bytes | None]
-"""Where an item lies behind its table's number, and its stored value; None if it was deleted."""
+"""An item's place, which is its storage key after the table's prefix, and its stored value; None
+if it was deleted."""
 Commit = tuple[int, list[Change]]
+"""A stamp and the changes of its commit."""
 
 _encode = msgspec.msgpack.encode
 _decoder = msgspec.msgpack.Decoder(list[tuple[int, list[tuple[bytes, bytes | None]]]])
@@ -62,8 +65,11 @@ class Block(NamedTuple):
 
 
 class RecoveryLog:
-    """What follows tables. `stamp` and `keep` are called by whoever commits, in turn; `flush` by
-    any thread."""
+    """Keeps the commits of the followed tables.
+
+    The committing thread calls `stamp` before and `keep` after each commit; any thread may call
+    `flush`.
+    """
 
     def __init__(self, archive: Archive, clock: Clock, committed: Reader) -> None:
         self._archive = archive
@@ -91,15 +97,15 @@ class RecoveryLog:
         return len(self._pending)
 
     def follow(self, tables: Mapping[bytes, str]) -> None:
-        """Which tables are followed from now on: the prefixes of their items, and their ids."""
+        """Sets the tables that are followed from now on: table ids by the prefix of their items."""
         self._followed = dict(tables)
 
     def follow_everything(self, is_on: bool) -> None:
-        """Keep all keys of all commits from now on, or no longer."""
+        """Starts or stops keeping the changes of all keys, for a backup of the database."""
         self._follows_everything = is_on
 
     def latest(self) -> int:
-        """The moment up to which everything is decided: no later commit gets this stamp."""
+        """Returns the present as a stamp, and promises that later commits get higher ones."""
         with self._lock:
             self._promised = max(self._last, self._promised, int(self._clock() * MICROSECONDS))
             return self._promised
@@ -115,7 +121,7 @@ class RecoveryLog:
             self._pending.append(changes)
 
     def flush(self) -> None:
-        """Returns when all that is kept so far is safe in the archive."""
+        """Returns when everything that was kept so far is durable in the archive."""
         with self._flushing:
             with self._lock:
                 pending = self._pending[:]
@@ -123,7 +129,7 @@ class RecoveryLog:
                 return
             for table_id, commits in _by_table(pending, dict(self._followed)).items():
                 self._append(table_id, commits)
-            if self._follows_everything and (commits := list(_whole(pending))):
+            if self._follows_everything and (commits := list(_all_commits(pending))):
                 self._append(EVERYTHING, commits)
             self._archive.sync()
             with self._lock:
@@ -132,7 +138,8 @@ class RecoveryLog:
     def _append(self, table_id: str, commits: Sequence[Commit]) -> None:
         file = self._files.get(table_id)
         if file is None or self._is_full(file, commits[0][0]):
-            # Never a file of an earlier process, whose end may be torn.
+            # A file of an earlier process may end with a torn block, which would hide whatever
+            # is appended behind it.
             file = new_log_file(table_id, commits[0][0])
         self._files.pop(table_id, None)
         self._archive.append(file, b"".join(pack_blocks(commits)))
@@ -144,7 +151,7 @@ class RecoveryLog:
 
 
 def stamp_of(reader: Reader) -> int:
-    """The stamp of the last commit that a reader sees, if any had one."""
+    """The stamp of the last commit that a reader sees; 0 if no commit had a stamp."""
     return int.from_bytes(reader.get(STAMP_KEY) or b"", "big")
 
 
@@ -153,18 +160,18 @@ def log_prefix(table_id: str) -> str:
 
 
 def new_log_file(table_id: str, first: int) -> str:
-    """A name that no file has, for commits from a stamp on."""
+    """A new file name, for commits from a stamp on."""
     return f"{log_prefix(table_id)}{first:016x}-{os.urandom(4).hex()}"
 
 
 def renamed_log_file(name: str) -> str:
-    """Of the same table and the same first commit, with an end that nobody else has."""
+    """A new file name for a copy of a log file, with the same table and first stamp."""
     folder, _, file = name.rpartition("/")
     return f"{folder}/{file.partition('-')[0]}-{os.urandom(4).hex()}"
 
 
 def commits_of(rows: Iterable[tuple[int, Place, bytes | None]]) -> list[Commit]:
-    """Changes with their stamps, in any order, as commits in theirs."""
+    """Groups rows of (stamp, place, value), in any order, into commits in the order of stamps."""
     commits: dict[int, Commit] = {}
     for stamp, place, value in rows:
         commit = commits.setdefault(stamp, (stamp, []))
@@ -178,14 +185,14 @@ def log_files(archive: Archive, table_id: str) -> list[tuple[int, str]]:
 
 
 def first_stamp(file: str) -> int:
-    """Of the commits in a log file."""
+    """The first stamp of a log file, which is part of its name."""
     return int(file.rpartition("/")[2].partition("-")[0], 16)
 
 
 def read_log(archive: Archive, table_id: str, after: int, until: int) -> Iterator[list[Commit]]:
-    """The commits of a table with after < stamp <= until, in order, those of a block at a time.
+    """Yields the commits of a table with after < stamp <= until, in order, block by block.
 
-    A block from which nothing is wanted gives an empty list: whoever reads may pause there.
+    A block without such commits yields an empty list, so that the caller can pause there.
     """
     files = log_files(archive, table_id)
     seen = after
@@ -199,7 +206,7 @@ def read_log(archive: Archive, table_id: str, after: int, until: int) -> Iterato
             if block.last <= seen or block.first > until:
                 yield []
                 continue
-            commits = [one for one in block.commits() if seen < one[0] <= until]
+            commits = [commit for commit in block.commits() if seen < commit[0] <= until]
             if commits:
                 seen = commits[-1][0]
             yield commits
@@ -210,7 +217,7 @@ def _ends_before(archive: Archive, name: str, stamp: int) -> bool:
 
 
 def pack_blocks(commits: Sequence[Commit]) -> Iterator[bytes]:
-    """Commits in blocks of a bounded size; one commit is never divided."""
+    """Packs commits into blocks of limited size; a commit is never divided."""
     block: list[Commit] = []
     size = 0
     for commit in commits:
@@ -230,7 +237,7 @@ def _pack_block(commits: Sequence[Commit]) -> bytes:
 
 
 def unpack_blocks(content: bytes) -> Iterator[Block]:
-    """The blocks of a file, up to one that is torn."""
+    """Yields the blocks of a file up to the first torn one."""
     offset = 0
     while offset + _HEADER.size <= len(content):
         length, checksum, first, last = _HEADER.unpack_from(content, offset)
@@ -243,7 +250,7 @@ def unpack_blocks(content: bytes) -> Iterator[Block]:
 
 
 def cut_log(content: bytes, until: int) -> bytes:
-    """A log file without the commits after a stamp."""
+    """Returns the content of a log file without the commits after a stamp."""
     pieces: list[bytes] = []
     for block in unpack_blocks(content):
         if block.first > until:
@@ -254,7 +261,7 @@ def cut_log(content: bytes, until: int) -> bytes:
 
 
 def _by_table(pending: Sequence[Changes], followed: Mapping[bytes, str]) -> dict[str, list[Commit]]:
-    found: dict[str, list[Commit]] = {}
+    commits_by_table: dict[str, list[Commit]] = {}
     for changes in pending:
         stamped = changes.get(STAMP_KEY)
         if stamped is None:
@@ -264,14 +271,14 @@ def _by_table(pending: Sequence[Changes], followed: Mapping[bytes, str]) -> dict
             table_id = followed.get(key[:PREFIX_BYTES])
             if table_id is None:
                 continue
-            commits = found.setdefault(table_id, [])
+            commits = commits_by_table.setdefault(table_id, [])
             if not commits or commits[-1][0] != stamp:
                 commits.append((stamp, []))
             commits[-1][1].append((key[PREFIX_BYTES:], value))
-    return found
+    return commits_by_table
 
 
-def _whole(pending: Sequence[Changes]) -> Iterator[Commit]:
+def _all_commits(pending: Sequence[Changes]) -> Iterator[Commit]:
     for changes in pending:
         stamped = changes.get(STAMP_KEY)
         if stamped is not None:
@@ -279,4 +286,4 @@ def _whole(pending: Sequence[Changes]) -> Iterator[Commit]:
 
 
 def damaged(name: str) -> StorageError:
-    return StorageError(f"{name} in the archive is damaged: its contents do not have its digest.")
+    return StorageError(f"{name} in the archive is damaged: its content does not match its digest.")

@@ -1,10 +1,9 @@
-"""A write-ahead log: commits on disk in one small write each, before the tree has them.
+"""The write-ahead log: each commit goes to disk in one small write before the tree has it.
 
-The file begins with its generation and a random salt, which every record carries: the file is used
-again from its beginning, and the salt tells new records from those that were there before. A record
-is one commit, with a checksum; only when it is synced does the next one follow. So the only record
-that a crash can spoil is the last one, whose write was never acknowledged. One that is spoiled
-before another is damage.
+The file begins with a generation number and a random salt, which is repeated in every record. The
+file is reused from its beginning; the salt tells new records from old ones. A record is one commit
+with a checksum, and is synced before the next one is written. So a crash can only tear the last
+record, which was never acknowledged. A bad record in front of a good one means damage.
 """
 
 from __future__ import annotations
@@ -24,38 +23,39 @@ from partita.errors import StorageError
 
 MAGIC: Final = b"partita1"
 _HEADER: Final = struct.Struct("<8sQ8sI")
-"""Magic, generation, salt, whether there are records; a checksum of all follows."""
+"""Magic, generation, salt, 1 if there are records; a checksum of these follows."""
 HEADER_BYTES: Final = _HEADER.size + 4
 _RECORD: Final = struct.Struct("<8sQI")
-"""Salt, how many bytes follow, their checksum."""
+"""Salt, length of the content that follows, its checksum."""
 SALT_BYTES: Final = 8
 _LENGTHS: Final = struct.Struct("<II")
-"""Of a key and its value."""
+"""The lengths of a key and its value."""
 DELETED: Final = 0xFFFFFFFF
-"""Instead of the length of a value."""
+"""The length of a value that stands for a deletion."""
 
 PREALLOCATED_BYTES = 1 << 20
-"""The file grows by so many zeros: a sync takes half as long when it need not note a new length."""
+"""The file grows by this many zeros at once: a sync that does not change the file's length takes
+half the time."""
 CLEARED_BYTES_MAX = 16 << 20
-"""A file that has grown beyond this is truncated to it when it is cleared."""
+"""A file that has grown larger is truncated to this when it is cleared."""
 
 
 class Contents(NamedTuple):
-    """What a log has on disk."""
+    """The contents of a log file."""
 
     generation: int = 0
     salt: bytes = bytes(SALT_BYTES)
     commits: tuple[Changes, ...] = ()
     end: int = HEADER_BYTES
-    """Where the next record goes."""
+    """The offset of the next record."""
     is_new: bool = False
-    """Whether there is no header yet."""
+    """True when the file has no header yet."""
 
 
 class WriteAheadLog:
-    """One file, for one generation after the other. Full disks and failures raise OSError.
+    """One log file, used for one generation after the other. A failing disk raises OSError.
 
-    Without `durable`, what is written outlives the process but not a crash of the machine.
+    Without `durable`, writes survive the end of the process but not a crash of the machine.
     """
 
     def __init__(self, path: Path, contents: Contents, *, durable: bool = True) -> None:
@@ -66,20 +66,21 @@ class WriteAheadLog:
         self._salt = contents.salt
         self._end = contents.end
         self.is_in_doubt = False
-        """Whether a sync has failed: there may be a commit on disk that was refused."""
+        """True after a failed sync: a refused commit may be on disk."""
         if contents.is_new:
             _write(self._file, _header(contents.generation, contents.salt, has_records=False), 0)
-        # What was read back must stay, also where the process that wrote it died before its sync.
+        # The records that were read are used from now on, so they have to be durable, even if the
+        # process that wrote them died before its sync.
         self._sync()
 
     def begin(self, generation: int) -> None:
-        """Start over with a new generation; the sync of its first record syncs the header too."""
+        """Starts a new generation; the sync of its first record also syncs the header."""
         self._generation = generation
         self._salt = os.urandom(SALT_BYTES)
         self._end = HEADER_BYTES
 
     def append(self, changes: Changes) -> None:
-        """Returns when the commit is on disk, or without `durable` with the operating system."""
+        """Appends a commit; returns when it is on disk (if not durable, in the system's cache)."""
         record = _record(self._salt, changes)
         end = self._end + len(record)
         if end > self._file_bytes:
@@ -91,18 +92,20 @@ class WriteAheadLog:
             self._sync()
         except OSError:
             self.is_in_doubt = True
-            # The next process must not see it either; only a crash of the machine brings it back.
+            # Erases the record, so that the next process does not replay a refused commit. Only a
+            # crash of the machine could bring it back, until `clear` is synced.
             _write(self._file, bytes(_RECORD.size), self._end)
             raise
         self._end = end
 
     def clear(self) -> None:
-        """Remove the records: the tree has them."""
+        """Removes the records once the tree has them."""
         _write(self._file, _header(self._generation, self._salt, has_records=False), 0)
         self._sync()
         self.is_in_doubt = False
         if self._file_bytes > CLEARED_BYTES_MAX:
-            # Not before the sync: the first records without the last ones would undo those.
+            # Only after the sync of the header: a file that lost its last records but is replayed
+            # would put older values over newer ones in the tree.
             os.ftruncate(self._file, CLEARED_BYTES_MAX)
             self._file_bytes = CLEARED_BYTES_MAX
 
@@ -117,7 +120,7 @@ class WriteAheadLog:
             _sync(self._file)
 
     def _preallocate(self, end: int) -> None:
-        """Let the file grow to `end` at least, up to a multiple of what it grows by."""
+        """Extends the file with zeros, in multiples of `PREALLOCATED_BYTES`, to at least `end`."""
         piece_bytes = PREALLOCATED_BYTES
         file_bytes = -(-end // piece_bytes) * piece_bytes
         zeros = bytes(piece_bytes)
@@ -174,12 +177,12 @@ def _record(salt: bytes, changes: Changes) -> bytes:
 
 
 def _payload(content: bytes, offset: int, salt: bytes) -> bytes | None:
-    """What the record at an offset holds, if there is one with that salt."""
+    """Returns the content of the record at an offset; None if there is no valid record."""
     start = offset + _RECORD.size
     if start > len(content):
         return None
-    found, length, checksum = _RECORD.unpack_from(content, offset)
-    if found != salt or length == 0 or start + length > len(content):
+    record_salt, length, checksum = _RECORD.unpack_from(content, offset)
+    if record_salt != salt or length == 0 or start + length > len(content):
         return None
     payload = content[start : start + length]
     return payload if crc32(payload) == checksum else None
@@ -208,7 +211,7 @@ def _pairs(payload: bytes) -> Iterator[tuple[bytes, bytes | None]]:
 
 def _sync(file: int) -> None:
     if sys.platform == "darwin":
-        # There a sync leaves it to the drive when it writes; this does not.
+        # On macOS, fsync leaves the data in the drive's cache.
         fcntl.fcntl(file, fcntl.F_FULLFSYNC)
     else:
         os.fdatasync(file)

@@ -1,4 +1,4 @@
-"""A write batch: what one write reads and changes, before it is merged into the next commit."""
+"""A write batch: the changes of one write, before they are merged into the next commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from partita.clock import Clock
 
 
 class LatestState:
-    """Everything decided so far, committed or not: what a write batch is laid over."""
+    """Everything decided so far, committed or not: the state that a write batch is based on."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -18,12 +18,12 @@ class LatestState:
         raise NotImplementedError
 
     def is_held(self, key: bytes) -> bool:
-        """Whether a transaction that is not committed yet has written this item."""
+        """True when a transaction that is not committed yet has written this item."""
         raise NotImplementedError
 
 
 class Savepoint(NamedTuple):
-    """How far a write batch had come: the lengths of its lists."""
+    """A state of a write batch: the lengths of its lists."""
 
     undo_log: int
     holds: int
@@ -31,15 +31,15 @@ class Savepoint(NamedTuple):
 
 
 class WriteBatch:
-    """One write in the making: its own changes over everything decided before it."""
+    """The changes of one write on top of everything decided before it."""
 
     __slots__ = ("_latest", "_undo_log", "callbacks", "changes", "holds")
 
     def __init__(self, latest: LatestState) -> None:
         self._latest = latest
         self._undo_log: list[tuple[bytes, bool, bytes | None]] | None = None
-        """From the first savepoint on: each key that was changed, whether it had been changed
-        before, and to what."""
+        """Since the first savepoint, for each change: the key, whether this batch had changed it
+        before, and its former value."""
         self.changes: dict[bytes, bytes | None] = {}
         self.holds: list[bytes] = []
         self.callbacks: list[Callable[[], None]] = []
@@ -60,13 +60,13 @@ class WriteBatch:
         self.changes[key] = None
 
     def savepoint(self) -> Savepoint:
-        """A state to which `rollback_to` returns, any number of times."""
+        """Returns a savepoint, to which `rollback_to` can return any number of times."""
         if self._undo_log is None:
             self._undo_log = []
         return Savepoint(len(self._undo_log), len(self.holds), len(self.callbacks))
 
     def rollback_to(self, savepoint: Savepoint) -> None:
-        """Undo everything since a savepoint, at the cost of what is undone."""
+        """Undoes everything since a savepoint; the cost is proportional to what is undone."""
         assert self._undo_log is not None
         while len(self._undo_log) > savepoint.undo_log:
             key, was_changed, before = self._undo_log.pop()
@@ -78,15 +78,15 @@ class WriteBatch:
         del self.callbacks[savepoint.callbacks :]
 
     def now(self) -> float:
-        """The time at which this is decided."""
+        """The time at which this write is decided."""
         return self._latest.clock()
 
     def after_merge(self, callback: Callable[[], None]) -> None:
-        """What to do in memory as soon as this write counts; never, if it is refused."""
+        """Registers a function that is called when the write is merged; never if it is refused."""
         self.callbacks.append(callback)
 
     def hold(self, key: bytes) -> None:
-        """Mark an item as part of a transaction until that transaction is committed."""
+        """Marks an item as part of a transaction until that transaction is committed."""
         self.holds.append(key)
 
     def is_held(self, key: bytes) -> bool:

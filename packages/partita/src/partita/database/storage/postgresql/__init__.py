@@ -1,1 +1,1 @@
-"""PostgreSQL under many servers: what is said to it (docs/adr/0007-postgresql-storage.md)."""
+"""PostgreSQL as the storage that several servers share (docs/adr/0007-postgresql-storage.md)."""

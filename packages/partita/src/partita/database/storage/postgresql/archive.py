@@ -1,8 +1,8 @@
-"""The archive of recovery in PostgreSQL: named bytes, in parts as they were appended.
+"""The archive of recovery as a table in PostgreSQL; each append to a file adds a row.
 
-What was put is committed, and so safe, when `put` returns. All of it is called by one thread, on a
-connection of its own. Only the server that leads removes anything: one that was stopped and has
-been replaced might not know of what has come since.
+`put` and `append` return after their commit. Everything runs on one thread with its own connection.
+Only the leader removes files: a server that was suspended and replaced as the leader does not know
+which files have become necessary since.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PostgresqlArchive:
         connection: Callable[[], Connection[Any]],
         lease: Callable[[], Lease | None] = lambda: None,
     ) -> None:
-        """Without a lease, nothing is removed."""
+        """`delete` does nothing without a lease."""
         self._connection = connection
         self._lease = lease
 
@@ -63,9 +63,9 @@ class PostgresqlArchive:
         return self._connection().execute(_HAS, [name]).fetchone() is not None
 
     def names(self, prefix: str) -> list[str]:
-        # A prefix ends with a slash: the next character ends the range.
-        found = self._connection().execute(_NAMES, [prefix, prefix[:-1] + "0"])
-        return [name for (name,) in found]
+        # A prefix ends with "/", and "0" is the next character.
+        rows = self._connection().execute(_NAMES, [prefix, prefix[:-1] + "0"])
+        return [name for (name,) in rows]
 
     def delete(self, name: str) -> None:
         lease = self._lease()
@@ -73,4 +73,4 @@ class PostgresqlArchive:
             self._connection().execute(_REMOVE_LEADING, [name, *lease])
 
     def sync(self) -> None:
-        """Each call has committed already."""
+        """Does nothing: each call has committed already."""

@@ -1,5 +1,5 @@
-"""Whether the database can be used: an operator hears of it once when it ends, and once when it
-is back, however many requests fail meanwhile."""
+"""Logs once when the database becomes unavailable and once when it is back, however many requests
+fail meanwhile."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from partita.clock import Stopwatch
 logger = logging.getLogger(__name__)
 
 LINE_SECONDS: Final = 10.0
-"""The least between two lines about failures."""
+"""The minimum time between two lines about failures."""
 
 
 class Availability:
+    """The availability of one database, as the results of requests show it."""
+
     def __init__(self, place: str, stopwatch: Stopwatch) -> None:
         self._place = place
         self._stopwatch = stopwatch
         self._failing_since: float | None = None
-        self._told_at: float | None = None
+        self._logged_at: float | None = None
         self._reason = ""
 
     @property
@@ -31,14 +33,14 @@ class Availability:
         is_new = self._failing_since is None or reason != self._reason
         if self._failing_since is None:
             self._failing_since = now
-        if is_new and (self._told_at is None or now - self._told_at >= LINE_SECONDS):
-            self._told_at, self._reason = now, reason
+        if is_new and (self._logged_at is None or now - self._logged_at >= LINE_SECONDS):
+            self._logged_at, self._reason = now, reason
             logger.error(
                 "%s cannot be used: %s. Requests are refused until it can.", self._place, reason
             )
 
     def recover(self) -> None:
-        """A commit has gone through."""
+        """Called after a successful commit."""
         if self._failing_since is None:
             return
         seconds = self._stopwatch() - self._failing_since

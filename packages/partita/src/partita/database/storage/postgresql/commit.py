@@ -1,9 +1,10 @@
-"""Committing: the writes of many requests in one transaction, if what they read is still so.
+"""Optimistic commit: writes of many requests in one transaction, if what they read has not changed.
 
-Mostly in one round trip: statements that check what was read come first, and one that finds
-something else ends the transaction before its COMMIT. Who is asked to tell what has changed, or has
-more to check, takes two: the first checks and changes what was read, a key that does not come back
-was overtaken; the second writes what follows from it, and commits.
+Usually it takes one round trip: the statements that check what was read come first, and if one of
+them finds a difference, it fails and so ends the transaction before its COMMIT. That does not tell
+which keys have changed. So after a failure, and if a lease or unchanged rows have to be checked, a
+commit takes two round trips: the first checks and changes the rows that were read, and a key that
+is missing in the result is in conflict; the second writes everything else and commits.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _CHECKED: Final = "unnest($1::bytea[], $2::smallint[], $3::bigint[]) AS x(key, b
 _BEGIN: Final = Statement("BEGIN")
 _COMMIT: Final = Statement("COMMIT")
 _LIMIT_PAUSES: Final = Statement("SET LOCAL idle_in_transaction_session_timeout = '3s'")
-"""Who stands still between two round trips lets go of its locks."""
+"""A server that is suspended between two round trips loses its locks."""
 _LOCK_CATALOG: Final = Statement("SELECT version FROM partita_catalog WHERE id = 1 FOR SHARE")
 _EXPECT_CATALOG: Final = Statement("""
     SELECT CASE WHEN version = $1::bigint THEN 0
@@ -39,7 +40,8 @@ _EXPECT_CHANGED: Final = Statement(f"""
         ELSE ('Partita decides again, items left as they were: ' || count(*))::integer END
     FROM unnest($1::bytea[], $2::smallint[]) AS x(key, bucket)
     JOIN partita_rows r ON {_SAME_ROW} WHERE r.version = $3::bigint""")
-"""What was changed has the version of this commit. There is no plainer way to fail in SQL."""
+"""Fails unless all changed rows have the version of this commit. SQL has no statement for failing,
+so a text that is not a number is cast to one."""
 _CHECK_LEASE: Final = Statement(
     "SELECT 1 FROM partita_leases WHERE name = $1::text AND token = $2::bigint FOR SHARE"
 )
@@ -81,7 +83,8 @@ _LOG: Final = Statement("""
     FROM unnest($2::bytea[], $3::bytea[], $4::smallint[], $5::bigint[], $6::bytea[])
         AS c(log, prefix, bucket, before, value)
     JOIN partita_sequences s ON s.key = c.log""")
-"""With numbers that this transaction has taken: until it ends, the row is its own."""
+"""Appends entries with the sequence numbers that this transaction has taken. It holds the lock of
+the sequence's row, so nobody else appends to the log before it ends."""
 _SET_SEQUENCES: Final = Statement("""
     INSERT INTO partita_sequences (key, last) SELECT * FROM unnest($1::bytea[], $2::bigint[])
     ON CONFLICT (key) DO UPDATE SET last = EXCLUDED.last""")
@@ -106,41 +109,41 @@ _MOVE_CATALOG: Final = Statement("UPDATE partita_catalog SET version = version +
 PROMISE_STAMPS: Final = """
     INSERT INTO partita_sequences AS s (key, last) SELECT key, %s FROM unnest(%b::bytea[]) AS x(key)
     ORDER BY key ON CONFLICT (key) DO UPDATE SET last = greatest(s.last, EXCLUDED.last)"""
-"""No later commit of some tables has a stamp up to a moment; waits for those under way."""
+"""Makes all later commits of some tables get stamps above a moment; waits for running commits."""
 _TAKE_TOKEN: Final = "INSERT INTO partita_commits (token) VALUES (%s)"
 _TOUCH_TOKEN: Final = "UPDATE partita_commits SET at = now() WHERE token = %s"
 
 BEGIN_LOCKED: Final = (Step(_BEGIN), Step(_LIMIT_PAUSES), Step(_LOCK_CATALOG))
-"""How a transaction begins that takes more than one round trip."""
+"""The beginning of a transaction with more than one round trip."""
 
 
 class Overtaken(Exception):
-    """Keys whose versions have changed since they were read."""
+    """Raised when keys have changed since they were read; `keys` are these keys."""
 
     def __init__(self, keys: set[bytes]) -> None:
-        super().__init__(f"{len(keys)} keys were overtaken")
+        super().__init__(f"{len(keys)} keys have changed since they were read")
         self.keys = keys
 
 
 class CatalogMoved(Exception):
-    """The catalog is another one than that which the writes were decided with."""
+    """Raised when the catalog has changed since the writes were decided."""
 
 
 class LeaseLost(Exception):
-    """Another server does the background work now."""
+    """Raised when another server has become the leader."""
 
 
 class OutcomeUnknown(Exception):
-    """The connection was lost while the transaction was being committed."""
+    """Raised when it is unknown whether a transaction was committed, after a lost connection."""
 
 
 async def commit(
     connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket, *, begins: bool = True
 ) -> None:
-    """Commit a plan, or leave no trace of it; says why with one of the exceptions above.
+    """Commits a plan, or raises one of the exceptions above and changes nothing.
 
-    Without `begins`, the transaction has been begun, with the catalog locked and all that was there
-    of what was read.
+    Without `begins`, the caller has begun the transaction, and has locked the catalog and all
+    existing rows that were read.
     """
     if plan.lease is None and not any(_touched(plan)):
         try:
@@ -148,9 +151,10 @@ async def commit(
             return
         except InvalidTextRepresentation:
             if not begins:
-                absent = {key for key, seen in plan.checks.items() if seen == ABSENT}
+                # Existing rows are locked, so only rows that were absent can have changed.
+                absent = {key for key, version in plan.checks.items() if version == ABSENT}
                 raise Overtaken(absent) from None
-            # Once more, to hear what has changed.
+            # The second attempt takes two round trips, and tells which keys have changed.
     try:
         await check_and_change(connection, plan, bucket, begins=begins)
     except (Overtaken, CatalogMoved, LeaseLost, psycopg.Error):
@@ -162,7 +166,10 @@ async def commit(
 async def _commit_at_once(
     connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket, *, begins: bool
 ) -> None:
-    """What is to be deleted is changed first, so that all that was met can be counted."""
+    """Commits in one round trip.
+
+    Rows that will be deleted are updated first, so that one statement can count all checked rows.
+    """
     inserted, updated, _, deleted = _checked_keys(plan)
     changed = sorted((*updated, *deleted))
     begin = (Step(_BEGIN), Step(_EXPECT_CATALOG, (trips.bigint(plan.catalog_version),)))
@@ -181,7 +188,7 @@ async def _commit_at_once(
 async def check_and_change(
     connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket, *, begins: bool
 ) -> None:
-    """The first round trip: lock the catalog, check what was read, change what was checked."""
+    """The first of two round trips: locks the catalog, checks what was read, changes these rows."""
     inserted, updated, touched, deleted = _checked_keys(plan)
     begin = BEGIN_LOCKED if begins else ()
     lease = [] if plan.lease is None else [Step(_CHECK_LEASE, _lease(plan.lease))]
@@ -198,22 +205,22 @@ async def check_and_change(
         raise CatalogMoved
     if lease and not next(results).ntuples:
         raise LeaseLost
-    overtaken: set[bytes] = set()
-    for keys, asked in checks:
-        for _, result in zip(asked, results, strict=False):
-            met = {result.get_value(n, 0) for n in range(result.ntuples)}
-            overtaken.update(key for key in keys if stored_key(key) not in met)
-    if overtaken:
-        raise Overtaken(overtaken)
+    conflicts: set[bytes] = set()
+    for keys, key_steps in checks:
+        for _, result in zip(key_steps, results, strict=False):
+            changed = {result.get_value(n, 0) for n in range(result.ntuples)}
+            conflicts.update(key for key in keys if stored_key(key) not in changed)
+    if conflicts:
+        raise Overtaken(conflicts)
 
 
 async def finish(connection: AsyncConnection[Any], plan: CommitPlan, bucket: Bucket) -> None:
-    """The second round trip: write what follows from what was checked, and commit."""
+    """The second round trip: writes everything that was not checked, and commits."""
     await _end(connection, list(_the_rest(plan, bucket)))
 
 
 async def _end(connection: AsyncConnection[Any], steps: Sequence[Step]) -> None:
-    """Run the last statements of a transaction, and commit it."""
+    """Runs the last statements of a transaction, and commits it."""
     try:
         async with on_all_copies(connection):
             await trips.run(connection, [*steps, Step(_COMMIT)])
@@ -225,12 +232,17 @@ async def _end(connection: AsyncConnection[Any], steps: Sequence[Step]) -> None:
 
 
 async def is_committed(connection: AsyncConnection[Any], token: int) -> bool:
-    """Whether a transaction with an unknown outcome was committed; if not, it never will be."""
+    """True if a transaction with an unknown outcome was committed; if not, it never will be.
+
+    It inserts the transaction's token itself: if the token is there, the transaction was committed;
+    if not, a commit that is still on its way fails with a unique violation.
+    """
     async with on_all_copies(connection):
         try:
             await connection.execute(_TAKE_TOKEN, [token])
         except psycopg.errors.UniqueViolation:
-            # Only a commit of our own says that the standby has what came before it.
+            # The token may be on the primary only. A commit of our own, which waits for the
+            # standby, shows that the standby has all commits before it.
             await connection.execute(_TOUCH_TOKEN, [token])
             return True
     return False
@@ -238,7 +250,7 @@ async def is_committed(connection: AsyncConnection[Any], token: int) -> bool:
 
 @asynccontextmanager
 async def on_all_copies(connection: AsyncConnection[Any]) -> AsyncIterator[None]:
-    """A commit that PostgreSQL warns of may be on the primary only: its outcome is unknown."""
+    """Raises OutcomeUnknown if PostgreSQL warns that a commit may be on the primary only."""
     warnings: list[str] = []
 
     def hear(diagnostic: Any) -> None:
@@ -254,11 +266,14 @@ async def on_all_copies(connection: AsyncConnection[Any]) -> AsyncIterator[None]
         raise OutcomeUnknown(*warnings)
 
 
-# What is checked
+# Rows that were read, with the versions to check
 
 
 def _checked_keys(plan: CommitPlan) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
-    """What was read, in one order for all transactions: to insert, update, touch and delete."""
+    """The keys that were read, as those to insert, to update, to leave unchanged and to delete.
+
+    They are sorted: all transactions lock rows in the same order, so they cannot deadlock.
+    """
     inserted, updated, touched, deleted = [], [], [], []
     for key in sorted(plan.checks):
         if plan.checks[key] == ABSENT:
@@ -273,7 +288,7 @@ def _checked_keys(plan: CommitPlan) -> tuple[list[bytes], list[bytes], list[byte
 
 
 def _touched(plan: CommitPlan) -> Iterator[bool]:
-    return (seen != ABSENT and key not in plan.changes for key, seen in plan.checks.items())
+    return (version != ABSENT and key not in plan.changes for key, version in plan.checks.items())
 
 
 def _insert(plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket) -> list[Step]:
@@ -286,8 +301,8 @@ def _update(plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket) -> list[Ste
     if not keys:
         return []
     places, buckets, values = _rows(plan, keys, bucket)
-    seen = trips.bigints([plan.checks[key] for key in keys])
-    return [Step(_UPDATE, (trips.bigint(plan.token), places, buckets, seen, values))]
+    versions = trips.bigints([plan.checks[key] for key in keys])
+    return [Step(_UPDATE, (trips.bigint(plan.token), places, buckets, versions, values))]
 
 
 def _checked(
@@ -295,8 +310,8 @@ def _checked(
 ) -> list[Step]:
     if not keys:
         return []
-    seen = trips.bigints([plan.checks[key] for key in keys])
-    return [Step(statement, (*_places(keys, bucket), seen))]
+    versions = trips.bigints([plan.checks[key] for key in keys])
+    return [Step(statement, (*_places(keys, bucket), versions))]
 
 
 def _expect_changed(plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket) -> list[Step]:
@@ -312,7 +327,10 @@ def _places(keys: Sequence[bytes], bucket: Bucket) -> tuple[bytes, bytes]:
 
 
 def _rows(plan: CommitPlan, keys: Sequence[bytes], bucket: Bucket) -> tuple[bytes, bytes, bytes]:
-    """A placeholder, and what will be deleted in a moment, has no value."""
+    """The parameters for writing rows.
+
+    Rows without a new value get an empty one: they are deleted later in the same transaction.
+    """
     values = [stored_value(key, plan.changes.get(key) or b"") for key in keys]
     return *_places(keys, bucket), trips.byteas(values)
 
@@ -321,18 +339,18 @@ def _lease(lease: Lease) -> tuple[bytes, bytes]:
     return lease.name.encode(), trips.bigint(lease.token)
 
 
-# What follows from it
+# Everything that follows from the decisions, unchecked
 
 
 def _the_rest(
     plan: CommitPlan, bucket: Bucket, deleted: Set[bytes] = frozenset()
 ) -> Iterator[Step]:
-    """`deleted` were checked and are still there."""
+    """The statements after the checks; `deleted` rows were checked but not deleted yet."""
     checks = plan.checks
     puts = sorted(
         key for key, value in plan.changes.items() if value is not None and key not in checks
     )
-    absent = {key for key, seen in checks.items() if seen == ABSENT}
+    absent = {key for key, version in checks.items() if version == ABSENT}
     gone = sorted(
         key
         for key in {*plan.changes, *absent, *deleted}
@@ -366,7 +384,7 @@ def _write_sequences(sequences: Mapping[bytes, int | None]) -> Iterator[Step]:
 
 
 def _append_changes(plan: CommitPlan, bucket: Bucket) -> Iterator[Step]:
-    """Last of all: from here to the commit, nobody else appends to these logs."""
+    """Appends to logs. This comes last because it locks the logs' counters until the commit."""
     entries: Sequence[LogEntry] = plan.log_entries
     if not entries:
         return
@@ -389,7 +407,8 @@ def _append_changes(plan: CommitPlan, bucket: Bucket) -> Iterator[Step]:
 
 
 def _append_followed(changes: Mapping[bytes, bytes | None]) -> Iterator[Step]:
-    """One stamp for what this commit changes in a table, above all that were given before."""
+    """Keeps the changes of followed tables for recovery; per table, the commit gets one stamp that
+    is higher than all before it."""
     if not changes:
         return
     rows = [stamp_row(key[:PREFIX_BYTES]) for key in changes]
@@ -406,7 +425,7 @@ def _append_followed(changes: Mapping[bytes, bytes | None]) -> Iterator[Step]:
 
 
 def stamp_row(prefix: bytes) -> bytes:
-    """The key among the sequences that the stamps of a table come from."""
+    """The key of the sequence that gives a table its stamps."""
     return STAMP_KEY + prefix
 
 

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: a bounded pool, and errors in words for an operator."""
+"""Connections to PostgreSQL: a bounded pool, and error messages for operators."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from partita.errors import StorageError
 
 CONNECT_SECONDS_MAX: Final = 5
 WAIT_SECONDS_MAX: Final = 10.0
-"""For a connection of the pool."""
+"""How long a request waits for a connection of the pool."""
 FAILING_WAIT_SECONDS_MAX: Final = 1.0
-"""The same while the database is known to be away: clients had better ask again."""
+"""How long it waits while the database is known to be unavailable; clients retry anyway."""
 CHECK_SECONDS_MAX: Final = 2.0
-"""For a new connection to show that it leads to a primary."""
+"""How long a new connection may take to show that it leads to a primary."""
 USE_SECONDS_MAX: Final = 10.0
-"""Until a connection counts as lost that does not answer."""
+"""After this time a connection that does not answer counts as lost."""
 CLOSE_SECONDS_MAX: Final = 1.0
 SESSION: Final[dict[str, Any]] = {
     "autocommit": True,
@@ -46,8 +46,10 @@ SESSION: Final[dict[str, Any]] = {
 
 
 class Connections:
+    """A pool of connections to one database."""
+
     def __init__(self, url: str, count_max: int, *, is_primary: bool = True) -> None:
-        """Whether a connection leads to a `primary` is checked, where it has to."""
+        """If `is_primary`, each new connection is checked: it has to lead to the primary."""
         self._place = place(url)
         self.availability = Availability(self._place, system_stopwatch)
         self._attempts = _Attempts()
@@ -58,7 +60,8 @@ class Connections:
             kwargs={**SESSION, "load_balance_hosts": "random"} if is_primary else SESSION,
             configure=_configure if is_primary else notice_pooler,
             timeout=WAIT_SECONDS_MAX,
-            # Then it tries again for whoever asks next: the pause before it never grows long.
+            # After this time the pool gives up, and the next request starts a new attempt. Its own
+            # backoff would grow to minutes.
             reconnect_timeout=1.0,
             open=False,
         )
@@ -71,7 +74,7 @@ class Connections:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[AsyncConnection[Any]]:
-        """A connection; what the database says against a statement is a StorageError."""
+        """Yields a connection; errors of the database are raised as StorageError."""
         is_failing = self.availability.is_failing
         wait = FAILING_WAIT_SECONDS_MAX if is_failing else WAIT_SECONDS_MAX
         try:
@@ -82,7 +85,7 @@ class Connections:
                 finally:
                     limit.cancel()
         except (PoolTimeout, PoolClosed) as error:
-            raise self._failure(self._attempts.problem or "no connection is to be had") from error
+            raise self._failure(self._attempts.problem or "no connection is available") from error
         except psycopg.Error as error:
             raise self._failure(_words(error)) from error
         except OtherSchema as error:
@@ -94,7 +97,7 @@ class Connections:
 
 
 class _Attempts(logging.Handler):
-    """What the pool says of every attempt to connect; `availability` tells it once."""
+    """Keeps the pool's last message about a failed attempt to connect, instead of logging all."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,7 +108,7 @@ class _Attempts(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         arguments = record.args if isinstance(record.args, tuple) else ()
-        failures = [one for one in arguments if isinstance(one, psycopg.Error)]
+        failures = [argument for argument in arguments if isinstance(argument, psycopg.Error)]
         self.problem = _words(failures[-1]) if failures else self.problem
 
 
@@ -122,8 +125,11 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
 
 
 def hang_up(connection: AsyncConnection[Any]) -> None:
-    """End a connection for both sides. What waits for it hears that it is lost; nothing is
-    cancelled, so that the outcome of a commit is found out and not decided here."""
+    """Shuts a connection down, so that whoever waits for it gets an error.
+
+    The waiting task is not cancelled: a commit that was on its way has an unknown outcome, and the
+    normal handling of lost connections finds it out.
+    """
     with suppress(OSError, psycopg.Error):
         own = socket.socket(fileno=os.dup(connection.fileno()))
         with own:
@@ -131,7 +137,7 @@ def hang_up(connection: AsyncConnection[Any]) -> None:
 
 
 def host_towards(connection: AsyncConnection[Any]) -> str:
-    """The address of this end of a connection; none of a socket in the file system."""
+    """The local address of a connection; empty for a Unix domain socket."""
     with socket.socket(fileno=os.dup(connection.fileno())) as own:
         if own.family not in (socket.AF_INET, socket.AF_INET6):
             return ""
@@ -141,7 +147,7 @@ def host_towards(connection: AsyncConnection[Any]) -> str:
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncIterator[AsyncConnection[Any]]:
-    """A connection of its own, for a command."""
+    """Opens a single connection, for a command."""
     try:
         async with await AsyncConnection.connect(url, **SESSION) as connection:
             yield connection
@@ -154,21 +160,24 @@ def failure(url: str, error: psycopg.Error) -> StorageError:
 
 
 def is_url(storage: str) -> bool:
-    """Whether a storage is a database, not a folder."""
+    """True if a storage is a database URL and not a folder."""
     return storage.startswith(("postgresql://", "postgres://"))
 
 
 def place(url: str) -> str:
-    """The database that a URL names, without the password."""
+    """A description of the database that a URL names, without its password."""
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error as error:
-        raise StorageError(f"The storage is not a PostgreSQL URL: {_words(error)}.") from error
+        raise StorageError(
+            f"The storage is not a PostgreSQL URL such as postgresql://user@host/db: "
+            f"{_words(error)}."
+        ) from error
     host, port = parts.get("host", "localhost"), parts.get("port", 5432)
     return f"PostgreSQL at {host}:{port}/{parts.get('dbname', '')}"
 
 
 def _words(error: psycopg.Error) -> str:
-    """What happened; where in a statement, and what to ask oneself, is on further lines."""
+    """The first line of an error: the problem. Further lines have its position and hints."""
     first_line = str(error).strip().partition("\n")[0]
     return " ".join(first_line.split()).rstrip(".") or type(error).__name__

@@ -1,4 +1,4 @@
-"""Reading: everything that several requests wait for, in one round trip."""
+"""Batch fetch: reads everything that several requests are waiting for in one round trip."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ async def fetch(
     begin: Sequence[Step] = (),
     locked: Sequence[bytes] = (),
 ) -> Fetched:
-    """The catalog's version is read last: if it has not moved, it holds for all that was read.
-    So does that of the schema, which an operator may change.
+    """Fetches keys, ranges, counts and sequences.
 
-    `begin` are statements that come first, `locked` the keys of rows that nobody else may change
-    until the transaction ends which these begin.
+    The versions of catalog and schema are read last: if they have not changed, they hold for
+    everything that was read before. `begin` are statements that come first; `locked` are keys whose
+    rows stay locked until the transaction ends that `begin` has begun.
     """
     keys = list(set(wanted.keys).difference(locked)) if locked else list(wanted.keys)
     locks = [
@@ -70,8 +70,8 @@ async def fetch(
         [Step(_SEQUENCES, (trips.byteas(list(wanted.sequences)),))] if wanted.sequences else []
     )
     steps = (*begin, *locks, *points, *ranges, *counts, *sequences, Step(_CATALOG))
-    results = iter(found := await trips.run(connection, steps))
-    schema_version = trips.bigint_in(found[-1], 0, 3)
+    results = iter(all_results := await trips.run(connection, steps))
+    schema_version = trips.bigint_in(all_results[-1], 0, 3)
     problem = version_problem(schema_version)
     if problem:
         raise OtherSchema(problem)
@@ -140,8 +140,8 @@ def _whole(row: Row) -> Row:
 
 def _page(page: RangePage, result: PGresult) -> tuple[list[Row], bool]:
     rows = _stored_rows(result)
-    found = trips.bigint_in(result, 0, 3) if rows else 0
-    is_last = found == len(rows) < page.rows_max
+    selected_rows = trips.bigint_in(result, 0, 3) if rows else 0
+    is_last = selected_rows == len(rows) < page.rows_max
     has_long_bounds = max(len(page.start), len(page.stop)) > long_keys.HEAD_BYTES
     if has_long_bounds or any(long_keys.is_long(row.key) for row in rows):
         rows = _in_order(rows, page, is_last=is_last)
@@ -149,7 +149,10 @@ def _page(page: RangePage, result: PGresult) -> tuple[list[Row], bool]:
 
 
 def _in_order(rows: list[Row], page: RangePage, *, is_last: bool) -> list[Row]:
-    """The rows of a page with long keys; a group that may go on behind it is left to the next."""
+    """Sorts the rows of a page with long keys by their whole keys.
+
+    The last group of long keys is left to the next page, if it may continue there.
+    """
     if not is_last and rows:
         open_group = long_keys.head(rows[-1].key)
         if long_keys.is_long(rows[-1].key):

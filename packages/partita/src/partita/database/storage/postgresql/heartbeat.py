@@ -1,7 +1,8 @@
-"""The heartbeat: a row that only synchronous commits move, read with whatever is read.
+"""The heartbeat: detects a primary that was replaced without noticing.
 
-A primary that was replaced without noticing still answers, but its commits wait for a standby that
-has left it: there, the row grows old.
+Such a primary still answers reads, but its commits wait forever for a standby that has left it. The
+heartbeat is a row with a time stamp that a synchronous commit updates every second. Every fetch
+reads it; if it is old, the data may be stale.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from partita.database.storage.postgresql.commit import on_all_copies
 
 BEAT_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 3.0
-"""From this age on, only a commit of its own shows that a primary still is the primary."""
+"""If the heartbeat is older, only a commit shows whether this is still the primary."""
 
 _AGE: Final = """
     SELECT extract(epoch FROM clock_timestamp() - at)::float8 FROM partita_heartbeat WHERE id = 1"""
@@ -25,19 +26,19 @@ _BEAT: Final = """
 
 
 async def beat(connection: AsyncConnection[Any]) -> None:
-    """Move the row, unless another server has just moved it; raises OutcomeUnknown where the
+    """Updates the heartbeat, unless another server has just done so; raises OutcomeUnknown if the
     commit may be on the primary only."""
     async with on_all_copies(connection):
         await connection.execute(_BEAT, [BEAT_SECONDS / 2])
 
 
 async def check_primary(connection: AsyncConnection[Any]) -> None:
-    """Whether a new connection leads to a primary whose commits go through; waits otherwise."""
+    """Checks that commits succeed on a new connection; waits if they do not."""
     try:
         cursor = await connection.execute(_AGE)
         row = await cursor.fetchone()
     except UndefinedTable:
-        # Before `partita storage init`.
+        # The tables do not exist before `partita storage init`.
         return
     if row is not None and row[0] > STALE_SECONDS:
         await beat(connection)

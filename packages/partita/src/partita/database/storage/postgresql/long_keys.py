@@ -1,8 +1,8 @@
-"""Keys that are longer than PostgreSQL's index takes, as in the tree (docs/adr/0001).
+"""Keys that are too long for PostgreSQL's index, stored as in LMDB's tree (docs/adr/0001).
 
 A long key is stored as its first bytes and a digest, with the whole key in front of the value. Long
-keys with the same first bytes lie side by side, and are put in the order of the whole keys when a
-range is read. Only sort keys with many zero bytes, which are escaped, come to this.
+keys with the same first bytes are neighbors; reading a range sorts them by their whole keys. Only
+sort keys with many zero bytes get this long, because zero bytes are escaped.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Pair = tuple[bytes, bytes]
 
 
 STORED_KEY_BYTES_MAX: Final = 2600
-"""PostgreSQL takes 2,704 bytes for an entry of an index; ours have a bucket besides the key."""
+"""PostgreSQL's limit for an index entry is 2,704 bytes; ours contain a bucket besides the key."""
 DIGEST_BYTES: Final = 16
 HEAD_BYTES: Final = STORED_KEY_BYTES_MAX - DIGEST_BYTES
-"""A key that is longer is a long one."""
+"""Longer keys are long keys."""
 _LENGTH: Final = Struct(">I")
 
 
@@ -35,7 +35,7 @@ def stored_value(key: bytes, value: bytes) -> bytes:
 
 
 def whole(stored: bytes, value: bytes) -> Pair:
-    """The key and the value of a row."""
+    """The whole key and the value of a row."""
     if len(stored) < STORED_KEY_BYTES_MAX:
         return stored, value
     (length,) = _LENGTH.unpack_from(value)
@@ -44,7 +44,7 @@ def whole(stored: bytes, value: bytes) -> Pair:
 
 
 def stored_range(start: bytes, stop: bytes) -> Pair:
-    """The range of stored keys in which all of a range are, and perhaps a few besides."""
+    """A range of stored keys that covers a range of whole keys, and possibly a few more."""
     if len(stop) > HEAD_BYTES:
         stop = stop[:HEAD_BYTES] + b"\xff" * (DIGEST_BYTES + 1)
     return start[:HEAD_BYTES], stop
@@ -55,14 +55,14 @@ def is_long(stored: bytes) -> bool:
 
 
 def head(stored: bytes) -> bytes:
-    """What the long keys of one group share; no two others share it."""
+    """The part that the long keys of a group share; for other keys the key itself."""
     return stored[:HEAD_BYTES] if is_long(stored) else stored
 
 
 def in_order(
     rows: Iterator[Pair], start: bytes, stop: bytes, *, reverse: bool = False
 ) -> Iterator[Pair]:
-    """The pairs of a range, of rows in the order of their stored keys."""
+    """Yields the pairs of a range in order, from rows in the order of their stored keys."""
     for _, group in groupby(rows, lambda row: head(row[0])):
         pairs = sorted((whole(*row) for row in group), reverse=reverse)
         yield from (pair for pair in pairs if start <= pair[0] < stop)

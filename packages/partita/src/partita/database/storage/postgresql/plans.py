@@ -1,7 +1,7 @@
-"""What is asked of PostgreSQL and what comes back, as plain values.
+"""What a round trip to PostgreSQL fetches or commits, as plain values.
 
-Nothing here needs the driver: compiled modules import these, and they are also loaded where it is
-not installed.
+This module does not import the driver: compiled modules import it, also where the driver is not
+installed.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ from typing import Final, NamedTuple
 from partita.limits import MB
 
 PAGE_ROWS: Final = 128
-"""Of the first page of a range; each later one has four times as many, up to a limit."""
+"""The size of a range's first page; each later page has four times as many rows, up to a limit."""
 PAGE_ROWS_MAX: Final = 8192
 PAGE_BYTES_MAX: Final = MB + MB // 2
-"""A page of a Query ends at 1 MB; index entries and sizes come with it."""
+"""More than the 1 MB of a Query's page, because index entries and sizes come with the items."""
 
 ABSENT: Final = 0
-"""The version of what is not there."""
+"""The version of a key that does not exist."""
 
 
 class Row(NamedTuple):
+    """A row, with the version of the commit that wrote it."""
+
     key: bytes
     value: bytes
     version: int
 
 
 class RangePage(NamedTuple):
-    """The next part of a range that is wanted."""
+    """A request for the next rows of a range."""
 
     start: bytes
     stop: bytes
@@ -39,6 +41,8 @@ class RangePage(NamedTuple):
 
 
 class Wanted(NamedTuple):
+    """Everything that one round trip fetches."""
+
     keys: Collection[bytes]
     ranges: Sequence[RangePage]
     counts: Collection[bytes]
@@ -46,52 +50,57 @@ class Wanted(NamedTuple):
 
 
 class Fetched(NamedTuple):
+    """The result of a fetch."""
+
     rows: list[Row]
     pages: list[tuple[list[Row], bool]]
-    """For each range its next rows, and whether they are the last."""
+    """For each range its next rows, and True if they are the last ones."""
     counts: dict[bytes, tuple[int, int]]
     sequences: dict[bytes, int]
     catalog_version: int
     beat_age_seconds: float
-    """How long ago the heartbeat was moved."""
+    """The age of the heartbeat."""
     beat_at: float
-    """When that was, by the clock of the database."""
+    """The time of the heartbeat, by the database's clock."""
     schema_version: int
 
 
 class LogEntry(NamedTuple):
-    """A change for a log: its key begins with a prefix and ends with its sequence number."""
+    """An entry for a log; its key is a prefix and its sequence number."""
 
     log: bytes
     prefix: bytes
     number: int
-    """From 1, within this commit."""
+    """Its position among the entries of this commit, counted from 1."""
     value: bytes
 
 
 class Lease(NamedTuple):
+    """A lease with its fencing token: a commit with an outdated token fails."""
+
     name: str
     token: int
 
 
 @dataclass
 class CommitPlan:
-    """What one transaction does."""
+    """Everything that one transaction checks and writes."""
 
     token: int
-    """Also the version of what is written: no other commit has it."""
+    """Identifies the commit; also the version of the rows that it writes."""
     catalog_version: int
     checks: dict[bytes, int] = field(default_factory=dict)
-    """The versions of what was read."""
+    """The versions of the keys that were read."""
     changes: dict[bytes, bytes | None] = field(default_factory=dict)
     counts: dict[bytes, tuple[int, int]] = field(default_factory=dict)
     removed_counts: list[tuple[bytes, bytes]] = field(default_factory=list)
-    """Ranges of their keys."""
+    """Ranges of keys whose counts are removed."""
     log_entries: list[LogEntry] = field(default_factory=list)
     followed: dict[bytes, bytes | None] = field(default_factory=dict)
-    """Those of the changes that are kept for recovery."""
+    """The changes that are kept for recovery."""
     sequences: dict[bytes, int | None] = field(default_factory=dict)
-    """Under an exclusive lock, logs are set or removed; otherwise their entries move them."""
+    """Sequences to set or to remove (None), under an exclusive lock; usually `log_entries` advance
+    them."""
     lease: Lease | None = None
     moves_catalog: bool = False
 

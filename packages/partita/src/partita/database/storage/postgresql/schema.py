@@ -1,4 +1,4 @@
-"""The tables in PostgreSQL: created once, checked at every start."""
+"""Partita's tables in PostgreSQL: created by `partita storage init`, checked at every start."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from partita.errors import StorageError
 
 SCHEMA_VERSION: Final = 2
 OLDEST_VERSION: Final = 1
-"""What this Partita works with too, without what came later: servers are replaced one by one, and
-the tables when all of them are new."""
+"""The oldest schema that this Partita works with, without later features: an upgrade replaces the
+servers one by one first, and the tables when all servers are new."""
 ARCHIVE_VERSION: Final = 2
-"""From which on there are tables for recovery."""
+"""The first schema with tables for recovery."""
 COPYING: Final = 0
-"""The version of a database that a copy has not been finished into."""
+"""The version of a database with an unfinished copy."""
 SERVER_VERSION_MIN: Final = 150_000
 
 TABLES: Final = (
@@ -66,29 +66,29 @@ UPGRADES: Final[Mapping[int, tuple[str, ...]]] = {
             PRIMARY KEY (name, part))""",
     ),
 }
-"""What makes a schema of the one before it."""
+"""The statements that upgrade a schema to a version, from the version before it."""
 
 _FIRST_ROW: Final = "INSERT INTO partita_rows (key, bucket, value, version) VALUES (%b, 0, %b, 1)"
 _EXISTS: Final = "SELECT to_regclass('partita_format') IS NOT NULL"
 
 
 class OtherSchema(StorageError):
-    """While this server runs, the tables have become others than those it works with."""
+    """Raised when the schema was changed to an unknown version while this server is running."""
 
 
 async def init(
     connection: AsyncConnection[Any], rows: Mapping[bytes, bytes], *, is_copied_into: bool = False
 ) -> bool:
-    """Create the tables, with some first rows, or those that are missing; whether any was."""
+    """Creates the tables that are missing; returns True if there were any."""
     try:
         return await _init(connection, rows, is_copied_into=is_copied_into)
     except (UniqueViolation, DuplicateTable):
-        # Somebody else has just created them.
+        # Another process has just created them.
         return await _init(connection, rows, is_copied_into=is_copied_into)
 
 
 async def add_row(connection: AsyncConnection[Any], key: bytes, value: bytes) -> None:
-    """Add a row unless it is there; of servers that start at once, the first one adds it."""
+    """Adds a row unless it exists: if several servers start at once, the first one adds it."""
     await connection.execute(f"{_FIRST_ROW} ON CONFLICT DO NOTHING", [key, value])
 
 
@@ -108,9 +108,9 @@ async def _init(
 
 
 async def _upgrade(connection: AsyncConnection[Any]) -> bool:
-    """Servers that do not know the new schema stop answering with the commit of this."""
-    found = await _value(connection, "SELECT max(version) FROM partita_format")
-    missing = [version for version in UPGRADES if COPYING < found < version]
+    """Upgrades the schema; servers that do not know the new one stop answering with this commit."""
+    current = await _value(connection, "SELECT max(version) FROM partita_format")
+    missing = [version for version in UPGRADES if COPYING < current < version]
     for version in missing:
         for statement in UPGRADES[version]:
             await connection.execute(statement)
@@ -121,11 +121,11 @@ async def _upgrade(connection: AsyncConnection[Any]) -> bool:
 async def check(
     connection: AsyncConnection[Any], *, is_copied_into: bool = False, oldest: int = OLDEST_VERSION
 ) -> None:
-    """Refuse a database that has no tables of ours, or those of another version."""
-    found = connection.info.server_version
-    if found < SERVER_VERSION_MIN:
+    """Refuses a database without Partita's tables, or with a schema of an unsupported version."""
+    server_version = connection.info.server_version
+    if server_version < SERVER_VERSION_MIN:
         raise StorageError(
-            f"The database is PostgreSQL {found // 10_000}; Partita needs "
+            f"The database is PostgreSQL {server_version // 10_000}; Partita needs "
             f"{SERVER_VERSION_MIN // 10_000} or newer."
         )
     if not await _value(connection, _EXISTS):
@@ -139,28 +139,28 @@ async def check(
             raise StorageError(problem)
         if version < oldest:
             raise StorageError(
-                f"The database has schema {version}; run partita storage init, which makes it "
-                f"{SCHEMA_VERSION}, when all servers know that."
+                f"The database has schema {version}; when all servers support schema "
+                f"{SCHEMA_VERSION}, run partita storage init to upgrade it."
             )
 
 
 def version_problem(version: int) -> str:
-    """What is wrong with tables that another Partita, or an unfinished copy, has left."""
+    """The reason why a schema version cannot be used; empty if it can."""
     if version == COPYING:
         return (
-            "A copy into the database was not finished; run partita storage copy, or partita "
-            "restore, again."
+            "A copy into the database was not finished; run partita storage copy or partita "
+            "restore again."
         )
     if not OLDEST_VERSION <= version <= SCHEMA_VERSION:
         return (
-            f"The database has schema {version}, this Partita works with {OLDEST_VERSION} to "
-            f"{SCHEMA_VERSION}; use the Partita that fits."
+            f"The database has schema {version}, but this Partita supports {OLDEST_VERSION} to "
+            f"{SCHEMA_VERSION}; use a matching version of Partita."
         )
     return ""
 
 
 async def register(connection: AsyncConnection[Any]) -> int:
-    """The number of this start of a server: no two have the same."""
+    """Returns a unique number for this start of a server."""
     number: int = await _value(
         connection, "INSERT INTO partita_instances DEFAULT VALUES RETURNING number"
     )
@@ -183,12 +183,12 @@ _ROWS = """
 
 
 async def status(connection: AsyncConnection[Any]) -> AsyncIterator[str]:
-    """Lines for an operator."""
-    found = await _value(connection, "SELECT max(version) FROM partita_format")
+    """Yields the lines of `partita storage status`."""
+    version = await _value(connection, "SELECT max(version) FROM partita_format")
     catalog = await _value(connection, "SELECT version FROM partita_catalog")
-    yield f"schema {found}, catalog version {catalog}"
-    if found < SCHEMA_VERSION:
-        yield f"partita storage init makes it schema {SCHEMA_VERSION}, for servers that know it"
+    yield f"schema {version}, catalog version {catalog}"
+    if version < SCHEMA_VERSION:
+        yield f"partita storage init upgrades it to schema {SCHEMA_VERSION}"
     cursor = await connection.execute(_ROWS)
     for rows, size in await cursor.fetchall():
         yield f"about {max(rows, 0)} rows, {size} bytes"

@@ -1,8 +1,8 @@
-"""A round trip: statements that go to PostgreSQL together, and whose results come back together.
+"""Round trips: statements that are sent to PostgreSQL together, with results that return together.
 
-libpq's pipeline without psycopg's cursors: parameters and results are bytes in PostgreSQL's binary
-formats, so that a batch of hundreds of rows costs one pass over them on each way. A connection
-prepares its statements, unless a pooler is in between that would forget them.
+This uses libpq's pipeline mode without psycopg's cursors. Parameters and results are bytes in
+PostgreSQL's binary formats, so a batch of hundreds of rows takes one pass over them in each
+direction. Statements are prepared, unless a pooler between would send them to other processes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from psycopg.pq.abc import PGconn, PGresult
 BINARY: Final = 1
 _BYTEA_OID, _BIGINT_OID, _SMALLINT_OID = 17, 20, 21
 _ARRAY: Final = Struct("!iiiii")
-"""Dimensions, whether there are nulls, the type of members, how many, the first one's number."""
+"""Number of dimensions, 1 if there are nulls, type of the members, their count, first index."""
 _NO_MEMBERS: Final = Struct("!iii")
 _LENGTH: Final = Struct("!i")
 _BIGINT: Final = Struct("!q")
@@ -34,7 +34,7 @@ _SUCCESSES: Final = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 
 class Statement:
-    """SQL with parameters $1, $2, ..., and a number that connections prepare it under."""
+    """SQL with parameters $1, $2, ..., and a number for the name of its prepared statement."""
 
     _numbers: Final = count(1)
 
@@ -44,18 +44,19 @@ class Statement:
 
 
 class Step(NamedTuple):
-    """One statement of a trip."""
+    """One statement of a round trip, with its parameters."""
 
     statement: Statement
     parameters: Sequence[bytes] = ()
 
 
 class Prepared:
-    """What one connection has prepared.
+    """The prepared statements of one connection.
 
-    PostgreSQL keeps the plan that it made for a table of some size, until it analyzes the table a
-    minute later: a scan of all rows, if there were few. A statement is therefore prepared anew in
-    its 2nd, 8th, 32nd, ... run, before many more rows than the plan knows of can have come.
+    PostgreSQL plans a prepared statement for the current size of a table (a sequential scan, if it
+    has few rows), and keeps the plan until it analyzes the table a minute later. A statement is
+    therefore prepared again at its 2nd, 8th, 32nd, ... run, before the table has many more rows
+    than the plan expects.
     """
 
     def __init__(self) -> None:
@@ -63,18 +64,18 @@ class Prepared:
         self._runs: dict[int, int] = {}
 
     def name(self, statement: Statement) -> bytes:
-        """That it is to be run under this time."""
+        """Returns the name of the prepared statement for this run."""
         runs = self._runs[statement.number] = self._runs.get(statement.number, 0) + 1
         return b"partita_%d_%d" % (statement.number, runs.bit_length() // 2)
 
 
 _prepared: WeakKeyDictionary[AsyncConnection[Any], Prepared] = WeakKeyDictionary()
 _pooled: WeakKeyDictionary[AsyncConnection[Any], bool] = WeakKeyDictionary()
-"""Whether a connection leads to a pooler."""
+"""True for connections that lead to a pooler."""
 
 
 async def run(connection: AsyncConnection[Any], steps: Sequence[Step]) -> list[PGresult]:
-    """The results of some statements; raises for the first that fails, behind which none is run."""
+    """Runs statements; raises the error of the first that fails, after which none is run."""
     pgconn = connection.pgconn
     try:
         pgconn.enter_pipeline_mode()
@@ -85,14 +86,14 @@ async def run(connection: AsyncConnection[Any], steps: Sequence[Step]) -> list[P
     except psycopg.Error:
         raise
     except BaseException:
-        # Whoever uses it next must not get the results of this trip.
+        # The connection's next user must not get the results of this round trip.
         pgconn.finish()
         raise
     return list(_results(connection, sent, received))
 
 
 def _send(connection: AsyncConnection[Any], steps: Iterable[Step]) -> list[bytes]:
-    """Queue the statements; for each result that is to come, the name that it prepares or b""."""
+    """Queues the statements; returns, for each expected result, the name it prepares or b""."""
     pgconn = connection.pgconn
     sent: list[bytes] = []
     prepared = _prepared.setdefault(connection, Prepared())
@@ -115,12 +116,12 @@ def _send(connection: AsyncConnection[Any], steps: Iterable[Step]) -> list[bytes
 async def _flush(pgconn: PGconn) -> None:
     while pgconn.flush():
         await _ready(pgconn, for_writing=True)
-        # What it has answered meanwhile would keep it from reading more.
+        # The server stops reading while nobody takes its answers, so these are taken now.
         pgconn.consume_input()
 
 
 async def _receive(pgconn: PGconn) -> list[PGresult]:
-    """All results up to the end of the trip."""
+    """Receives all results of the round trip."""
     received: list[PGresult] = []
     try:
         while True:
@@ -136,7 +137,7 @@ async def _receive(pgconn: PGconn) -> list[PGresult]:
             await _ready(pgconn)
             pgconn.consume_input()
     except psycopg.OperationalError as error:
-        # Its last words say more than the end of the connection.
+        # The server's last error says more than the end of the connection.
         for result in received:
             if result.status == ExecStatus.FATAL_ERROR:
                 raise error_from_result(result) from error
@@ -176,13 +177,16 @@ def _wake(is_ready: asyncio.Future[None]) -> None:
 
 
 async def notice_pooler(connection: AsyncConnection[Any]) -> None:
-    """A pooler shows another process than that which does the work, and may change it."""
+    """Notes whether a connection leads to a pooler.
+
+    A pooler announces another process id than that of the backend that runs the statements.
+    """
     cursor = await connection.execute("SELECT pg_backend_pid()", prepare=False)
     row = await cursor.fetchone()
     _pooled[connection] = row is None or row[0] != connection.pgconn.backend_pid
 
 
-# Values as PostgreSQL sends and receives them.
+# Values in PostgreSQL's binary formats
 
 
 def bigint(value: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Encryption at rest: an engine around any other, whose values are sealed and whose keys are kept.
+"""Encryption at rest. To seal means to encrypt and authenticate, bound to a name or storage key.
 
-Nothing here is imported by a server without `--encryption-key`.
+A server without `--encryption-key` imports nothing of this package.
 """

@@ -1,6 +1,6 @@
-"""An archive whose contents are sealed: each put or append is a frame, bound to its name and place.
+"""An archive with encrypted contents: each put or append is a frame, bound to its name and offset.
 
-The names stay readable. A frame that is torn at the end of a file was never counted as written.
+File names are not encrypted. A torn frame at the end of a file was never reported as written.
 """
 
 from __future__ import annotations

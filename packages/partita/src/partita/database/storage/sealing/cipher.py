@@ -1,8 +1,8 @@
-"""XAES-256-GCM (C2SP): AES-256-GCM with nonces of 24 bytes, long enough to be drawn at random.
+"""XAES-256-GCM (C2SP): AES-256-GCM with 24-byte nonces, which are long enough to be random.
 
-The first twelve bytes of a nonce derive a key of their own, the other twelve are AES-GCM's nonce
-under that key. Whoever draws the first ones at random and counts in the others repeats no nonce,
-without keeping a counter: a restart, a kill or a copy of a folder draws anew.
+A key is derived from the first twelve bytes of the nonce; the other twelve are AES-GCM's nonce with
+that key. With random first bytes and a counter in the others, no nonce ever repeats, and no counter
+has to be stored: after a restart, a kill or a copy of the folder, new first bytes are drawn.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from partita.errors import PartitaError, StorageError
 
 KEY_BYTES: Final = 32
 EPOCH_BYTES: Final = 12
-"""The part of a nonce that a key is derived from."""
+"""The part of the nonce that a key is derived from."""
 NONCE_BYTES: Final = 24
 TAG_BYTES: Final = 16
 _BLOCK_BITS: Final = 128
 
 
 class NotSealedHere(PartitaError):
-    """What was to be opened was sealed under another key, for another place, or was changed."""
+    """Raised for content that was encrypted with another key or for another name, or changed."""
 
 
 class Damaged(StorageError):
-    """A stored value that does not open."""
+    """Raised for a stored value that cannot be decrypted."""
 
 
 def new_key() -> bytes:
@@ -37,7 +37,7 @@ def new_key() -> bytes:
 
 
 def derived(key: bytes, epoch: bytes) -> AESGCM:
-    """AES-256-GCM under the key for all nonces that begin with `epoch`."""
+    """AES-256-GCM with the key for all nonces that begin with `epoch`."""
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
     blocks = _subkey(encryptor.update(bytes(16)))
     pads = [b"\x00" + bytes([number]) + b"X\x00" + epoch for number in (1, 2)]
@@ -45,7 +45,7 @@ def derived(key: bytes, epoch: bytes) -> AESGCM:
 
 
 def seal(key: bytes, content: bytes, context: bytes) -> bytes:
-    """Seal under a nonce drawn at random; `context` has to be the same to open it."""
+    """Encrypts with a random nonce; decrypting needs the same `context`."""
     nonce = token_bytes(NONCE_BYTES)
     cipher = derived(key, nonce[:EPOCH_BYTES])
     return nonce + cipher.encrypt(nonce[EPOCH_BYTES:], content, context)
@@ -58,11 +58,11 @@ def unseal(key: bytes, sealed: bytes, context: bytes) -> bytes:
     try:
         return cipher.decrypt(sealed[EPOCH_BYTES:NONCE_BYTES], sealed[NONCE_BYTES:], context)
     except InvalidTag:
-        raise NotSealedHere("It was changed, moved, or sealed under another key.") from None
+        raise NotSealedHere("It was changed, moved, or encrypted with another key.") from None
 
 
 def _subkey(block: bytes) -> bytes:
-    """CMAC's first subkey: a doubling in GF(2^128)."""
+    """CMAC's first subkey: the block doubled in GF(2^128)."""
     doubled = int.from_bytes(block, "big") << 1
     if doubled >> _BLOCK_BITS:
         doubled ^= 1 << _BLOCK_BITS | 0x87

@@ -1,14 +1,15 @@
-"""A sealed engine: any other one, with values that only the keyring opens.
+"""The sealed engine: wraps any other engine and encrypts its values.
 
-A value is sealed under the secret of its table or stream, and for its storage key, so one that was
-changed, moved or exchanged does not open. Storage keys themselves stay: `tables/layout.py` puts a
-keyed hash in the place of partition keys, and sort keys keep their order. In front of a value:
+A value is encrypted with the secret of its table or stream and bound to its storage key, so a value
+that was changed or moved to another key cannot be decrypted. Storage keys are not encrypted: those
+of tables contain a keyed hash in place of the partition key, and sort keys keep their order. A
+value begins with:
 
-    generation of the secret (2), a number drawn when the process began (10), a counter (6)
+    generation of the secret (2), a random number drawn when the process started (10), a counter (6)
 
-The first twelve bytes are the part of XAES-256-GCM's nonce that a key is derived from, an epoch:
-each process has its own, so no counter has to outlive it. That of the folder's format is the only
-value that is not sealed.
+The first twelve bytes are the epoch, the part of XAES-256-GCM's nonce that a key is derived from.
+Each process has its own epoch, so the counter does not have to be stored. The only value that is
+not encrypted is the folder's format.
 """
 
 from __future__ import annotations
@@ -34,18 +35,19 @@ from partita.errors import StorageError
 
 logger = logging.getLogger(__name__)
 
-# Of `tables/layout.py`, `changes/layout.py` and `events/layout.py`, which lie above.
+# These key spaces are defined by the layout modules of tables and logs, which storage may not
+# import.
 FORMAT_KEY: Final = b"\x00format"
 CATALOG, CATALOG_END = b"\x01", b"\x02"
 NUMBERED: Final = frozenset((0x02, 0x04, 0x05, 0x09, 0x0A, 0x0C, 0x10, 0x11, 0x12, 0x13))
-"""Spaces whose keys go on with the number of a table or stream."""
+"""Key spaces in which the number of a table or stream follows."""
 FIRST_DATA_SPACE: Final = 0x10
-"""From here on all are: items, index entries, changes, records."""
+"""All key spaces from here on are numbered: items, index entries, changes, records."""
 LEFTOVERS, SEQUENCES, DELETED_STREAMS = 0x06, 0x09, 0x0D
 ENDINGS: Final = frozenset((LEFTOVERS, SEQUENCES, DELETED_STREAMS))
-"""Spaces that tell of the end of a table or stream."""
+"""Key spaces in which a change can mean that a table or stream has been deleted."""
 WHOLE: Final = frozenset((0x10, 0x12))
-"""What is left of a whole table or log is noted with its items or changes."""
+"""The key spaces that a leftover of a whole table or log names: items or changes."""
 NUMBER_END: Final = 5
 NAMES: Final = {
     0x01: "the description of a table",
@@ -61,28 +63,28 @@ NAMES: Final = {
 }
 
 SEALED_FORMAT: Final = b" encrypted"
-"""Behind the folder's format: whoever has no key must not take it for one of theirs."""
+"""Appended to the folder's format, so that a server without a key refuses the folder."""
 COUNTER_BYTES: Final = 6
 HEADER_BYTES: Final = EPOCH_BYTES + COUNTER_BYTES
 COUNTER_START: Final = bytes(6)
-"""What AES-GCM's nonce has before the counter."""
+"""The bytes of AES-GCM's nonce before the counter."""
 SEALS_PER_EPOCH_MAX: Final = 1 << 32
 CIPHERS_MAX: Final = 10_000
 LOOKED_AT_MAX, RESEALED_BYTES_MAX = 500, 1 << 20
-"""A piece of sealing anew ends after so many keys, or so many bytes."""
+"""One step of re-encryption ends after this many keys or bytes."""
 FOLDER_OWNER: Final = FOLDER.to_bytes(4, "big")
 
 
 def owner_of(key: bytes) -> bytes:
-    """The number of the table or stream that a storage key belongs to."""
+    """The number of the table or stream that a storage key belongs to, as bytes."""
     return key[1:NUMBER_END] if key[0] in NUMBERED else FOLDER_OWNER
 
 
 def ended_by(key: bytes, value: bytes | None) -> int | None:
-    """The number of the table or stream that this change is the end of, if it is one."""
+    """The number of the table or stream whose secret this change makes superfluous, or None."""
     space = key[0]
     if space == LEFTOVERS:
-        # A backup may read what is left until it is removed.
+        # A backup may still read a deleted table, until its leftovers are removed.
         is_end = value is None and len(key) == 1 + NUMBER_END and key[1] in WHOLE
         return int.from_bytes(key[2:], "big") if is_end else None
     if space == SEQUENCES:
@@ -91,24 +93,24 @@ def ended_by(key: bytes, value: bytes | None) -> int | None:
 
 
 Crypt = Callable[[bytes, bytes, bytes], bytes]
-"""AES-GCM under one key: from nonce, content and associated data."""
+"""AES-GCM with one key: a function of nonce, content and associated data."""
 
 
 class Cipher:
-    """Seals and opens values. One thread seals at a time; opening may go on beside it."""
+    """Encrypts and decrypts values. One thread encrypts at a time; others may decrypt meanwhile."""
 
     def __init__(self, keyring: Keyring) -> None:
         self.keyring: Final = keyring
         self._sealing: dict[bytes, tuple[bytes, Crypt]] = {}
-        """By owner: its epoch, and what seals in it."""
+        """The current epoch and the encrypting function, by owner."""
         self.opening: dict[bytes, Crypt] = {}
-        """By owner and epoch."""
+        """Decrypting functions, by owner and epoch."""
         self._generation = 0
         self._process = b""
         self._count = 0
 
     def begin_commit(self) -> None:
-        """Before values are sealed that share a commit."""
+        """Called before the values of a commit are encrypted; begins a new epoch if necessary."""
         generation = self.keyring.generation
         if self._generation != generation or self._count >= SEALS_PER_EPOCH_MAX:
             self._sealing = {}
@@ -120,15 +122,15 @@ class Cipher:
         if key == FORMAT_KEY:
             return value + SEALED_FORMAT
         owner = key[1:NUMBER_END] if key[0] in NUMBERED else FOLDER_OWNER
-        found = self._sealing.get(owner)
-        if found is None:
-            found = self._sealing[owner] = self._new_sealing(owner)
+        sealing = self._sealing.get(owner)
+        if sealing is None:
+            sealing = self._sealing[owner] = self._new_sealing(owner)
         self._count += 1
         counter = self._count.to_bytes(COUNTER_BYTES, "big")
-        return found[0] + counter + found[1](COUNTER_START + counter, value, key)
+        return sealing[0] + counter + sealing[1](COUNTER_START + counter, value, key)
 
     def open(self, key: bytes, value: bytes) -> bytes | None:
-        """The content of a value; none when its table was deleted, and its secret with it."""
+        """Decrypts a value; None if its table was deleted, and its secret with it."""
         if key == FORMAT_KEY:
             return _plain_format(value)
         owner = owner_of(key)
@@ -144,19 +146,19 @@ class Cipher:
             raise _damaged(key, "was changed or moved") from None
 
     def forget(self) -> None:
-        """Some secrets have been destroyed: what was derived from them goes too."""
+        """Drops all derived keys, after secrets were destroyed."""
         self._sealing = {}
         self.opening.clear()
 
     def is_retired(self, key: bytes, value: bytes) -> bool:
-        """Whether a value is under a secret that is gone, since a newer one was written."""
+        """True if the secret of a value is gone: it was retired after re-encryption."""
         if key == FORMAT_KEY:
             return False
         number = int.from_bytes(owner_of(key), "big")
         return self.keyring.opens(number, generation_of(value)) is None
 
     def is_outdated(self, key: bytes, value: bytes) -> bool:
-        """Whether a value is under a secret that a newer one has replaced."""
+        """True if a value is encrypted with a secret that a newer one has replaced."""
         if key == FORMAT_KEY:
             return False
         secret = self.keyring.seals(int.from_bytes(owner_of(key), "big"))
@@ -179,7 +181,7 @@ class Cipher:
             raise _damaged(key, "is too short to be encrypted")
         secret = self.keyring.opens(number, generation_of(value))
         if secret is None:
-            raise _damaged(key, "is under a key that the keyring does not have")
+            raise _damaged(key, "is encrypted with a key that the keyring does not have")
         if len(self.opening) >= CIPHERS_MAX:
             self.opening.clear()
         epoch = value[:EPOCH_BYTES]
@@ -191,7 +193,8 @@ class Cipher:
 def _plain_format(value: bytes) -> bytes:
     if not value.endswith(SEALED_FORMAT):
         raise StorageError(
-            "The data folder has a keyring, and data that is not encrypted: one is another's."
+            "The data folder has a keyring, but its data is not encrypted: one of them belongs to "
+            "another folder."
         )
     return value.removesuffix(SEALED_FORMAT)
 
@@ -205,7 +208,10 @@ def _damaged(key: bytes, what: str) -> Damaged:
 
 
 class SealedSnapshot:
-    """What another snapshot shows, opened. `on_damage`, if given, is told instead of an error."""
+    """The decrypted view of another snapshot.
+
+    A value that cannot be decrypted raises DamagedValue, or is reported to `on_damage` if given.
+    """
 
     def __init__(
         self,
@@ -223,7 +229,7 @@ class SealedSnapshot:
         if value is None:
             return None
         if key[0] >= FIRST_DATA_SPACE:
-            # The same as `_open` does, in fewer steps.
+            # A faster version of `_open` for the usual case.
             decrypt = self._opening.get(key[1:NUMBER_END] + value[:EPOCH_BYTES])
             if decrypt is not None:
                 nonce = COUNTER_START + value[EPOCH_BYTES:HEADER_BYTES]
@@ -248,7 +254,7 @@ class SealedSnapshot:
                         content = self._open(key, value) or b""
                     yield key, content
                     continue
-            # Of what was deleted, the keys are still there to be removed.
+            # Values of deleted tables cannot be decrypted, but their keys have to be removed.
             yield key, self._open(key, value) or b""
 
     def _open(self, key: bytes, value: bytes) -> bytes | None:
@@ -261,22 +267,22 @@ class SealedSnapshot:
             return b""
 
     def _named(self, key: bytes, error: Damaged) -> Damaged:
-        """With the name of the table, if one has that number."""
+        """Adds the name of the table to an error, if a table has the number."""
         if key[0] in NUMBERED:
             number = int.from_bytes(owner_of(key), "big")
             for entry, value in self._below.range(CATALOG, CATALOG_END):
                 try:
-                    described = msgspec.json.decode(self._cipher.open(entry, value) or b"{}")
+                    table = msgspec.json.decode(self._cipher.open(entry, value) or b"{}")
                 except (StorageError, msgspec.MsgspecError):
                     continue
-                if described.get("number") == number:
-                    name = described.get("name")
+                if table.get("number") == number:
+                    name = table.get("name")
                     return Damaged(str(error).replace(f"number {number}", f"table {name}"))
         return error
 
 
 class OpenedCommits:
-    """An archive of commits, for an engine that has them sealed."""
+    """Decrypts commits for a commit archive, which encrypts in its own way."""
 
     def __init__(self, archive: CommitArchive, cipher: Cipher) -> None:
         self._archive = archive
@@ -291,7 +297,7 @@ class OpenedCommits:
             if value is None:
                 opened[key] = None
             elif not self._cipher.is_retired(key, value):
-                # Before a secret was retired, all under it was flushed.
+                # A value with a retired secret is in the archive already: `retire` flushes first.
                 opened[key] = self._cipher.open(key, value)
         self._archive.keep(opened)
 
@@ -300,7 +306,7 @@ class OpenedCommits:
 
 
 class SealedEngine:
-    """Another engine, which never sees what is in a value."""
+    """Wraps another engine, which only sees encrypted values."""
 
     def __init__(self, engine: Engine, keyring: Keyring) -> None:
         self._engine = engine
@@ -309,7 +315,7 @@ class SealedEngine:
         self._raw = engine.snapshot()
         self._archive: CommitArchive | None = None
         self._ended: set[int] = set()
-        """Numbers whose secrets are to be destroyed."""
+        """Deleted tables and streams whose secrets are not destroyed yet."""
 
     @property
     def keyring(self) -> Keyring:
@@ -349,10 +355,14 @@ class SealedEngine:
         self._engine.close()
 
     def retain(self, numbers: set[int], last: int) -> None:
-        """Destroy what a process was killed before destroying: `numbers` are all there are, and
-        those beyond `last` have not been given."""
-        gone = [one for one in self.keyring.numbers if one <= last and one not in numbers]
-        self.keyring.destroy(gone)
+        """Destroys secrets that an earlier process was killed before destroying.
+
+        `numbers` are all tables and streams; numbers above `last` have not been assigned yet.
+        """
+        deleted = [
+            number for number in self.keyring.numbers if number <= last and number not in numbers
+        ]
+        self.keyring.destroy(deleted)
 
     @property
     def is_rotating(self) -> bool:
@@ -365,22 +375,22 @@ class SealedEngine:
     def retire(self) -> None:
         if self._archive is not None:
             self._archive.flush()
-        # Without durability the disk may not have what was sealed anew.
+        # If the engine is not durable, re-encrypted values may not be on disk yet.
         os.sync()
         self.keyring.retire()
         self._cipher.opening.clear()
 
     def outdated(self, start: bytes, stop: bytes) -> tuple[list[bytes], bytes | None]:
-        """Some keys of a range whose values are under old secrets, and where to look on."""
-        found: list[bytes] = []
+        """Returns some keys of a range whose values have old secrets, and the next position."""
+        outdated_keys: list[bytes] = []
         size_bytes = 0
-        for place, (key, value) in enumerate(self._raw.range(start, stop), 1):
+        for count, (key, value) in enumerate(self._raw.range(start, stop), 1):
             if self._cipher.is_outdated(key, value):
-                found.append(key)
+                outdated_keys.append(key)
                 size_bytes += len(value)
-            if place >= LOOKED_AT_MAX or size_bytes >= RESEALED_BYTES_MAX:
-                return found, key + b"\x00"
-        return found, None
+            if count >= LOOKED_AT_MAX or size_bytes >= RESEALED_BYTES_MAX:
+                return outdated_keys, key + b"\x00"
+        return outdated_keys, None
 
     def _destroy_ended(self) -> None:
         try:
@@ -388,5 +398,5 @@ class SealedEngine:
             self._ended.clear()
             self._cipher.forget()
         except StorageError as error:
-            # The commit counts; the next one tries again, and so does the next start.
+            # The commit itself succeeded. The next commit tries again, and so does the next start.
             logger.error("A deleted table's key could not be destroyed yet: %s", error)

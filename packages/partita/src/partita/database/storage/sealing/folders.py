@@ -1,6 +1,6 @@
-"""Data folders and their keyrings: which may be opened with which key.
+"""Encrypted data folders: opens and creates their keyrings, and watches for new keys.
 
-What cannot be opened is refused before anything in the folder is touched.
+A folder that cannot be opened with the given key is refused before anything in it is changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COMMAND_SECONDS: Final = 300.0
 
 
 def keyring_of(folder: Path, source: KeySource) -> Keyring:
-    """The keyring of a folder, a new one for a folder without data; nothing is written yet."""
+    """Returns the keyring of a folder; for a folder without data a new one, not written yet."""
     _check_folder(folder, source)
     keyring = Keyring(KeyFile(folder), source.read(), where=f"The data folder {folder}")
     if keyring.is_new and (folder / DATA_FILE).exists():
@@ -37,7 +37,7 @@ def keyring_of(folder: Path, source: KeySource) -> Keyring:
 
 
 def begin(folder: Path, keyring: Keyring) -> None:
-    """Write a new keyring, into a folder that only its owner can look into."""
+    """Writes a new keyring into a folder that only its owner can read."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -46,7 +46,8 @@ def begin(folder: Path, keyring: Keyring) -> None:
             "make it writable or choose another with --data."
         ) from error
     with folder_lock(folder):
-        # Of two that make one at the same moment, the second would destroy what is sealed by then.
+        # If two processes created a keyring at the same time, the second one would replace the
+        # keys that the first one has encrypted data with.
         if is_encrypted(folder):
             raise StorageError(
                 f"The data folder {folder} was encrypted by another Partita just now: try again."
@@ -57,8 +58,8 @@ def begin(folder: Path, keyring: Keyring) -> None:
 def _check_folder(folder: Path, source: KeySource) -> None:
     if source.path is not None and source.path.absolute().is_relative_to(folder.absolute()):
         raise PartitaError(
-            f"The encryption key {source.path} is in the data folder, where it protects nothing: "
-            "keep it elsewhere."
+            f"The encryption key {source.path} is in the data folder, where it does not protect "
+            "the data: keep it elsewhere."
         )
     try:
         mode = folder.stat().st_mode
@@ -68,45 +69,45 @@ def _check_folder(folder: Path, source: KeySource) -> None:
         raise StorageError(f"Cannot read {folder}: {error.strerror}.") from error
     if mode & stat.S_IRWXO:
         raise PartitaError(
-            f"The data folder {folder} is encrypted, and others can look into it: "
+            f"The data folder {folder} is encrypted, but other users can read it: "
             f"run chmod 700 {folder}."
         )
 
 
 class KeyWatch:
-    """Looks for new keys: a new first key begins a rotation.
+    """Watches a key source for new keys: a new first key begins a rotation.
 
-    A file is looked at every second. A command is run again every few minutes, beside the loop, and
-    when the process gets SIGHUP. The environment of a process never changes.
+    A file is checked every second. A command is run again every few minutes, on another thread, and
+    when the process gets SIGHUP. Keys in the environment cannot change.
     """
 
     def __init__(self, source: KeySource, keyring: Keyring) -> None:
         self._source = source
         self._keyring = keyring
-        self._state = self._found()
+        self._state = self._file_state()
         self._watching: asyncio.TimerHandle | None = None
         self._reading: asyncio.Task[None] | None = None
 
     def watch(self, rotated: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
 
-        def look() -> None:
-            state = self._found()
+        def check_file() -> None:
+            state = self._file_state()
             if state is not None and state != self._state:
                 self._state = state
-                self._ask(rotated)
-            self._watching = loop.call_later(FILE_SECONDS, look)
+                self._start_reading(rotated)
+            self._watching = loop.call_later(FILE_SECONDS, check_file)
 
-        def run_again() -> None:
-            self._ask(rotated)
-            self._watching = loop.call_later(COMMAND_SECONDS, run_again)
+        def run_command() -> None:
+            self._start_reading(rotated)
+            self._watching = loop.call_later(COMMAND_SECONDS, run_command)
 
         if self._source.kind == FILE:
-            look()
+            check_file()
         elif self._source.kind == COMMAND:
-            self._watching = loop.call_later(COMMAND_SECONDS, run_again)
+            self._watching = loop.call_later(COMMAND_SECONDS, run_command)
         if self._source.kind != ENVIRONMENT:
-            loop.add_signal_handler(SIGHUP, self._ask, rotated)
+            loop.add_signal_handler(SIGHUP, self._start_reading, rotated)
 
     def stop(self) -> None:
         if self._watching is not None:
@@ -114,33 +115,33 @@ class KeyWatch:
         if self._reading is not None:
             self._reading.cancel()
 
-    def _ask(self, rotated: Callable[[], None]) -> None:
+    def _start_reading(self, rotated: Callable[[], None]) -> None:
         if self._reading is None or self._reading.done():
-            self._reading = asyncio.create_task(self._take(rotated))
+            self._reading = asyncio.create_task(self._read_key(rotated))
 
-    async def _take(self, rotated: Callable[[], None]) -> None:
+    async def _read_key(self, rotated: Callable[[], None]) -> None:
         try:
             key = (await asyncio.to_thread(self._source.read))[0]
             if self._keyring.is_under(key):
                 return
             self._keyring.rotate(key)
         except PartitaError as error:
-            logger.error("%s The encryption key stays as it was.", error)
+            logger.error("%s The encryption key is not changed.", error)
             return
         logger.warning(
-            "Data is encrypted under the key %s from now on; what was there before follows.",
+            "New data is encrypted with the key %s from now on; existing data is re-encrypted.",
             self._keyring.fingerprint,
         )
         rotated()
 
-    def _found(self) -> tuple[int, int, int] | None:
+    def _file_state(self) -> tuple[int, int, int] | None:
         if self._source.path is None:
             return None
         try:
-            found = self._source.path.stat()
+            status = self._source.path.stat()
         except OSError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def is_encrypted(folder: Path) -> bool:

@@ -1,15 +1,14 @@
-"""The keyring of a data folder: a secret for each table and stream, sealed by the server's key.
+"""The keyring of a data folder: secrets of tables and streams, encrypted with the server's key.
 
-Tables and streams have numbers from one counter, and so have their secrets here; number 0 is the
-folder's own, for what belongs to none of them. A secret has generations: the last one seals, those
-before it open until everything under them has been sealed anew. A number that had a secret and has
-none any more was deleted, and nobody can read what it left behind.
+A secret has the number of its table or stream; number 0 is the folder's own, for everything else.
+A secret has generations: the last one encrypts, the earlier ones decrypt until all their values
+have been re-encrypted. A number that had a secret and has none now was deleted, and its remaining
+values cannot be decrypted by anyone.
 
-Files beside the engine, which are the users and the head of the audit log, are sealed under a
-secret of their own. The keyring also remembers which file of users was accepted last, so that an
-older one is not taken for it.
+Files beside the engine (the users, and the head of the audit log) have a separate secret. The
+keyring also records which users file was accepted last, so that an older copy of it is refused.
 
-The file is replaced as a whole and synced, before anything is sealed under a secret that is new.
+The keyring file is replaced as a whole and synced before a new secret encrypts anything.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from partita.errors import StorageError
 FILE_NAME: Final = "keyring"
 CONTEXT: Final = b"partita keyring 1"
 FOLDER: Final = 0
-"""The number of what belongs to no table or stream."""
+"""The number of everything that belongs to no table or stream."""
 USERS, ARCHIVES = "users", "archives"
-"""Users' secrets were sealed one by one, before the whole file was."""
+"""Older folders sealed the secrets of users one by one, under the key `USERS`."""
 GENERATION_BYTES: Final = 2
 
 
@@ -44,51 +43,53 @@ class Secret(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Accepted(msgspec.Struct, frozen=True, array_like=True):
-    """The file of users that counts."""
+    """Identifies the accepted users file."""
 
     change: int
-    """Its number: each change has the next one. A file that is not sealed has 0."""
+    """The number of its last change, counted from 1; 0 for a file that is not encrypted."""
     digest: bytes
     """SHA-256 of the whole file."""
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What is sealed in the file."""
+    """The encrypted content of a keyring file."""
 
     last: int
-    """The highest number that ever had a secret; none below it was left out."""
+    """The highest number that ever had a secret; all numbers below had one, too."""
     generation: int
     secrets: dict[int, tuple[Secret, ...]]
-    """By number, the one that seals last."""
+    """The secrets by number; the last one of a number encrypts."""
     others: dict[str, bytes]
-    """Keys for what is not in the engine, by name."""
+    """Keys for contents outside of the engine, by name."""
     files: tuple[Secret, ...] = ()
-    """For files beside the engine, the one that seals last; none as long as they are not sealed."""
+    """Secrets for files beside the engine, the encrypting one last; empty if they are plain."""
     accepted: Accepted | None = None
-    """None where there was no file of users so far."""
+    """None if there was no users file so far."""
     seals_heads: bool = False
-    """Whether the head of an audit log has been sealed: one that is not is refused then."""
+    """True once the head of an audit log was encrypted: a plain one is refused from then on."""
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """The file."""
+    """A keyring file."""
 
     key: str
-    """Which of the server's keys it is sealed under."""
+    """The fingerprint of the server's key that it is encrypted with."""
     sealed: bytes
 
 
 class KeyStore(Protocol):
-    """Where a keyring is kept: beside a data folder, or with a database on another machine."""
+    """The place of a keyring: in a data folder, or with a database on another machine."""
 
     def load(self) -> bytes | None: ...
 
     def save(self, content: bytes) -> None:
-        """Returns when it is safe, and what was there before is gone."""
+        """Replaces the content; returns when it is durable and the former content is erased."""
         ...
 
 
 class KeyFile:
+    """The keyring file in a data folder."""
+
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
 
@@ -97,7 +98,7 @@ class KeyFile:
             while True:
                 with self.path.open("rb") as file:
                     content = file.read()
-                    # One that was replaced meanwhile may have been overwritten already.
+                    # A file that was replaced meanwhile may already be overwritten with zeros.
                     if os.path.samestat(self.path.stat(), os.fstat(file.fileno())):
                         return content
         except FileNotFoundError:
@@ -112,7 +113,7 @@ class KeyFile:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            before = self._opened()
+            before = self._open_existing()
             os.replace(new, self.path)
             _sync_folder(self.path.parent)
             if before is not None:
@@ -120,7 +121,7 @@ class KeyFile:
         except OSError as error:
             raise StorageError(f"Cannot write {self.path}: {error.strerror}.") from error
 
-    def _opened(self) -> int | None:
+    def _open_existing(self) -> int | None:
         try:
             return os.open(self.path, os.O_WRONLY)
         except FileNotFoundError:
@@ -128,7 +129,8 @@ class KeyFile:
 
 
 def _overwrite(file: int) -> None:
-    """Of a secret that is destroyed, nothing stays where a file system writes in place."""
+    """Overwrites a replaced keyring with zeros, so that destroyed secrets cannot be recovered from
+    file systems that write in place."""
     try:
         os.pwrite(file, bytes(os.fstat(file).st_size), 0)
         os.fsync(file)
@@ -145,25 +147,30 @@ def _sync_folder(folder: Path) -> None:
 
 
 class Keyring:
-    """Changes come from the thread that commits and from the one that watches for new keys."""
+    """The secrets of a data folder, in memory.
+
+    The committing thread and the one that watches for new keys change it.
+    """
 
     def __init__(self, store: KeyStore, master_keys: Sequence[bytes], *, where: str) -> None:
         self._store = store
         self._where = where
         self._lock = Lock()
         self._master = master_keys[0]
-        found = store.load()
-        self.is_new = found is None
-        if found is None:
+        stored = store.load()
+        self.is_new = stored is None
+        if stored is None:
             secrets: dict[int, tuple[Secret, ...]] = {FOLDER: (Secret(1, new_key()),)}
             self._content = Content(FOLDER, 1, secrets, {ARCHIVES: new_key()})
             self._key = self._master
         else:
-            self._content, self._key = _opened(found, master_keys, where)
+            self._content, self._key = _decrypt(stored, master_keys, where)
 
     def begin(self) -> None:
-        """Write what is new, in a folder that nobody else has: all of it, or the first key, which
-        then seals."""
+        """Writes a new keyring, or rotates an existing one to the first of the given keys.
+
+        Called once the folder is locked.
+        """
         if self.is_new:
             self._save(self._content)
             self.is_new = False
@@ -173,11 +180,11 @@ class Keyring:
             self.rotate(self._master)
 
     def read_again(self) -> None:
-        """Whoever had the folder before may have written it since."""
-        found = self._store.load()
-        if found is not None:
+        """Reads the file again: another server may have changed it before the folder was locked."""
+        stored = self._store.load()
+        if stored is not None:
             keys = (self._master, self._key)
-            self._content, self._key = _opened(found, keys, self._where)
+            self._content, self._key = _decrypt(stored, keys, self._where)
 
     @property
     def fingerprint(self) -> str:
@@ -193,11 +200,11 @@ class Keyring:
 
     @property
     def is_rotating(self) -> bool:
-        """Whether something may still be sealed under a secret that is to go."""
+        """True if values may still be encrypted with a secret that is being replaced."""
         return any(len(secrets) > 1 for secrets in self._content.secrets.values())
 
     def seals(self, number: int) -> Secret | None:
-        """The secret under which new values are sealed; none for what was deleted."""
+        """The secret that encrypts new values of a number; None if it was deleted."""
         secrets = self._content.secrets.get(number)
         return secrets[-1] if secrets else None
 
@@ -211,12 +218,12 @@ class Keyring:
         return number <= self._content.last and number not in self._content.secrets
 
     def add_up_to(self, number: int) -> None:
-        """Give secrets to all numbers that have had none so far."""
+        """Creates secrets for all numbers up to `number` that never had one."""
         with self._lock:
             content = self._content
             new = {
-                one: (Secret(content.generation, new_key()),)
-                for one in range(content.last + 1, number + 1)
+                new_number: (Secret(content.generation, new_key()),)
+                for new_number in range(content.last + 1, number + 1)
             }
             if new:
                 secrets = {**content.secrets, **new}
@@ -234,7 +241,7 @@ class Keyring:
         return key == self._key
 
     def rotate(self, master: bytes) -> None:
-        """Seal the keyring under another key, and everything from now on under new secrets."""
+        """Encrypts the keyring with another key, and all later values with new secrets."""
         with self._lock:
             generation = self._content.generation + 1
             secrets = {
@@ -248,13 +255,13 @@ class Keyring:
             self._save(content, master)
 
     def retire(self) -> None:
-        """Destroy the secrets under which nothing is sealed any more: all but the last ones."""
+        """Destroys all secrets but the last ones, once no value is encrypted with them."""
         with self._lock:
             secrets = {number: kept[-1:] for number, kept in self._content.secrets.items()}
             self._save(msgspec.structs.replace(self._content, secrets=secrets))
 
     def wrap(self, name: str, content: bytes, context: bytes) -> bytes:
-        """Seal something small that is kept elsewhere, such as the key of a backup."""
+        """Encrypts something that is kept elsewhere, with the key `name` of this keyring."""
         return seal(self._content.others[name], content, context)
 
     def unwrap(self, name: str, sealed: bytes, context: bytes) -> bytes:
@@ -271,7 +278,7 @@ class Keyring:
 
     @property
     def file_generation(self) -> int:
-        """Of the secret that seals files; 0 as long as none does."""
+        """The generation of the secret that encrypts files; 0 if files are plain."""
         return self._content.files[-1].generation if self._content.files else 0
 
     @property
@@ -283,8 +290,7 @@ class Keyring:
         return self._content.seals_heads
 
     def begin_files(self, accepted: Accepted | None) -> None:
-        """Seal files from now on. `accepted` is the one file of users, not sealed yet, that is
-        taken over."""
+        """Encrypts files from now on; `accepted` is the plain users file that is taken over."""
         with self._lock:
             files = (Secret(self._content.generation, new_key()),)
             content = msgspec.structs.replace(
@@ -293,7 +299,7 @@ class Keyring:
             self._save(content)
 
     def accept(self, accepted: Accepted) -> None:
-        """Take no older file of users from now on."""
+        """Refuses any older users file from now on."""
         with self._lock:
             self._save(msgspec.structs.replace(self._content, accepted=accepted))
 
@@ -302,7 +308,7 @@ class Keyring:
             self._save(msgspec.structs.replace(self._content, seals_heads=True))
 
     def retire_files(self) -> None:
-        """Destroy the secrets of files that have all been sealed anew."""
+        """Destroys old secrets of files once all files have been re-encrypted."""
         with self._lock:
             if len(self._content.files) > 1:
                 self._save(msgspec.structs.replace(self._content, files=self._content.files[-1:]))
@@ -318,7 +324,7 @@ class Keyring:
             if secret.generation == generation:
                 context = _file_context(purpose, version)
                 return unseal(secret.key, sealed[GENERATION_BYTES:], context)
-        raise NotSealedHere("It was sealed under a key that the keyring does not have.")
+        raise NotSealedHere("It was encrypted with a key that the keyring does not have.")
 
     def _save(self, content: Content, key: bytes | None = None) -> None:
         key = key or self._key
@@ -328,7 +334,7 @@ class Keyring:
 
 
 def generation_of(sealed: bytes) -> int:
-    """Of the secret that a file is sealed under."""
+    """The generation of the secret that a value or file is encrypted with."""
     return int.from_bytes(sealed[:GENERATION_BYTES], "big")
 
 
@@ -336,10 +342,10 @@ def _file_context(purpose: str, version: int) -> bytes:
     return f"partita file {purpose} {version}".encode()
 
 
-def _opened(found: bytes, master_keys: Sequence[bytes], where: str) -> tuple[Content, bytes]:
-    """What a keyring has, and which key it is under."""
+def _decrypt(stored: bytes, master_keys: Sequence[bytes], where: str) -> tuple[Content, bytes]:
+    """Returns the content of a keyring file, and the key that it is encrypted with."""
     try:
-        envelope = msgspec.json.decode(found, type=Envelope)
+        envelope = msgspec.json.decode(stored, type=Envelope)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StorageError(f"The keyring of {where} is damaged ({error}).") from error
     for key in master_keys:
@@ -349,8 +355,8 @@ def _opened(found: bytes, master_keys: Sequence[bytes], where: str) -> tuple[Con
                 return msgspec.json.decode(content, type=Content), key
             except (NotSealedHere, msgspec.MsgspecError) as error:
                 raise StorageError(f"The keyring of {where} is damaged: {error}") from error
-    given = ", ".join(map(fingerprint, master_keys))
+    fingerprints = ", ".join(map(fingerprint, master_keys))
     raise StorageError(
-        f"{where} is encrypted under the key {envelope.key}, and the key that was given is {given}:"
-        f" {HOW} of the right one."
+        f"{where} is encrypted with the key {envelope.key}, but the given key is {fingerprints}: "
+        f"{HOW} of the right one."
     )

@@ -1,7 +1,7 @@
-"""The server's own keys, from a file, the environment or a command: never from the data folder.
+"""The server's own keys, from a file, the environment or a command, but never from the data folder.
 
-A key is 32 random bytes, in base64 or hexadecimal; `partita keys new` prints one. Where there are
-several, the first one seals and the others only open: a new first one is how keys rotate.
+A key is 32 random bytes in base64 or hexadecimal; `partita keys new` prints one. If there are
+several, the first one encrypts and the others only decrypt: keys are rotated with a new first one.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ FINGERPRINT_BYTES: Final = 8
 
 
 class KeySource:
-    """Where keys come from: `file:PATH`, `env:NAME` or `command:LINE`."""
+    """The source of the keys: `file:PATH`, `env:NAME` or `command:LINE`."""
 
     def __init__(self, text: str, environment: Mapping[str, str] = os.environ) -> None:
         kind, colon, name = text.partition(":")
         if not colon or not name or kind not in (FILE, ENVIRONMENT, COMMAND):
-            # Not the text itself: it may be a key.
+            # The text may be the key itself, so the message must not contain it.
             raise PartitaError(f"The encryption key cannot be found: {HOW}.")
         self.kind = kind
         self.name = name
@@ -40,21 +40,21 @@ class KeySource:
 
     @property
     def path(self) -> Path | None:
-        """The file that can be watched for new keys."""
+        """The key file, which can be watched for new keys; None for other sources."""
         return Path(self.name) if self.kind == FILE else None
 
     def read(self) -> list[bytes]:
-        """All keys, the one that seals first."""
+        """Returns all keys; the first one encrypts."""
         words = self._text().split()
         if not words:
             raise PartitaError(f"There is no key in {self}: `partita keys new` prints one.")
-        return [self._parsed(word) for word in words]
+        return [self._parse(word) for word in words]
 
     def __str__(self) -> str:
         return {
             FILE: f"the file {self.name}",
             ENVIRONMENT: f"the environment's {self.name}",
-            COMMAND: "what the command prints",
+            COMMAND: "the output of the command",
         }[self.kind]
 
     def _text(self) -> str:
@@ -73,7 +73,7 @@ class KeySource:
                 f"The encryption key cannot be read from {self}: {error.strerror}."
             ) from None
 
-    def _parsed(self, word: str) -> bytes:
+    def _parse(self, word: str) -> bytes:
         try:
             key = bytes.fromhex(word) if len(word) == 2 * KEY_BYTES else b64decode(word, None, True)
         except (ValueError, NotBase64):
@@ -84,26 +84,28 @@ class KeySource:
 
     def _not_a_key(self) -> PartitaError:
         return PartitaError(
-            f"In {self} there is something that is not a key of {KEY_BYTES} bytes in base64 or "
-            "hexadecimal: `partita keys new` prints one."
+            f"A key in {self} is not {KEY_BYTES} bytes in base64 or hexadecimal: "
+            "`partita keys new` prints a valid one."
         )
 
 
 def _check_mode(name: str, file: int) -> None:
-    """Refuse what others can read, if we could change that. A secret that is mounted, owned by
-    another user or read-only, is guarded by whoever mounts it."""
-    found = os.fstat(file)
-    is_open = found.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    """Refuses a key file that other users can read, if this user could change its mode.
+
+    A mounted secret (read-only, or owned by another user) is left to whoever mounts it.
+    """
+    status = os.fstat(file)
+    is_open = status.st_mode & (stat.S_IRWXG | stat.S_IRWXO)
     is_mounted = os.fstatvfs(file).f_flag & os.ST_RDONLY
-    if is_open and found.st_uid == os.geteuid() and not is_mounted:
+    if is_open and status.st_uid == os.geteuid() and not is_mounted:
         raise PartitaError(
-            f"The encryption key in {name} can be read by others: run chmod 600 {name}."
+            f"The encryption key in {name} can be read by other users: run chmod 600 {name}."
         )
 
 
 def _output(line: str) -> str:
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             shlex.split(line),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -117,7 +119,7 @@ def _output(line: str) -> str:
         elif isinstance(error, subprocess.TimeoutExpired):
             reason = f"it took more than {COMMAND_SECONDS_MAX} seconds"
         raise PartitaError(f"The command for the encryption key failed: {reason}.") from None
-    return done.stdout.decode("ascii")
+    return result.stdout.decode("ascii")
 
 
 def printed(key: bytes) -> str:
@@ -129,5 +131,5 @@ def new_printed_key() -> str:
 
 
 def fingerprint(key: bytes) -> str:
-    """Tells keys apart, and tells nothing of them."""
+    """A name for a key that reveals nothing about it."""
     return blake2b(key, digest_size=FINGERPRINT_BYTES, person=b"partita-key-id").hexdigest()

@@ -1,9 +1,10 @@
-"""Whole objects that leave the data folder, such as the files of an export, sealed.
+"""Encrypted objects that leave the data folder, such as the files of an export.
 
-Each has a key of its own, wrapped by the server's key: it opens wherever that key is, without the
-keyring of the folder it came from. Its name counts, with the folder that it is in:
+Each object has its own key, which is encrypted with the server's key: it can be decrypted anywhere
+with that key, without the keyring of the data folder. It is bound to its file name and the name of
+its folder. The format:
 
-    mark, fingerprint of the server's key (16), wrapped key (72), sealed content
+    mark, fingerprint of the server's key (16), encrypted object key (72), encrypted content
 """
 
 from __future__ import annotations
@@ -39,15 +40,17 @@ def is_sealed(content: bytes) -> bool:
 
 
 def open_object(master_keys: Sequence[bytes], name: str, sealed: bytes) -> bytes:
-    given = sealed[len(MARK) : _FINGERPRINT_END].decode("latin-1")
+    key_fingerprint = sealed[len(MARK) : _FINGERPRINT_END].decode("latin-1")
     for master_key in master_keys:
-        if fingerprint(master_key) == given:
+        if fingerprint(master_key) == key_fingerprint:
             context = _context(name)
             key = unseal(master_key, sealed[_FINGERPRINT_END:_KEY_END], MARK + context)
             return unseal(key, sealed[_KEY_END:], context)
-    raise NotSealedHere(f"It was sealed under the key {given}, which is not among those given.")
+    raise NotSealedHere(
+        f"It was encrypted with the key {key_fingerprint}, which is not among the given keys."
+    )
 
 
 def _context(name: str) -> bytes:
-    """An export as a whole may be moved to another place."""
+    """The last two segments of a name: an export as a whole may be moved to another folder."""
     return "/".join(name.split("/")[-_SEGMENTS:]).encode()
