@@ -27,7 +27,6 @@ from partita.errors import (
 )
 from partita.limits import KB, MB
 from partita.server.admission import Admission, AnyCaller, Forwarded, PolicyDenials, query_of
-from partita.server.frames import rest_operation
 from partita.server.http.hosts import Hosts
 from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
 from partita.server.metrics import CONTENT_TYPE, Metrics
@@ -37,7 +36,7 @@ from partita.server.protocol.envelope import error_body
 from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
 from partita.server.protocol.validation import Request, Validator, compile_validators
 from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
-from partita.server.rest import rest_error, service_at
+from partita.server.rest import rest_error, rest_operation, service_at
 
 logger = logging.getLogger(__name__)
 

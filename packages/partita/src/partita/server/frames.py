@@ -4,7 +4,7 @@ A frame is its length, a number, a code, and the rest: of a request the code is 
 names the operation, which comes before the body; of an answer it is the status. Answers have the
 number of their request and may come in any order.
 
-A REST request is named by its first line and its headers, as on the wire.
+A REST request is named by its first line and its headers, as on the wire (`rest_operation`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from partita.server.http.messages import HttpRequest, HttpResponse
+from partita.server.http.messages import HttpResponse
 from partita.settings import Settings
 
 _HEAD = struct.Struct(">IIH")
@@ -86,25 +86,6 @@ def request(number: int, operation: bytes, body: bytes) -> bytes:
 
 def operation_and_body(frame: Frame) -> tuple[str, bytes]:
     return frame.content[: frame.code].decode("latin-1"), frame.content[frame.code :]
-
-
-def rest_operation(request: HttpRequest) -> bytes:
-    """What names the operation of a REST request: its line, and the headers that AWS's have."""
-    headers = [
-        b"%b: %b\n" % (name, value)
-        for name, value in request.headers.items()
-        if name.startswith(b"x-amz-")
-    ]
-    return b"%b %b\n%b" % (request.method, request.target, b"".join(headers))
-
-
-def rest_request(operation: str) -> tuple[str, str, dict[str, str]]:
-    """Method, target and headers of what `rest_operation` made."""
-    # Not splitlines: to Python, some bytes of a header end a line as well.
-    first, *lines = operation.rstrip("\n").split("\n")
-    method, _, target = first.partition(" ")
-    headers = {name: value for name, _, value in (line.partition(": ") for line in lines)}
-    return method, target, headers
 
 
 def answer(number: int, response: HttpResponse) -> bytes:

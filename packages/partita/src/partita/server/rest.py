@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode
 import orjson
 
 from partita.errors import DynamoDBError, UnknownRoute, ValidationException
-from partita.server.http.messages import JSON, HttpResponse
+from partita.server.http.messages import JSON, HttpRequest, HttpResponse
 from partita.server.protocol import codec
 from partita.server.protocol.model import LAMBDA, SCHEDULER, Shape, load
 from partita.server.protocol.validation import Validator, compile_service
@@ -184,6 +184,25 @@ def request_for(
             headers[place_name] = str(value)
     target = f"{path}?{urlencode(query, doseq=True)}" if query else path
     return http.method, target, headers, orjson.dumps(content) if content else b""
+
+
+def rest_operation(request: HttpRequest) -> bytes:
+    """What names the operation of a REST request: its line, and the headers that AWS's have."""
+    headers = [
+        b"%b: %b\n" % (name, value)
+        for name, value in request.headers.items()
+        if name.startswith(b"x-amz-")
+    ]
+    return b"%b %b\n%b" % (request.method, request.target, b"".join(headers))
+
+
+def rest_request(operation: str) -> tuple[str, str, dict[str, str]]:
+    """Method, target and headers of what `rest_operation` made."""
+    # Not splitlines: to Python, some bytes of a header end a line as well.
+    first, *lines = operation.rstrip("\n").split("\n")
+    method, _, target = first.partition(" ")
+    headers = {name: value for name, _, value in (line.partition(": ") for line in lines)}
+    return method, target, headers
 
 
 def _unchecked(request: dict[str, Any]) -> None:

@@ -50,7 +50,6 @@ from partita.server.dispatch import (
     error_response,
     json_type,
 )
-from partita.server.frames import rest_operation
 from partita.server.http.messages import (
     JSON,
     PROBLEM,
@@ -68,6 +67,7 @@ from partita.server.rest import (
     function_at,
     is_location,
     rest_error,
+    rest_operation,
     service_at,
 )
 from partita.server.security import pages
