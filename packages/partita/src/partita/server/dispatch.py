@@ -26,10 +26,11 @@ from partita.errors import (
     UnknownOperationException,
 )
 from partita.limits import KB, MB
+from partita.prometheus_text import CONTENT_TYPE
 from partita.server.admission import Admission, AnyCaller, Forwarded, PolicyDenials, query_of
 from partita.server.http.hosts import Hosts
 from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
-from partita.server.metrics import CONTENT_TYPE, Metrics
+from partita.server.metrics import Metrics
 from partita.server.notable import NO_COST, Cost, Notable
 from partita.server.protocol import codec
 from partita.server.protocol.envelope import error_body
@@ -220,10 +221,13 @@ class Dispatcher:
             b"/": lambda: HttpResponse(200, HEALTHY, b"text/plain"),
             b"/ping": lambda: HttpResponse(200, HEALTHY, b"text/plain"),
             b"/health": lambda: HttpResponse(200, b'{"status":"ok"}', JSON),
-            b"/metrics": lambda: HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE),
+            b"/metrics": self._metrics_page,
             b"/requests": lambda: HttpResponse(200, self.notable.page(), JSON),
         }
         self._database_pages = {path.encode(): page for path, page in pages.items()}
+
+    def _metrics_page(self) -> HttpResponse:
+        return HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE.encode())
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
         """Handle a request of anybody."""

@@ -345,7 +345,7 @@ class Gate(Dispatcher):
         """Must be called before the first request. `forwarded_rights` are those of companions."""
         self._recorder = recorder
         self.limits = limits or Limits()
-        self.metrics.more.append(self.limits.metric_lines)
+        self.metrics.more.append(self.limits.metric_families)
         self.service = service
         self.callers = callers
         self.rights = rights
