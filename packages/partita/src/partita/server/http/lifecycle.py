@@ -1,5 +1,4 @@
-"""The lifecycle of a server process: start, report readiness, serve until a signal, stop cleanly.
-"""
+"""The lifecycle of a server process: start, report readiness, serve until a signal, stop cleanly."""
 
 from __future__ import annotations
 
