@@ -265,7 +265,7 @@ class Connection:
         self.refuse(413, self.listener.large_body)
 
     def refuse_with(self, response: HttpResponse) -> None:
-        """Refuses like `refuse`, with a response of the handler to a request that is not read on."""
+        """Refuses like `refuse`, with a response that the handler chose."""
         if self.takes_more:
             self._end_with(self.responses.last(response, self._headers_of_refusal()))
 

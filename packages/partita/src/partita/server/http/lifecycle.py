@@ -1,4 +1,4 @@
-"""The lifecycle of a server process: start, report readiness, serve until a signal, stop cleanly."""
+"""The lifecycle of a server process: start, report readiness, serve until a signal, stop."""
 
 from __future__ import annotations
 

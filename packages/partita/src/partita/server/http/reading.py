@@ -103,7 +103,7 @@ class RequestReader:
                 self._connection.refuse(431, LONG_HEADER)
 
     def _read_on(self, rest: memoryview) -> None:
-        """Parses the bytes that follow an offer of HTTP/2; pipelined requests may repeat the offer."""
+        """Parses the bytes behind an offer of HTTP/2. Pipelined requests may repeat the offer."""
         pieces: list[bytes | memoryview] = [rest, self._head_without_upgrade()]
         while pieces and not self._connection.is_refused:
             piece = pieces.pop()
