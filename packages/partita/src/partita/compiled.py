@@ -107,6 +107,7 @@ MODULES = (
     "server/http/messages.py",
     "server/http/reading.py",
     "server/metrics.py",
+    "server/request_metrics.py",
     "server/notable.py",
     "server/responses.py",
     "server/security/authentication/signatures.py",

@@ -78,7 +78,7 @@ class TestHeaders:
         connection.sendall(message("ListTables", b"{}", "X-Long: " + "x" * size))
         answer = read_to_end(connection)
         assert answer.startswith(b"HTTP/1.1 400 ")
-        assert answer.endswith(b"\r\n\r\nA header may have 16384 bytes.")
+        assert answer.endswith(b"\r\n\r\nA header may have at most 16384 bytes.")
 
     def test_so_are_many_short_ones(self, connect: Connect) -> None:
         connection = connect()

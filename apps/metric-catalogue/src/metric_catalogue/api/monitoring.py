@@ -12,15 +12,9 @@ from metric_catalogue.failures import CatalogueError
 from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
 from metric_catalogue.mariadb.rows import IN_MIGRATION, MIGRATED, NOT_MIGRATED
 from metric_catalogue.modes import Mode, ModeWatch
+from partita.prometheus_text import MetricFamily, PrometheusSample, counter, gauge
 from partita.server.http.web import Request, Response, json_response
-from partita.server.monitoring.prometheus import (
-    Family,
-    Requests,
-    Sample,
-    counter,
-    gauge,
-    page,
-)
+from partita.server.monitoring.prometheus import Requests, page
 
 PREFIX = "partita_catalogue"
 MEASURES = {
@@ -88,22 +82,24 @@ class Monitoring:
             return None
         return await self._mariadb.count_by_state()
 
-    def _families(self, states: Mapping[str, int]) -> Iterator[Family]:
+    def _families(self, states: Mapping[str, int]) -> Iterator[MetricFamily]:
         yield from self.requests.families()
-        modes = [Sample(mode == self._watch.mode, {"mode": mode}) for mode in Mode]
-        yield Family(f"{PREFIX}_mode", "gauge", "1 for the mode of this server.", modes)
+        modes = [PrometheusSample(mode == self._watch.mode, {"mode": mode}) for mode in Mode]
+        yield MetricFamily(f"{PREFIX}_mode", "gauge", "1 for the mode of this server.", modes)
         text = "Whether this server takes writes."
         yield gauge(f"{PREFIX}_takes_writes", text, self._watch.is_current)
         if states:
-            found = [Sample(count, {"state": state}) for state, count in sorted(states.items())]
+            found = [
+                PrometheusSample(count, {"state": state}) for state, count in sorted(states.items())
+            ]
             text = "Metrics in MariaDB, by the state of their migration."
-            yield Family(f"{PREFIX}_metrics", "gauge", text, found)
+            yield MetricFamily(f"{PREFIX}_metrics", "gauge", text, found)
         if self._data is not None:
             yield from _cache_families("definitions", self._data.definitions.cache)
             yield from _cache_families("values", self._data.values.cache)
 
 
-def _cache_families(what: str, cache: Cache[Any]) -> Iterator[Family]:
+def _cache_families(what: str, cache: Cache[Any]) -> Iterator[MetricFamily]:
     name = f"{PREFIX}_cached_{what}"
     yield counter(f"{name}_hits_total", f"Reads of {what} from the cache.", cache.hits)
     yield counter(f"{name}_misses_total", f"Reads of {what} from a database.", cache.misses)

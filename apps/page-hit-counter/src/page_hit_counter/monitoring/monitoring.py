@@ -15,8 +15,9 @@ from page_hit_counter.settings import Settings
 from partita.client import Client, ClientError
 from partita.client.functions import invoke
 from partita.clock import Clock, system_clock
+from partita.prometheus_text import MetricFamily, PrometheusSample, counter, gauge
 from partita.server.http.web import Request, Response, Web, json_response, problem
-from partita.server.monitoring.prometheus import Family, Sample, counter, gauge, page
+from partita.server.monitoring.prometheus import page
 from partita_services.alarms import Alarms
 
 PREFIX = "partita_pagehits"
@@ -142,16 +143,16 @@ class Monitoring:
     async def _invoke(self, function: str, change: dict[str, object]) -> None:
         await invoke(self._client, function, orjson.dumps(change), is_event=True)
 
-    def _families(self, totals: Values) -> Iterator[Family]:
+    def _families(self, totals: Values) -> Iterator[MetricFamily]:
         for name, text in COUNTERS.items():
             if name in totals:
                 yield counter(f"{PREFIX}_{_snake(name)}_total", text, totals[name])
         progress = self._progress()
-        yield Family(
+        yield MetricFamily(
             f"{PREFIX}_counted_total",
             "counter",
             "Visits on the stream, by what became of them.",
-            [Sample(n, {"outcome": name}) for name, n in sorted(progress.counts.items())],
+            [PrometheusSample(n, {"outcome": name}) for name, n in sorted(progress.counts.items())],
         )
         yield gauge(f"{PREFIX}_lag_seconds", "How long the next window is due.", self.lag_seconds())
         yield gauge(f"{PREFIX}_late_windows", "Windows that are due.", self.late_windows())

@@ -28,6 +28,7 @@ from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.embedded import EmbeddedEngine
 from partita.database.storage.engine import Engine
 from partita.database.storage.lmdb import LmdbEngine
+from partita.prometheus_text import MetricFamily
 from partita.registry import ONLY_READS, PLAIN_READS, READS, WRITES
 from partita.server.copying import TARGET as COPYING
 from partita.server.copying import Copies
@@ -50,7 +51,7 @@ def _unguarded(handle: Handle) -> Handle:
     return handle
 
 
-def no_metric_lines() -> Iterator[str]:
+def no_metrics() -> Iterator[MetricFamily]:
     return iter(())
 
 
@@ -68,7 +69,7 @@ class Served(NamedTuple):
     """Who answers for the database itself."""
     guard: Callable[[Handle], Handle] = _unguarded
     """What is around the handler of requests."""
-    metric_lines: Callable[[], Iterator[str]] = no_metric_lines
+    metric_families: Callable[[], Iterator[MetricFamily]] = no_metrics
     fence: Callable[[], str] = str
     """The token that the writes of companions only count under, where there is one."""
 

@@ -79,7 +79,7 @@ async def _run(
     if options.storage is not None:
         handle = peers.guard(served.guard(handle))
         check_head = None if check_head is None else peers.check_head(check_head)
-        dispatcher.metrics.more.append(served.metric_lines)
+        dispatcher.metrics.more.append(served.metric_families)
     console = Site(
         handle,
         lambda: f"{protection.scheme}://{database.service.address}",

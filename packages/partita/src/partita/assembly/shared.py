@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from partita.assembly.engines import Served, no_metric_lines
+from partita.assembly.engines import Served, no_metrics
 from partita.database.shared.database import SharedDatabase, SharedOperations
 from partita.database.shared.leadership import NAME as LEASE
 from partita.database.shared.sessions import Session
@@ -68,7 +68,7 @@ async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> 
         leader,
         place(url),
         guard=guard,
-        metric_lines=no_metric_lines if replica is None else replica.metric_lines,
+        metric_families=no_metrics if replica is None else replica.metric_families,
         fence=fence,
     )
 

@@ -1,1 +1,1 @@
-"""The wire: HTTP, AWS's protocol, the dispatch of operations, and monitoring."""
+"""The server: HTTP, AWS's protocols, the dispatch of operations, security and monitoring."""

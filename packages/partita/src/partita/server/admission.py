@@ -1,8 +1,9 @@
-"""Who may do what: the admission of one request, a value that goes with it wherever it is decided.
+"""Admission: what the caller of one request may do. It accompanies the request wherever it goes.
 
 A dispatcher makes an admission before it looks at the body of a request. Operations, pages and
-companions take only what an admission has permitted, so that no path to them (a request that is
-handed over, decided twice, or forwarded) leads past the rights of its caller.
+companions only accept what an admission has permitted. So there is no path around the rights of
+the caller, not even for requests that another process decides, that are decided twice, or that are
+forwarded.
 """
 
 from __future__ import annotations
@@ -38,17 +39,18 @@ QUERY_PARTS: Final = (
     "X-Amz-Date",
 )
 QUERY_PARAMETERS_MAX: Final = 200
-"""Ours: nobody needs as many, and before a signature is verified all of them are sorted."""
-TOO_MANY_PARAMETERS: Final = f"A query has up to {QUERY_PARAMETERS_MAX} parameters."
+"""A limit of Partita's own. All parameters are sorted before a signature is verified, which would
+give unauthenticated clients a way to use up time; no real request has as many."""
+TOO_MANY_PARAMETERS: Final = f"A query may have at most {QUERY_PARAMETERS_MAX} parameters."
 
 Parts = Sequence[Sequence[Any]]
-"""The needs of a request (`security/rights/needs.py`), by the parts of it that are refused each on
-its own: of all operations but BatchExecuteStatement there is one."""
+"""The needs of a request (`security/rights/needs.py`), for each part that can be denied separately.
+Only BatchExecuteStatement has more than one part."""
 Denial = DynamoDBError | None
 
 
 class Forwarded:
-    """A request that its caller may make of a companion."""
+    """A request to a companion that its caller is permitted to make."""
 
     __slots__ = ("body", "operation")
 
@@ -58,45 +60,47 @@ class Forwarded:
 
 
 class Admission:
-    """That of nobody in particular, to whom nothing is permitted."""
+    """The admission of an unknown caller, who is permitted nothing; base class of the others."""
 
     @property
     def is_open(self) -> bool:
-        """True when nobody's rights have to be asked for."""
+        """True when no rights need to be checked."""
         return False
 
     @property
     def whose(self) -> str:
-        """The key of the caller, where callers take turns."""
+        """Identifies the caller where callers take turns: their access key id, or ""."""
         return ""
 
     def check_credentials(self) -> None:
-        """Raises where AWS refuses a request for its credentials, which comes after its JSON."""
+        """Raises if the request has no credentials. AWS checks this after the JSON of the body."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
 
     def permit_bytes(self, operation: str, body: bytes) -> PermittedBytes | None:
-        """For a read that may be answered from its bytes. None leaves it to `permit`, which says
-        what is wrong, in AWS's order."""
+        """Permits a read that may be answered without decoding it.
+
+        Returns None if the request must go through `permit`, which refuses in AWS's order.
+        """
         return None
 
     def permit(self, operation: str, request: Request) -> Permitted:
-        """For a decoded request; raises unless the caller may make it."""
+        """Permits a decoded request, or raises."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
 
     def denials(self, parts: Parts) -> list[Denial]:
-        """For a request whose needs were worked out elsewhere: why each part is denied, if so."""
+        """Returns for each part why it is denied, or None. Another process worked out the needs."""
         return [MissingAuthenticationTokenException(MISSING_TOKEN)] * len(parts)
 
     def forward(self, service: bytes, operation: bytes, body: bytes) -> Forwarded:
-        """For a request that a companion answers; raises unless the caller may make it."""
+        """Permits a request that a companion answers, or raises."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
 
     def forward_rest(self, service: str, operation: bytes, request: HttpRequest) -> Forwarded:
-        """The same for one whose protocol is REST."""
+        """Permits a request in AWS's REST protocol that a companion answers, or raises."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
 
     def permit_page(self, path: bytes, query: Request) -> Permitted:
-        """For a page about the server; raises unless the caller may see it."""
+        """Permits a request for a page about the server, or raises."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
 
 
@@ -104,7 +108,7 @@ NOBODY: Final = Admission()
 
 
 class PolicyDenials(Protocol):
-    """What policies of tables deny to everybody, where nobody is asked who they are."""
+    """Denials by policies of tables, on a server that does not authenticate its callers."""
 
     @property
     def are_there(self) -> bool: ...
@@ -115,9 +119,10 @@ class PolicyDenials(Protocol):
 
 
 class AnyCaller(Admission):
-    """Of whoever has signed a request with whatever key, on a server that asks nobody for rights.
+    """The admission of any caller, on a server without `--auth`.
 
-    Signatures must be there, and are not verified. `policies` may still deny something to all.
+    A request must have a signature, as on AWS, but the signature is not verified. `policies` may
+    still deny some requests to everybody.
     """
 
     def __init__(self, head: HttpRequest, policies: PolicyDenials | None) -> None:
@@ -165,11 +170,11 @@ class AnyCaller(Admission):
         return Permitted(query)
 
 
-# Whether a signature is there
-
-
 def check_credentials(request: HttpRequest) -> None:
-    """Whether a signature is there, in the header or in the query; never whether it is right."""
+    """Raises unless the request has a signature in its header or its query.
+
+    The signature is not verified.
+    """
     authorization = request.headers.get(b"authorization")
     if request.target.count(b"&") >= QUERY_PARAMETERS_MAX:
         raise IncompleteSignatureException(TOO_MANY_PARAMETERS)
@@ -185,7 +190,8 @@ def check_credentials(request: HttpRequest) -> None:
 
 
 def _check_header_parts(authorization: bytes, headers: Mapping[bytes, bytes]) -> None:
-    # All but the signature itself, which comes last, is the same for all requests of a client.
+    # Without the signature, which comes last, the header is the same for all requests of a client
+    # on one day, so the cache of `_missing_parts` has it.
     missing = _missing_parts(authorization[: authorization.rfind(b"=") + 1])
     if b"x-amz-date" not in headers and b"date" not in headers:
         missing += DATE_REQUIRED
@@ -209,8 +215,8 @@ def query_of(target: bytes) -> dict[str, str]:
 
 
 def _check_query_parts(target: bytes) -> None:
-    given = {name for name, value in query_of(target).items() if value}
-    missing = [part for part in QUERY_PARTS if part not in given]
+    present = {name for name, value in query_of(target).items() if value}
+    missing = [part for part in QUERY_PARTS if part not in present]
     if missing:
         text = "".join(f"AWS query-string parameters must include '{part}'. " for part in missing)
         raise IncompleteSignatureException(text + "Re-examine the query-string parameters.")

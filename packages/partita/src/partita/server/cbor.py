@@ -1,12 +1,12 @@
-"""CBOR, in which Java's clients of Kinesis write what others write in JSON.
+"""CBOR, the encoding that Java's clients of Kinesis use instead of JSON.
 
-A request is turned into JSON before anybody looks at it, and the answer into CBOR behind everybody.
-Blobs are bytes there, not base64. Times count milliseconds behind tag 1, where the standard has
-seconds (captured from the SDK).
+A request is converted to JSON before it is dispatched, and the response is converted back. Blobs
+are bytes in CBOR, not base64. Times are milliseconds with tag 1, although the standard says seconds
+(captured from the SDK).
 
-Requests are decoded here rather than by a library, since only what JSON can say is wanted: without
-references, large numbers, or any tag but that of times, and up to a depth and a number of items.
-What decoding costs is then bounded, whatever the body.
+The decoder is our own and not a library's, because only what JSON can express is allowed: no
+references, no large numbers, no tag but that of times, and limits for depth and number of items.
+This bounds the cost of decoding whatever an unauthenticated client sends.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ TIME_TAG: Final = 1
 BLOBS: Final = frozenset(("Data",))
 TIMES: Final = frozenset(("ApproximateArrivalTimestamp", "StreamCreationTimestamp"))
 DEPTH_MAX: Final = 16
-"""A request of Kinesis has up to four levels."""
+"""The requests of Kinesis have at most four levels."""
 ITEMS_MAX: Final = 10_000
-"""Names, values and parts of strings. PutRecords, the largest request, has 500 records of 7."""
+"""Counts names, values and parts of strings. The largest request, PutRecords, has 500 records with
+7 of them each."""
 
 UNSIGNED, NEGATIVE, BYTES, TEXT, ARRAY, MAP, TAG, SIMPLE = range(8)
 INDEFINITE: Final = 31
@@ -41,16 +42,16 @@ SIMPLE_VALUES: Final = {20: False, 21: True, 22: None}
 
 
 class NotDecoded(ValueError):
-    """Raised for what is not CBOR, or more of it than a request may have."""
+    """Raised for a body that is not CBOR, or that exceeds a limit."""
 
 
 def answer_in_cbor(
     handle: Callable[[HttpRequest, Reply], None], request: HttpRequest, reply: Reply
 ) -> None:
-    """Have a request in CBOR handled as one in JSON."""
+    """Handles a request in CBOR as if it were JSON, and replies in CBOR."""
     headers = {**request.headers, b"content-type": JSON_1_1}
-    asked = HttpRequest(request.method, request.target, headers, to_json(request.body))
-    asked.peer = request.peer
+    json_request = HttpRequest(request.method, request.target, headers, to_json(request.body))
+    json_request.peer = request.peer
 
     def reply_in_cbor(response: HttpResponse) -> None:
         if response.content_type != JSON_1_1:
@@ -59,20 +60,21 @@ def answer_in_cbor(
         body = from_json(response.body) if response.body else NO_CONTENT
         reply(HttpResponse(response.status, body, CBOR_1_1, response.headers))
 
-    handle(asked, reply_in_cbor)
+    handle(json_request, reply_in_cbor)
 
 
 def to_json(body: bytes) -> bytes:
-    """Nothing for a body that is not decoded: that is refused as a request without content is."""
+    """Converts a body to JSON. Returns b"" if it cannot be decoded; the dispatcher then refuses it
+    like a request without a body."""
     try:
         return orjson.dumps(decode(body))
     except (NotDecoded, TypeError):
-        # A TypeError is for a negative number beyond 64 bits.
+        # orjson raises a TypeError for a negative number beyond 64 bits.
         return NO_CONTENT
 
 
 def decode(body: bytes) -> Any:
-    """The value in a body, with blobs in base64, as JSON has them."""
+    """Decodes a body. Blobs are returned in base64, as in JSON."""
     reader = _Reader(body)
     try:
         value = reader.value(DEPTH_MAX)
@@ -83,7 +85,7 @@ def decode(body: bytes) -> Any:
 
 
 class _Reader:
-    """(RFC 8949, section 3)"""
+    """Reads the items of a CBOR document (RFC 8949, section 3)."""
 
     __slots__ = ("_body", "_items_left", "_place")
 
@@ -142,7 +144,7 @@ class _Reader:
         return taken
 
     def _items(self, info: int, depth: int) -> Iterator[None]:
-        """Once for each item of an array or a map, which is then read."""
+        """Yields once for each item of an array or map; the caller reads the item meanwhile."""
         if depth < 0:
             raise NotDecoded
         if info != INDEFINITE:
@@ -159,14 +161,14 @@ class _Reader:
         return count
 
     def _map(self, info: int, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for _ in self._items(info, depth):
             major, name_info = self._head()
             if major != TEXT:
                 raise NotDecoded
             name = self._string(major, name_info).decode()
-            found[name] = self.value(depth)
-        return found
+            members[name] = self.value(depth)
+        return members
 
     def _string(self, major: int, info: int) -> bytes:
         if info != INDEFINITE:
@@ -180,7 +182,7 @@ class _Reader:
         return b"".join(parts)
 
     def _time(self, info: int, depth: int) -> float:
-        """In seconds."""
+        """Returns a time in seconds."""
         if self._argument(info) != TIME_TAG or depth < 0:
             raise NotDecoded
         milliseconds = self.value(depth)

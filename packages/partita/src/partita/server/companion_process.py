@@ -1,7 +1,7 @@
-"""The other end of a companion: the process that answers what the server passes to it.
+"""The process of a companion: answers the requests that the server forwards to it.
 
-Its state is in tables of that server, which it reaches over the wire: it may be killed at any
-moment, and the next one continues.
+It keeps its state in tables of that server, which it reaches over the wire. So it may be killed at
+any moment, and the next process continues.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ logger = logging.getLogger(__name__)
 SOCKET = 0
 """The server passes its end of the socket as the standard input."""
 STOP_SECONDS = 1.0
-"""How long requests are still answered after the server has closed the connection."""
+"""How long requests are still answered after the server has closed its end of the socket."""
 
 
 class Service(Protocol):
-    """What a companion does."""
+    """The service that a companion implements."""
 
     async def open(self) -> None:
-        """Resume everything that was under way; requests are answered from then on."""
+        """Resumes everything that was under way. Requests are answered from then on."""
 
     async def answer(self, operation: str, body: bytes) -> HttpResponse: ...
 
     def stop_waiting(self) -> None:
-        """Answer the requests that wait for something to happen."""
+        """Answers the requests that wait for something to happen."""
 
     async def close(self) -> None: ...
 
 
 def client_of(start: frames.Start, connections: int) -> Client:
-    """What asks the server, with the companion's own key where the server wants signatures."""
+    """Returns a client of the server, with the companion's own key if signatures are required."""
     return Client(
         start.endpoint,
         connections=connections,
@@ -59,21 +59,22 @@ def client_of(start: frames.Start, connections: int) -> Client:
 def main(name: str, server_pid: str, make: Callable[[frames.Start], Service]) -> None:
     child_process.begin(int(server_pid))
     logging.basicConfig(format=f"partita {name}: %(message)s")
-    # Ctrl-C is for the server, which closes the connection when it is done.
+    # Ctrl-C reaches all processes of the terminal. The server handles it, and closes the connection
+    # when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(socket.socket(fileno=os.dup(SOCKET)), make))
 
 
 async def serve(connection: socket.socket, make: Callable[[frames.Start], Service]) -> None:
-    """Answer the server until it closes the connection."""
+    """Answers the server until it closes the connection."""
     reader, writer = await asyncio.open_connection(sock=connection)
     first = await frames.read(reader)
     if first is None:
         return
     service = make(msgspec.json.decode(first.content, type=frames.Start))
     opening = asyncio.create_task(service.open())
-    # If it fails, nothing can be answered: the server starts another companion.
+    # If opening fails, nothing can be answered. The server then starts another companion.
     opening.add_done_callback(lambda _: writer.close() if _has_failed(opening) else None)
     answering: set[asyncio.Task[None]] = set()
 

@@ -1,6 +1,6 @@
-"""What a package says of a process beside the server that answers for further AWS services.
+"""Descriptions of companions, by which other packages add AWS services to the server.
 
-It does so by an entry point of the group `partita.companions` that names a `CompanionService`.
+A package has an entry point in the group `partita.companions` that names a `CompanionService`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ class AnsweredService(NamedTuple):
     """One AWS service that a companion answers for."""
 
     name: str
-    """What requests are signed for, and actions begin with."""
+    """The service name in signatures, and the prefix of its actions in policies."""
     title: str
     target: str
-    """How its X-Amz-Target begins; its name where its protocol is REST."""
+    """The prefix of its X-Amz-Target header; for a REST protocol, its name."""
     rights: Callable[[], Mapping[str, Rights]]
-    """Which rights its operations need. Called only where requests must be signed."""
+    """Returns the rights that its operations need. Only called with `--auth`."""
     tables: Sequence[str]
-    """Its own, in which it may do everything."""
+    """The service's own tables, in which it may do everything."""
     actions: Sequence[str]
-    """What else it may do by itself, for the settings: what users create has a role for that."""
+    """Further actions that the service may perform itself, for resources in the settings file.
+    Resources that users create act with a role instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +38,15 @@ class CompanionService:
 
     name: str
     module: str
-    """What `python -m` runs."""
+    """The module that `python -m` runs."""
     services: Sequence[AnsweredService]
     is_rest: bool = False
-    """Whether the protocol of its services is REST; one companion answers for all of these."""
+    """True if the protocol of its services is REST. One companion answers for all REST services."""
     table: str
-    """It is started with the server if this table exists."""
+    """The companion starts together with the server if this table exists."""
     is_called: Callable[[Settings], bool] = lambda settings: False
-    """Whether it must be started with the server in any case."""
+    """True if the companion must start together with the server in any case."""
     check_settings: Callable[[Settings], None] = lambda settings: None
-    """Raises for settings with which it could not start."""
+    """Raises for settings with which the companion could not start."""
     seals_objects: bool = False
-    """Whether it writes objects that are encrypted as the server's own are."""
+    """True if it writes objects that are encrypted like the server's own."""

@@ -1,7 +1,7 @@
-"""A companion: a process beside the server that answers the requests of another service.
+"""A companion: a process beside the server that answers the requests of another AWS service.
 
-It is started with the first request for it, and again when it ends. A request that it has not
-answered when it ends is answered with a 500, which clients try again.
+It starts with the first request for it, and starts again whenever it ends. Requests that it has not
+answered by then get a 500, after which clients try again.
 """
 
 from __future__ import annotations
@@ -22,16 +22,20 @@ from partita.server.responses import JSON_1_0
 logger = logging.getLogger(__name__)
 
 REST_SECONDS, REST_SECONDS_MAX = 0.2, 30.0
-"""Before a companion is started again that ended by itself: longer if it never answered."""
+"""The pause before a companion that ended by itself is started again. It doubles while the
+companion never answers."""
 STOP_SECONDS_MAX = 5.0
 SECRETS = ("PARTITA_ROOT_", "PARTITA_SERVE_")
-"""How names of variables begin whose values are for the server alone."""
+"""Prefixes of environment variables that only the server may see."""
 GONE = b'{"__type":"InternalServerError","message":"The process that answers this has ended."}'
 
 
 class Companion:
-    """`module` is run as a process; `first` is the content of the first frame that it gets, and
-    `withheld` are the variables of the environment that hold further secrets of the server."""
+    """Runs `python -m module` as a child process, forwards requests to it, and restarts it.
+
+    `first` returns the content of the first frame that the process gets. `withheld` are names of
+    environment variables with further secrets of the server.
+    """
 
     def __init__(
         self, module: str, first: Callable[[], bytes], withheld: Collection[str] = ()
@@ -65,7 +69,7 @@ class Companion:
             self._running = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Let it answer what it can answer at once."""
+        """Stops the process, after it has answered what it can answer at once."""
         self._is_stopping = True
         if self._running is None:
             return
@@ -92,7 +96,7 @@ class Companion:
             await asyncio.sleep(rest)
 
     async def _live(self) -> None:
-        """From the start of a process to its end."""
+        """Runs the process once, from its start to its end."""
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -131,8 +135,8 @@ class Companion:
 
 
 def without_secrets(environment: Mapping[str, str], withheld: Collection[str]) -> dict[str, str]:
-    """What companions have of the server's environment; the functions that they run can have no
-    more."""
+    """Returns the environment of companions: the server's without its secrets. The functions that
+    companions run inherit it, and cannot see more."""
     return {
         name: value
         for name, value in environment.items()

@@ -26,18 +26,18 @@ from partita.errors import (
     UnknownOperationException,
 )
 from partita.limits import KB, MB
+from partita.prometheus_text import CONTENT_TYPE
 from partita.server.admission import Admission, AnyCaller, Forwarded, PolicyDenials, query_of
-from partita.server.frames import rest_operation
 from partita.server.http.hosts import Hosts
 from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
-from partita.server.metrics import CONTENT_TYPE, Metrics
+from partita.server.metrics import Metrics
 from partita.server.notable import NO_COST, Cost, Notable
 from partita.server.protocol import codec
 from partita.server.protocol.envelope import error_body
 from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
 from partita.server.protocol.validation import Request, Validator, compile_validators
 from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
-from partita.server.rest import rest_error, service_at
+from partita.server.rest import rest_error, rest_operation, service_at
 
 logger = logging.getLogger(__name__)
 
@@ -221,10 +221,13 @@ class Dispatcher:
             b"/": lambda: HttpResponse(200, HEALTHY, b"text/plain"),
             b"/ping": lambda: HttpResponse(200, HEALTHY, b"text/plain"),
             b"/health": lambda: HttpResponse(200, b'{"status":"ok"}', JSON),
-            b"/metrics": lambda: HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE),
+            b"/metrics": self._metrics_page,
             b"/requests": lambda: HttpResponse(200, self.notable.page(), JSON),
         }
         self._database_pages = {path.encode(): page for path, page in pages.items()}
+
+    def _metrics_page(self) -> HttpResponse:
+        return HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE.encode())
 
     def handle(self, request: HttpRequest, reply: Reply) -> None:
         """Handle a request of anybody."""

@@ -1,10 +1,10 @@
-"""How a server and its companion speak: frames over a socket that only they have.
+"""The protocol between a server and its companion: frames over a socket pair.
 
-A frame is its length, a number, a code, and the rest: of a request the code is the length of what
-names the operation, which comes before the body; of an answer it is the status. Answers have the
-number of their request and may come in any order.
+A frame is a length (4 bytes), a number (4), a code (2) and content. In a request, the content is
+the name of the operation and the body, and the code is the length of the name. In an answer, the
+code is the HTTP status. Answers have the number of their request and may come in any order.
 
-A REST request is named by its first line and its headers, as on the wire.
+A REST request is named by its first line and its headers, as on the wire (`rest_operation`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from partita.server.http.messages import HttpRequest, HttpResponse
+from partita.server.http.messages import HttpResponse
 from partita.settings import Settings
 
 _HEAD = struct.Struct(">IIH")
@@ -23,36 +23,36 @@ _ANSWER = struct.Struct(">HH")
 
 
 class Start(msgspec.Struct):
-    """The content of the first frame: what a companion needs to start."""
+    """The content of the first frame: the configuration that a companion starts with."""
 
     endpoint: str
     folder: str
-    """Where functions are looked for."""
+    """The folder in which functions are looked up."""
     settings: Settings = Settings()
     time_scale: float = 1.0
     operations: tuple[str, ...] = ()
-    """Those that the server has built, by their names in its registry."""
+    """The operations that the server implements, by their names in its registry."""
     since: float = 0.0
     """When the server was ready."""
     last_sequences: dict[str, str] = {}
-    """What the streams that triggers read had last, just then."""
+    """The last sequence numbers, at that time, of the streams that triggers read."""
     may_upload: bool = False
-    """Whether clients may bring code of their own."""
+    """True if clients may upload code."""
     credentials: tuple[str, ...] = ()
-    """An access key and its secret, where the server asks for signatures."""
+    """An access key and its secret, if the server requires signatures."""
     scheduler_credentials: tuple[str, ...] = ()
-    """The same for what schedules call."""
+    """The access key and secret for calls by schedules."""
     certificate: str = ""
-    """The file of the server's own, where it speaks TLS."""
+    """The file of the server's certificate, if it speaks TLS."""
     client_certificate: str = ""
-    """The file of one that the server takes, with its key, where it asks for one."""
+    """The file of a client certificate with its key, if the server asks for one."""
     bucket_key: str = ""
-    """Where encryption is on, what objects in folders are sealed with: `file:PATH`, or `keys:` and
-    the keys. Only for the companion that writes such objects."""
+    """The key that objects in folders are encrypted with: `file:PATH`, or `keys:` and the keys.
+    Only set with encryption, for a companion that writes objects."""
     is_encrypted: bool = False
-    """Whether the server encrypts its data at rest."""
+    """True if the server encrypts its data at rest."""
     fence: str = ""
-    """The fencing token of the server, where it leads others."""
+    """The fencing token of the server, if it is the leader of several servers."""
 
 
 class Frame(NamedTuple):
@@ -66,13 +66,13 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(content: bytes) -> Frame:
-    """A whole frame."""
+    """Decodes one complete frame."""
     _, number, code = _HEAD.unpack_from(content)
     return Frame(number, code, content[_HEAD.size :])
 
 
 async def read(reader: asyncio.StreamReader) -> Frame | None:
-    """The next frame; None at the end."""
+    """Reads the next frame. Returns None at the end of the stream."""
     try:
         length, number, code = _HEAD.unpack(await reader.readexactly(_HEAD.size))
         return Frame(number, code, await reader.readexactly(length))
@@ -86,25 +86,6 @@ def request(number: int, operation: bytes, body: bytes) -> bytes:
 
 def operation_and_body(frame: Frame) -> tuple[str, bytes]:
     return frame.content[: frame.code].decode("latin-1"), frame.content[frame.code :]
-
-
-def rest_operation(request: HttpRequest) -> bytes:
-    """What names the operation of a REST request: its line, and the headers that AWS's have."""
-    headers = [
-        b"%b: %b\n" % (name, value)
-        for name, value in request.headers.items()
-        if name.startswith(b"x-amz-")
-    ]
-    return b"%b %b\n%b" % (request.method, request.target, b"".join(headers))
-
-
-def rest_request(operation: str) -> tuple[str, str, dict[str, str]]:
-    """Method, target and headers of what `rest_operation` made."""
-    # Not splitlines: to Python, some bytes of a header end a line as well.
-    first, *lines = operation.rstrip("\n").split("\n")
-    method, _, target = first.partition(" ")
-    headers = {name: value for name, _, value in (line.partition(": ") for line in lines)}
-    return method, target, headers
 
 
 def answer(number: int, response: HttpResponse) -> bytes:

@@ -1,7 +1,7 @@
-"""The slowest and the most expensive requests of the last minutes, each by itself.
+"""The slowest and the most expensive requests of the last 15 minutes, shown at `/requests`.
 
-What a request costs is known while capacity is measured: the ledger tells it here. Of what was
-asked, only names, keys and expressions are shown: no item.
+The cost of a request is only known while capacity is measured: then the ledger reports the units
+here. Of a request, only names, keys and expressions are shown, never items.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TEXTS: Final = (
     "ConditionExpression",
     "Statement",
 )
-"""What of a request is shown as it is."""
+"""Members of a request that are shown unchanged."""
 
 
 class Cost:
@@ -44,6 +44,8 @@ class Cost:
 
 
 class Noted:
+    """A finished request that is slow or expensive enough to be remembered."""
+
     __slots__ = ("at", "body", "operation", "seconds", "size", "status", "units")
 
     def __init__(
@@ -59,18 +61,18 @@ class Noted:
 
 
 class Ranking:
-    """The largest of each minute."""
+    """The requests with the largest values in each of the last minutes."""
 
     def __init__(self) -> None:
         self.bound = 0.0
-        """What is smaller is not among them."""
+        """Requests up to this value are not among the largest of the current minute."""
         self._minute = -1
         self._count = 0
         self._heap: list[tuple[float, int, Noted]] = []
         self._minutes: deque[tuple[int, list[tuple[float, int, Noted]]]] = deque()
 
     def turn(self, minute: int) -> None:
-        """Begin a minute, if it is a new one."""
+        """Begins a new minute if the last one is over, and forgets minutes that are too old."""
         if minute != self._minute:
             self._minute, self._heap, self.bound = minute, [], 0.0
             self._minutes.append((minute, self._heap))
@@ -96,6 +98,8 @@ NO_COST: Final = Cost()
 
 
 class Notable:
+    """Remembers the slowest and the most expensive requests, minute by minute."""
+
     def __init__(self, clock: Clock = system_clock) -> None:
         self.is_counting = False
         self._clock = clock
@@ -104,7 +108,7 @@ class Notable:
         self._turned_at = 0.0
 
     def count_units(self) -> Callable[[float], None]:
-        """For the ledger: takes the units of what is decided just now."""
+        """Returns the function by which the ledger reports the units of the current request."""
         self.is_counting = True
         return self._spend
 
@@ -112,7 +116,7 @@ class Notable:
         self._cost.units += units
 
     def begin(self) -> Cost:
-        """What the request costs that is decided next."""
+        """Returns the cost of the request that is decided next; it fills while that runs."""
         if not self.is_counting:
             return NO_COST
         self._cost = Cost()
@@ -133,7 +137,7 @@ class Notable:
             self._costly.add(units, noted)
 
     def _is_stale(self) -> bool:
-        """Whether the bounds are those of a minute that is over."""
+        """True when the bounds belong to a minute that is over."""
         return self._clock() // 60 != self._turned_at // 60
 
     def page(self) -> bytes:
@@ -144,8 +148,8 @@ class Notable:
             {
                 "Minutes": MINUTES_KEPT,
                 "CountsUnits": self.is_counting,
-                "Slowest": [_shown(one) for one in self._slow.largest()],
-                "Costliest": [_shown(one) for one in self._costly.largest()],
+                "Slowest": [_shown(noted) for noted in self._slow.largest()],
+                "Costliest": [_shown(noted) for noted in self._costly.largest()],
             }
         )
 
@@ -158,29 +162,29 @@ def _shown(noted: Noted) -> dict[str, Any]:
         "Milliseconds": round(noted.seconds * 1000, 3),
         "Units": noted.units,
         "RequestBytes": noted.size,
-        **_asked(noted.body),
+        **_shown_request(noted.body),
     }
 
 
-def _asked(body: bytes) -> dict[str, Any]:
-    """Names, keys and expressions of a request, whatever it is."""
+def _shown_request(body: bytes) -> dict[str, Any]:
+    """Returns the names, keys and expressions of a request, which may be malformed."""
     try:
         request = codec.decode(body) if body else {}
     except DynamoDBError:
         return {}
     if not isinstance(request, dict):
         return {}
-    found: dict[str, Any] = {}
+    shown: dict[str, Any] = {}
     tables = _tables(request)
     if tables:
-        found["Tables"] = tables[:TABLES_SHOWN]
+        shown["Tables"] = tables[:TABLES_SHOWN]
     if isinstance(request.get("Key"), dict):
-        found["Key"] = request["Key"]
+        shown["Key"] = request["Key"]
     for name in TEXTS:
         text = request.get(name)
         if isinstance(text, str):
-            found[name] = text[:TEXT_CHARS_MAX]
-    return found
+            shown[name] = text[:TEXT_CHARS_MAX]
+    return shown
 
 
 def _tables(request: dict[str, Any]) -> list[str]:
@@ -191,6 +195,7 @@ def _tables(request: dict[str, Any]) -> list[str]:
     actions = request.get("TransactItems")
     if not isinstance(actions, list):
         return []
-    members = [one for action in actions if isinstance(action, dict) for one in action.values()]
-    names = (one.get("TableName") for one in members if isinstance(one, dict))
+    # {"Put": {"TableName": ...}}: the only member of an action has its parameters.
+    members = [value for action in actions if isinstance(action, dict) for value in action.values()]
+    names = (member.get("TableName") for member in members if isinstance(member, dict))
     return sorted({name for name in names if isinstance(name, str)})

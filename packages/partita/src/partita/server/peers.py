@@ -1,7 +1,7 @@
-"""Servers that share a database: the companions run beside the leader, the others pass on to it.
+"""Companions of servers that share a database: they run beside the leader, others forward to it.
 
-A request has been admitted by the server that it came to. What that passes on carries a secret
-that the leader keeps in the shared database, so that nobody else can take this way in.
+The server that receives a request admits it. A forwarded request carries a secret that the leader
+keeps in the shared database, so that only servers of this database can send one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SECRET: Final = b"x-partita-secret"
 OCTETS: Final = b"application/octet-stream"
 CONNECTIONS_MAX: Final = 64
 ANSWER_SECONDS_MAX: Final = 90.0
-"""Who waits for work by GetActivityTask waits for a minute."""
+"""Longer than the minute that GetActivityTask waits for work."""
 LEADER_SECONDS_MAX: Final = 10.0
-"""How long a request waits for somebody to lead."""
+"""How long a request waits until there is a leader."""
 LOOK_SECONDS: Final = 0.1
 NOT_LEADING: Final = 421
 
@@ -35,7 +35,7 @@ class Leader(NamedTuple):
     endpoint: str
     secret: str
     is_here: bool
-    """Whether it is this server."""
+    """True if this server is the leader."""
 
 
 class RunningCompanion(Protocol):
@@ -54,7 +54,7 @@ class Peers:
         certificate: str = "",
         client_certificate: str = "",
     ) -> None:
-        """`companions` make those that run while this server leads."""
+        """`companions` are functions that make the companions to run while this server leads."""
         self._make = companions
         self._leader = leader
         self._certificates = certificate, client_certificate
@@ -64,14 +64,14 @@ class Peers:
         self._is_closed = False
 
     def start(self, name: str) -> RunningCompanion:
-        """The companion here, which is running from now on."""
+        """Returns the companion of this server, and starts it unless it runs."""
         if name not in self._running:
             self._running[name] = self._make[name]()
             self._running[name].start()
         return self._running[name]
 
     async def stop(self) -> None:
-        """Another server leads, or this one ends."""
+        """Stops the companions, because another server leads or this one ends."""
         running, self._running = self._running, {}
         await asyncio.gather(*(companion.stop() for companion in running.values()))
 
@@ -84,7 +84,8 @@ class Peers:
             pool.close()
 
     def guard(self, handle: Handle) -> Handle:
-        """What a listener wants: what other servers pass on is answered here, the rest there."""
+        """Wraps the handler of a listener: requests that other servers forward are answered here,
+        all others by `handle`."""
 
         def guarded(request: HttpRequest, reply: Reply) -> None:
             if request.target.startswith(PATH):
@@ -95,11 +96,11 @@ class Peers:
         return guarded
 
     def check_head(self, check_head: CheckHead) -> CheckHead:
-        """The same for what looks at requests before their bodies are read."""
+        """Wraps the function that checks requests before their bodies are read."""
 
         def checked(request: HttpRequest) -> HttpResponse | None:
-            is_passed_on = request.target.startswith(PATH)
-            return self._refusal(request) if is_passed_on else check_head(request)
+            is_forwarded = request.target.startswith(PATH)
+            return self._refusal(request) if is_forwarded else check_head(request)
 
         return checked
 
@@ -134,7 +135,8 @@ class Peers:
         reply(HttpResponse(500, GONE, JSON_1_0))
 
     async def _send(self, leader: Leader, name: str, forwarded: Forwarded) -> HttpResponse | None:
-        """The leader's answer; None when it may have done what was asked without an answer."""
+        """Returns the leader's answer, or None if it is unknown whether the leader carried out the
+        request. Only a refused connection is safe to try again."""
         pool = self._pools.get(leader.endpoint)
         if pool is None:
             pool = Pool(leader.endpoint, CONNECTIONS_MAX, *self._certificates)
@@ -162,17 +164,17 @@ class Peers:
         return frames.response_in(frames.decode(answer.content))
 
     def _refusal(self, request: HttpRequest) -> HttpResponse | None:
-        """Why something is not answered here that another server may have passed on."""
+        """Returns why a forwarded request is not answered here, or None if it is."""
         leader = self._leader()
         if leader is None or not leader.is_here or self._is_closed:
             return HttpResponse(NOT_LEADING)
         if _companion_of(request) not in self._make:
             return HttpResponse(NOT_LEADING)
-        given = request.headers.get(SECRET, b"")
-        return None if hmac.compare_digest(given, leader.secret.encode()) else HttpResponse(403)
+        secret = request.headers.get(SECRET, b"")
+        return None if hmac.compare_digest(secret, leader.secret.encode()) else HttpResponse(403)
 
     def _answer(self, request: HttpRequest, reply: Reply) -> None:
-        """What another server has passed on."""
+        """Answers a request that another server forwarded."""
         refusal = self._refusal(request)
         if refusal is not None:
             reply(refusal)
@@ -182,7 +184,7 @@ class Peers:
             reply(HttpResponse(200, frames.answer(0, response), OCTETS))
 
         operation, body = frames.operation_and_body(frames.decode(request.body))
-        # The secret says that another server has asked for the caller's rights.
+        # The secret proves that the other server has checked the caller's rights.
         name = _companion_of(request)
         self.start(name).forward(Forwarded(operation.encode("latin-1"), body), answer)
 
@@ -192,7 +194,7 @@ def _companion_of(request: HttpRequest) -> str:
 
 
 class LedCompanion:
-    """A companion for a dispatcher, wherever it runs."""
+    """A companion as dispatchers see it, whether it runs beside this server or beside another."""
 
     def __init__(self, peers: Peers, name: str) -> None:
         self._peers = peers

@@ -1,7 +1,7 @@
-"""Answers as AWS's services send them: the headers of every one, and refusals as errors.
+"""Responses with the headers of AWS's services, and refusals in the form of AWS's errors.
 
-Every answer carries what the service sends: a request id of 52 characters, the CRC-32 of the body
-as it travels, and its type and length. (dynalite's tests recorded them from AWS.)
+Every response has a request id of 52 characters, the CRC-32 of the body as it is sent (after
+compression), its type and its length. (dynalite's tests recorded them from AWS.)
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ JSON_1_1: Final = b"application/x-amz-json-1.1"
 CBOR_1_1: Final = b"application/x-amz-cbor-1.1"
 OF_KINESIS: Final = (JSON_1_1, CBOR_1_1)
 EXPOSED_HEADERS: Final = "x-amzn-RequestId,x-amzn-ErrorType,x-amzn-ErrorMessage,Date"
-"""That pages may read (recorded from several services)."""
-# DynamoDB packs answers above 4 KB when asked (Alternator's tests), Kinesis does not. The largest,
-# of BatchGetItem, would keep all others waiting.
+"""Response headers that pages may read by CORS (recorded from several services)."""
+# DynamoDB compresses responses above 4 KB when a client accepts it (Alternator's tests), Kinesis
+# does not. Compressing the largest ones, of BatchGetItem, would keep all other requests waiting.
 PACKED_BYTES_MIN: Final = 4 * KB
 PACKED_BYTES_MAX: Final = 1 * MB
 
@@ -44,7 +44,7 @@ _STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\nserver: Server\r\n".encode()
     for status in HTTPStatus
 }
-# The service answers this one in chunks, none of them (dynalite).
+# The service sends this response in chunked encoding with an empty body (dynalite).
 _TOO_LARGE: Final = _STATUS_LINES[413] + (
     b"transfer-encoding: chunked\r\n%bconnection: close\r\n\r\n0\r\n\r\n"
 )
@@ -53,6 +53,8 @@ _next_request_id: Final = map(_REQUEST_ID.__mod__, count()).__next__
 
 
 class AwsResponses(Responses):
+    """Encodes responses as AWS's services do."""
+
     def encode(self, response: HttpResponse, request: HttpRequest) -> bytes:
         body = response.body
         more = response.headers
@@ -84,7 +86,7 @@ class AwsResponses(Responses):
     def refusal(self, status: int, detail: str) -> HttpResponse:
         if status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
             return HttpResponse(status)
-        # The service answers what it cannot unpack with a 500 (Alternator's tests).
+        # The service answers a body that it cannot decompress with a 500 (Alternator's tests).
         error: DynamoDBError = AccessDeniedException(detail)
         if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
             error = InternalServerError(detail)

@@ -1,7 +1,7 @@
-"""AWS's REST protocol: which operation a request asks for, its parameters, and the answer.
+"""AWS's REST protocol: finds the operation of a request, and translates parameters and responses.
 
-Members of a request are in its path, its query, its headers and its body; those of an answer are
-its status, its headers and its body. Where each is, the service's description says.
+The members of a request are spread over path, query, headers and body, those of a response over
+status, headers and body. The service's description says where each member is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode
 import orjson
 
 from partita.errors import DynamoDBError, UnknownRoute, ValidationException
-from partita.server.http.messages import JSON, HttpResponse
+from partita.server.http.messages import JSON, HttpRequest, HttpResponse
 from partita.server.protocol import codec
 from partita.server.protocol.model import LAMBDA, SCHEDULER, Shape, load
 from partita.server.protocol.validation import Validator, compile_service
@@ -29,31 +29,32 @@ BODILESS = 204
 
 
 def service_at(target: bytes) -> str | None:
-    """The REST service that a path belongs to; None for what is none of theirs."""
+    """Returns the REST service that a path belongs to, or None."""
     if _DATED.match(target):
         return LAMBDA
     return SCHEDULER if target.startswith(_SCHEDULER_ROOTS) else None
 
 
 def is_location(target: bytes) -> bool:
-    """Whether it is where the code of a function is, which needs no header."""
+    """True for a presigned URL of a function's code, which is requested without an Authorization
+    header."""
     return _LOCATION.match(target) is not None and b"X-Amz-Signature=" in target
 
 
 def function_at(location: bytes) -> str:
-    """The function whose code is there."""
+    """Returns the name of the function in the URL of its code."""
     return unquote(location.split(b"/", 4)[3].decode("latin-1"))
 
 
 class Asked(NamedTuple):
-    """An operation, and the members of a request for it, which nobody has checked."""
+    """An operation and the members of a request for it, which have not been validated."""
 
     name: str
     members: dict[str, Any]
 
 
 class Routes:
-    """Which of a service's operations a request asks for."""
+    """Finds the operation of a request, among those of a service that the server implements."""
 
     def __init__(self, service: str, names: Collection[str]) -> None:
         self._service = service
@@ -61,11 +62,11 @@ class Routes:
 
     @cached_property
     def _described(self) -> RestService:
-        # Descriptions are large; most servers are never asked for one.
+        # Loaded on first use: descriptions are large, and most servers never get such a request.
         return RestService(self._service, self._names, is_checking=False)
 
     def asked(self, method: str, target: str, body: bytes) -> Asked | None:
-        """None for a request that no operation answers."""
+        """Returns the operation and its members, or None if no operation matches."""
         try:
             operation, members = self._described.parse(method, target, {}, body)
         except UnknownRoute:
@@ -84,10 +85,10 @@ class Operation(NamedTuple):
 
 
 class RestService:
-    """The operations of one service that are built."""
+    """The operations of one service that Partita implements."""
 
     def __init__(self, service: str, names: Collection[str], *, is_checking: bool = True) -> None:
-        """Requests are validated only if `is_checking`."""
+        """Requests are only validated if `is_checking`."""
         self._model = load(service)
         validators = compile_service(service, names) if is_checking else {}
         self._operations = [
@@ -110,13 +111,13 @@ class RestService:
     def parse(
         self, method: str, target: str, headers: dict[str, str], body: bytes
     ) -> tuple[Operation, dict[str, Any]]:
-        """The operation, and the request for it as its description has it."""
+        """Returns the operation and its request, with the members of the service's description."""
         path, _, query = target.partition("?")
         segments = [unquote(segment) for segment in path.rstrip("/").split("/")[1:]]
         for operation in self._operations:
-            found = _matched(operation, method, segments)
-            if found is not None:
-                return operation, self._request(operation, found, query, headers, body)
+            in_path = _matched(operation, method, segments)
+            if in_path is not None:
+                return operation, self._request(operation, in_path, query, headers, body)
         raise UnknownRoute
 
     def _request(
@@ -134,7 +135,7 @@ class RestService:
         queried = parse_qs(query, keep_blank_values=True)
         for member, (place, name) in shape.places.items():
             target = self._model.shapes[shape.members[member]]
-            # What belongs elsewhere is not taken from the body.
+            # A member that belongs elsewhere is ignored in the body.
             request.pop(member, None)
             if place == "uri":
                 request[member] = in_path[name]
@@ -167,7 +168,7 @@ class RestService:
 def request_for(
     service: str, name: str, parameters: dict[str, Any]
 ) -> tuple[str, str, dict[str, str], bytes]:
-    """Method, target, headers and body of a request for an operation."""
+    """Returns method, target, headers and body of a request for an operation."""
     model = load(service)
     http, shape = model.https[name], model.shapes[model.inputs[name] or ""]
     content = dict(parameters)
@@ -186,6 +187,25 @@ def request_for(
     return http.method, target, headers, orjson.dumps(content) if content else b""
 
 
+def rest_operation(request: HttpRequest) -> bytes:
+    """Returns the bytes by which a REST request is forwarded: its first line and AWS's headers."""
+    headers = [
+        b"%b: %b\n" % (name, value)
+        for name, value in request.headers.items()
+        if name.startswith(b"x-amz-")
+    ]
+    return b"%b %b\n%b" % (request.method, request.target, b"".join(headers))
+
+
+def rest_request(operation: str) -> tuple[str, str, dict[str, str]]:
+    """Returns method, target and headers from the result of `rest_operation`."""
+    # Not splitlines: it also splits at other characters that a header may contain.
+    first, *lines = operation.rstrip("\n").split("\n")
+    method, _, target = first.partition(" ")
+    headers = {name: value for name, _, value in (line.partition(": ") for line in lines)}
+    return method, target, headers
+
+
 def _unchecked(request: dict[str, Any]) -> None:
     pass
 
@@ -197,17 +217,17 @@ def _shown(value: Any) -> str:
 def _matched(operation: Operation, method: str, segments: list[str]) -> dict[str, str] | None:
     if operation.method != method or len(operation.segments) != len(segments):
         return None
-    found: dict[str, str] = {}
-    for expected, given in zip(operation.segments, segments, strict=True):
+    parameters: dict[str, str] = {}
+    for expected, segment in zip(operation.segments, segments, strict=True):
         if expected.startswith("{"):
-            found[expected.strip("{}+")] = given
-        elif expected != given:
+            parameters[expected.strip("{}+")] = segment
+        elif expected != segment:
             return None
-    return found
+    return parameters
 
 
 def _converted(shape: Shape, texts: list[str], name: str) -> Any:
-    """A value as the body would have it."""
+    """Converts the text of a member to the type that it would have in a JSON body."""
     text = texts[-1]
     if shape.kind == "list":
         return texts
@@ -224,7 +244,7 @@ def _converted(shape: Shape, texts: list[str], name: str) -> Any:
 
 
 def rest_error(error: DynamoDBError) -> HttpResponse:
-    """The same in AWS's REST protocol, which names the type in a header."""
+    """Returns an error in the form of AWS's REST protocol, which has the type in a header."""
     whose = "User" if error.status < 500 else "Service"
     content = {"Type": whose, "Message": error.message or "", "message": error.message or ""}
     header = f"x-amzn-errortype: {error.wire_code}\r\n".encode()

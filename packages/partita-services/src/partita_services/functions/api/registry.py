@@ -8,10 +8,9 @@ from urllib.parse import parse_qs, unquote
 
 from partita.client import ClientError
 from partita.errors import DynamoDBError, ServiceException
-from partita.server import frames
 from partita.server.http.messages import HttpResponse
 from partita.server.protocol.model import LAMBDA, SCHEDULER
-from partita.server.rest import RestService, rest_error, service_at
+from partita.server.rest import RestService, rest_error, rest_request, service_at
 from partita_services.functions.api import (
     functions,
     invocations,
@@ -85,7 +84,7 @@ class Api:
         self._rest = {name: RestService(name, table) for name, table in OPERATIONS.items()}
 
     async def answer(self, asked: str, body: bytes) -> HttpResponse:
-        method, target, headers = frames.rest_request(asked)
+        method, target, headers = rest_request(asked)
         try:
             return await self._answered(method, target, headers, body)
         except DynamoDBError as error:

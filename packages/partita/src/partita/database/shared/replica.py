@@ -17,6 +17,7 @@ from psycopg import AsyncConnection
 from partita.clock import Clock
 from partita.database.storage.postgresql.connections import Connections
 from partita.database.storage.postgresql.plans import Fetched
+from partita.prometheus_text import MetricFamily, PrometheusSample, gauge
 
 CONNECTIONS_MAX: Final = 4
 LAG_SECONDS_MAX: Final = 10.0
@@ -60,13 +61,15 @@ class Replica:
         """The present time by the primary's clock, or later."""
         return self._clock() + self._ahead_seconds
 
-    def metric_lines(self) -> Iterator[str]:
-        yield "# HELP partita_storage_reads_lag_seconds How far the replica is behind the primary."
-        yield "# TYPE partita_storage_reads_lag_seconds gauge"
-        yield f"partita_storage_reads_lag_seconds {self.lag_seconds:.3f}"
-        yield (
-            "# HELP partita_storage_reads_total Eventually consistent reads, by answering server."
+    def metric_families(self) -> Iterator[MetricFamily]:
+        yield gauge(
+            "partita_storage_reads_lag_seconds",
+            "How far the replica is behind the primary.",
+            round(self.lag_seconds, 3),
         )
-        yield "# TYPE partita_storage_reads_total counter"
-        for source, count in self.reads.items():
-            yield f'partita_storage_reads_total{{from="{source}"}} {count}'
+        yield MetricFamily(
+            "partita_storage_reads_total",
+            "counter",
+            "Eventually consistent reads, by answering server.",
+            [PrometheusSample(count, {"from": source}) for source, count in self.reads.items()],
+        )

@@ -1,4 +1,4 @@
-"""The style sheet that all pages of the house begin with, whoever shows them."""
+"""The style sheet that the pages of all packages share."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""HTTP/1.1: connections that are bounded in every way, and the messages that they carry."""
+"""An HTTP/1.1 server with limits for memory and time, and a small web framework on top of it."""

@@ -1,8 +1,8 @@
-"""A connection: requests in, answers out in the same order, bounded in every direction.
+"""One client connection: requests in, responses out in the same order, both of them bounded.
 
-Each complete request is handed to the listener's `handle`, and answered when `handle` says so. A
-client that sends ahead is read no further than it takes its answers, and one that never takes them
-is given up.
+Each complete request is passed to the listener's `handle`, which replies at once or later. The
+connection stops reading while the client has too many requests under way or does not read its
+responses, and is closed if the client never reads them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLOSING_SECONDS_MAX: Final = 5
 
 
 class Exchange:
-    """One request on its way; called with the response."""
+    """A request that has not been answered yet. It is called with the response."""
 
     __slots__ = ("answer", "connection", "request")
 
@@ -43,7 +43,7 @@ class Exchange:
 
 
 class Connection:
-    """Callbacks of the transport, and the order of the answers."""
+    """The protocol of one connection: the transport's callbacks, and the order of the responses."""
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
@@ -52,7 +52,7 @@ class Connection:
         self._reader = RequestReader(self, listener)
         self._transport: asyncio.Transport
         self.peer: Peer | None = None
-        # What is being answered.
+        # Requests that are being answered.
         self._exchanges: deque[Exchange] = deque()
         self._unhandled: deque[Exchange] = deque()
         self._is_queued = False
@@ -61,11 +61,11 @@ class Connection:
         self._unread_since: float | None = None
         self._unsent_bytes = 0
         self._unsent_since = listener.now
-        """When fewer or more bytes than now were waiting for the client to read."""
+        """When the number of unsent bytes last changed."""
         self._is_reading_paused = False
         self._host: bytes | None = None
-        """That was answered to last."""
-        # How it ends.
+        """The Host header of the last request, which was allowed and needs no second check."""
+        # How the connection ends.
         self.takes_more = True
         self.is_refused = False
         self._is_last_taken = False
@@ -74,7 +74,7 @@ class Connection:
         self._is_discarding = False
         self._discarded_bytes = 0
         self.since = listener.now
-        """When something of a request came, or an answer went."""
+        """When a part of a request last arrived, or a response was last sent."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are not registered as asyncio's.
@@ -100,7 +100,7 @@ class Connection:
             self.flush()
 
     def eof_received(self) -> bool:
-        """A client that has sent its last request may still wait for the answer."""
+        """Keeps the connection open for a client that waits for the answer to its last request."""
         self.takes_more = False
         self._is_last_taken = self._is_closing = True
         return bool(self._exchanges or self._waiting) and not self._is_discarding
@@ -113,10 +113,10 @@ class Connection:
         self._unread_since = None
         self._handle_waiting()
 
-    # Requests to answers.
+    # From requests to responses.
 
     def take(self, request: HttpRequest) -> None:
-        """A request that is complete."""
+        """Takes a complete request from the reader."""
         if not request.keep_alive:
             self.takes_more = False
             self._is_last_taken = True
@@ -137,7 +137,7 @@ class Connection:
             self.listener.queue(self)
 
     def handle_next(self) -> bool:
-        """Answer one request, or begin to; says whether there is another."""
+        """Answers one request, or begins to. Returns True if another one is waiting."""
         exchange = self._unhandled.popleft()
         request = exchange.request
         headers = request.headers
@@ -149,7 +149,7 @@ class Connection:
             self._handle_if_allowed(exchange)
         else:
             self.listener.handle(request, exchange)
-        # What is under way, or answered behind one that is, keeps no body.
+        # Memory: a request whose answer is still to come does not need its body any more.
         request.body = b""
         self._is_queued = bool(self._unhandled)
         return self._is_queued
@@ -160,7 +160,7 @@ class Connection:
         if response is not None:
             exchange(response)
             return
-        # What a GET carries means nothing, and is not looked at.
+        # The body of a GET has no meaning and is ignored.
         if b"content-encoding" in request.headers and request.method not in (b"GET", b"HEAD"):
             if listener.check_head is None:
                 handle = partial(listener.handle, request)
@@ -170,7 +170,10 @@ class Connection:
         listener.handle(request, exchange)
 
     def _early_answer(self, request: HttpRequest) -> HttpResponse | None:
-        """To what is not handed on: another host's, or a page's that may not."""
+        """Returns the answer to a request for a host or from an origin that is not allowed.
+
+        None if the request may be handled.
+        """
         headers = request.headers
         host = headers.get(b"host")
         if host != self._host:
@@ -190,7 +193,7 @@ class Connection:
             self.flush()
 
     def ends_with(self, exchange: Exchange) -> bool:
-        """Whether this is the last answer before a stop."""
+        """True when no other request of this connection is waiting for its answer."""
         return exchange is self._exchanges[-1]
 
     def _is_busy(self) -> bool:
@@ -206,7 +209,7 @@ class Connection:
             self.flush()
 
     def flush(self) -> None:
-        """Send what is ready, in order; then go on with what has been waiting for it."""
+        """Sends the responses that are ready, in order, then handles the requests behind them."""
         exchanges = self._exchanges
         ready = []
         while exchanges and (answer := exchanges[0].answer) is not None:
@@ -219,7 +222,7 @@ class Connection:
                 self._transport.write(ready[0] if len(ready) == 1 else b"".join(ready))
         if self._waiting:
             if not self._is_busy():
-                # Later, so that the transport can say that the client does not read.
+                # Not at once: the transport may first report that the client does not read.
                 asyncio.get_running_loop().call_soon(self._handle_waiting)
         elif not exchanges and (
             self._is_closing or not self.takes_more or self._reader.owes_continue
@@ -229,7 +232,7 @@ class Connection:
             self._pace_reading()
 
     def _rest(self) -> None:
-        """Everything is answered, and something else is left to do."""
+        """Does what is left once all requests are answered: refuse, close, or ask for a body."""
         if self.is_refused:
             self._send_final()
         elif self._is_closing and (self._reader.request is None or self._is_last_taken):
@@ -248,11 +251,13 @@ class Connection:
         else:
             self._transport.resume_reading()
 
-    # Endings.
+    # How a connection ends.
 
     def refuse(self, status: int, detail: str) -> None:
-        """Nothing more is read from this client: what came before is answered, then this. What
-        follows the last request of a connection is not answered."""
+        """Stops reading from this client. Earlier requests are answered, then this refusal is sent.
+
+        Nothing is sent for bytes that follow the last request of a connection.
+        """
         if self.takes_more:
             self._end_with(self.responses.final(status, detail, self._headers_of_refusal()))
 
@@ -260,7 +265,7 @@ class Connection:
         self.refuse(413, self.listener.large_body)
 
     def refuse_with(self, response: HttpResponse) -> None:
-        """The same with an answer of those who handle requests, to one that is not read further."""
+        """Refuses like `refuse`, with a response that the handler chose."""
         if self.takes_more:
             self._end_with(self.responses.last(response, self._headers_of_refusal()))
 
@@ -277,7 +282,11 @@ class Connection:
         self._reader.drop_body()
 
     def _send_final(self) -> None:
-        """Closing over unread input would reset the connection and lose the answer: discard it."""
+        """Sends the refusal, and reads on without looking at the bytes.
+
+        Closing a socket that has unread input resets the connection, and the client would lose the
+        answer.
+        """
         if self._is_discarding or self._transport.is_closing():
             return
         self._is_discarding = True
@@ -294,13 +303,13 @@ class Connection:
             self._transport.abort()
 
     def sweep(self, now: float) -> None:
-        """End what has taken too long."""
+        """Ends the connection if the client has exceeded one of its time limits."""
         limits, reader = self._limits, self._reader
         unsent = self._transport.get_write_buffer_size()
         if unsent != self._unsent_bytes:
             self._unsent_bytes, self._unsent_since = unsent, now
         if unsent and now - self._unsent_since > limits.unread_seconds_max:
-            # Also after a close, which waits without limit for the client to read.
+            # This counts after a close, too: the transport would wait for the client for ever.
             self._transport.abort()
         elif self._is_discarding:
             if now - self.since > CLOSING_SECONDS_MAX:
@@ -321,7 +330,7 @@ class Connection:
             self._transport.close()
 
     def stop(self) -> None:
-        """Finish what is in flight, then close."""
+        """Finishes the requests in flight, then closes."""
         self._is_closing = True
         self.flush()
 
@@ -344,7 +353,7 @@ def _peer(transport: asyncio.Transport) -> Peer:
 
 
 def subject_of(certificate: dict[str, Any] | None) -> str:
-    """The common name of a certificate, as Python's ssl shows it."""
+    """Returns the common name of a certificate in the form that Python's ssl returns."""
     for relative in (certificate or {}).get("subject", ()):
         for name, value in relative:
             if name == "commonName":

@@ -1,7 +1,8 @@
-"""Content codings: what clients may pack requests in, and which of them an answer is packed in.
+"""Content codings: decompresses the bodies of requests, and chooses how a response is compressed.
 
-Of requests: gzip, of one or several members, and deflate, which is zlib's format (RFC 9110). What
-is anything else, or not what it says, is refused; what unpacks to too much is given up on the way.
+Requests may be in gzip, with one or several members, or in deflate, which is zlib's format
+(RFC 9110). Any other coding, and a body that is not in the coding that it claims, are refused.
+Decompression stops when the content exceeds the limit.
 """
 
 from __future__ import annotations
@@ -17,41 +18,42 @@ from partita.limits import KB
 GZIP, DEFLATE, IDENTITY = b"gzip", b"deflate", b"identity"
 WINDOW_BITS = {GZIP: 31, DEFLATE: 15}
 LEVEL = 1
-"""The fastest: an answer that is being packed keeps all others waiting."""
+"""The fastest level: while a response is compressed, all other requests wait."""
 PACKERS: dict[bytes, Callable[[bytes], bytes]] = {
     GZIP: lambda body: gzip.compress(body, LEVEL, mtime=0),
     DEFLATE: lambda body: zlib.compress(body, LEVEL),
 }
-"""In the order in which they are taken where a client takes any."""
+"""In order of preference, for clients that accept any coding."""
 ANY = b"*"
 SLICE_BYTES = 64 * KB
-"""What follows a member is copied by zlib: so little of it at a time."""
+"""Input is fed in slices, because zlib copies all input that follows the end of a gzip member.
+Without slices, a body of many tiny members would take quadratic time."""
 MEMBERS_MAX = 1_000
 CODINGS_MAX = 64
-"""Of an Accept-Encoding; those behind them do not count."""
+"""How many codings of an Accept-Encoding header are considered."""
 _QUALITY = re.compile(rb"q=\s*(-?\d+(?:\.\d*)?)\s*")
 
 
 class WrongEncoding(ValueError):
-    """A coding that is not known, or content that is not in it; the text is a sentence."""
+    """Raised for an unknown coding, or for content that is not in its coding."""
 
 
 class TooLarge(ValueError):
-    """The content is larger than a body may be."""
+    """Raised when the decompressed content exceeds the limit for a body."""
 
 
 def unpack(encoding: bytes, body: bytes, bytes_max: int) -> bytes:
-    """The content of a body with that Content-Encoding."""
+    """Returns the decompressed content of a body with this Content-Encoding."""
     coding = encoding.strip().lower()
     if coding in (IDENTITY, b""):
         return body
     if coding not in WINDOW_BITS:
         name = encoding.decode("latin-1")
-        raise WrongEncoding(f"The Content-Encoding {name!r} is not known: use gzip or deflate.")
+        raise WrongEncoding(f"The Content-Encoding {name!r} is not supported: use gzip or deflate.")
     try:
         return _unpacked(coding, body, bytes_max)
     except zlib.error as error:
-        raise _false(coding) from error
+        raise _not_in(coding) from error
 
 
 def _unpacked(coding: bytes, body: bytes, bytes_max: int) -> bytes:
@@ -64,7 +66,7 @@ def _unpacked(coding: bytes, body: bytes, bytes_max: int) -> bytes:
             if unpacking.eof:
                 members += 1
                 if coding != GZIP or members > MEMBERS_MAX:
-                    raise _false(coding)
+                    raise _not_in(coding)
                 unpacking = zlib.decompressobj(wbits=WINDOW_BITS[coding])
             part = unpacking.decompress(piece, bytes_max - size + 1)
             parts.append(part)
@@ -73,36 +75,36 @@ def _unpacked(coding: bytes, body: bytes, bytes_max: int) -> bytes:
                 raise TooLarge
             piece = unpacking.unused_data
     if not unpacking.eof:
-        raise _false(coding)
+        raise _not_in(coding)
     return b"".join(parts)
 
 
-def _false(coding: bytes) -> WrongEncoding:
+def _not_in(coding: bytes) -> WrongEncoding:
     return WrongEncoding(f"The Content-Encoding is {coding.decode()}, but the body is not in it.")
 
 
 @lru_cache(maxsize=64)
 def chosen(accepted: bytes) -> bytes | None:
-    """The coding of an answer to that Accept-Encoding; None when it is to be plain.
+    """Returns the coding for a response to this Accept-Encoding, or None for no compression.
 
-    The highest quality wins; among equals the first, and what is named before what `*` stands for.
-    (Alternator's tests recorded all of this from DynamoDB: also that a quality beyond 1 is 1, that
-    one which cannot be read is 1 too, and that only the first parameter of a coding is looked at.)
+    The highest quality wins; among equals the first, and a coding that is named wins over one that
+    only `*` allows. A quality above 1 counts as 1, and so does one that is not a number. Only the
+    first parameter of a coding counts. (Alternator's tests recorded all of this from DynamoDB.)
     """
     qualities: dict[bytes, float] = {}
     for entry in accepted.lower().split(b",", CODINGS_MAX)[:CODINGS_MAX]:
         name, *parameters = (part.strip() for part in entry.split(b";"))
         quality = _quality(parameters[0]) if parameters else 1.0
         qualities[name] = max(quality, qualities.get(name, 0.0))
-    of_others = qualities.get(ANY, 0.0)
+    other_quality = qualities.get(ANY, 0.0)
     for coding in PACKERS:
-        qualities.setdefault(coding, of_others)
-    wanted = [name for name, quality in qualities.items() if name in PACKERS and quality > 0]
-    return max(wanted, key=qualities.__getitem__, default=None)
+        qualities.setdefault(coding, other_quality)
+    acceptable = [name for name, quality in qualities.items() if name in PACKERS and quality > 0]
+    return max(acceptable, key=qualities.__getitem__, default=None)
 
 
 def _quality(parameter: bytes) -> float:
     if not parameter.startswith(b"q"):
         return 0.0
-    found = _QUALITY.fullmatch(parameter)
-    return min(float(found[1]), 1.0) if found else 1.0
+    match = _QUALITY.fullmatch(parameter)
+    return min(float(match[1]), 1.0) if match else 1.0

@@ -1,10 +1,12 @@
-"""The names that a server answers to, against DNS rebinding.
+"""The host names that a server answers to: a defense against DNS rebinding.
 
-A page may have the name of its own site lead to this machine: its requests are then of its own
-origin to the browser, and only their Host gives them away. So a server that listens on nothing but
-loopback addresses answers to names that cannot be led anywhere else, and to those it is given. One
-that others reach may have any name; what it shows of its data to a GET, which tells no origin, it
-does not show under a name of a public site.
+In a rebinding attack, the owner of a web site points its name at the address of this machine. To
+the browser, requests of that site's pages are then same-origin, and only their Host header differs
+from that of honest requests.
+
+A server that listens on loopback addresses only, answers to names that nobody can register in
+public, and to names that it was given. A server that other machines can reach may have any name.
+But a GET carries no Origin header, so it shows data only under names that are not public.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ ALL = "*"
 LOCAL = frozenset(
     (
         "localhost",
-        # How containers name the machine they run on; nobody can have such a name in public.
+        # How containers name the machine that they run on. Nobody can register these names.
         "host.docker.internal",
         "gateway.docker.internal",
         "host.containers.internal",
@@ -29,11 +31,11 @@ LOCAL = frozenset(
     )
 )
 PREFIX = "sync-"
-"""boto3 and the AWS CLI put this before the host for some operations of Step Functions."""
+"""boto3 and the AWS CLI prepend this to the host for some operations of Step Functions."""
 UNSPECIFIED = frozenset(("0.0.0.0", "::"))
-"""Some connect to these, and arrive at the machine that they are on."""
+"""Connecting to these addresses reaches the client's own machine."""
 PRIVATE = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".svc", ".corp", ".home")
-"""Endings that no public name has."""
+"""Suffixes that public names cannot have."""
 ALLOW_HOST = "start it with --allow-host {name}"
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^\[\]:@/]*))(?::\d*)?", re.IGNORECASE
@@ -43,11 +45,11 @@ _NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*")
 
 class Hosts:
     def __init__(self, allowed: Iterable[str] = (), remedy: str = ALLOW_HOST) -> None:
-        """Once there are names, only they, the local ones and addresses count, wherever is
-        listened."""
+        """With `allowed` names, the server answers only to these, to local names and to addresses,
+        whatever it listens on. `remedy` completes the text of a refusal."""
         self._allowed = frozenset(_allowed_name(text.strip()) for text in allowed)
         self._remedy = remedy
-        # Until it is known what is listened on.
+        # The strictest assumption, until `listen_on` is called.
         self._is_local = True
         self._are_checked = True
 
@@ -57,24 +59,24 @@ class Hosts:
 
     @property
     def is_local(self) -> bool:
-        """Whether nothing but loopback addresses is listened on."""
+        """True when the server listens on loopback addresses only."""
         return self._is_local
 
     def allows(self, host: bytes | None) -> bool:
-        """Whether a request with that Host is answered; browsers always send one."""
+        """True when a request with this Host is answered. Browsers always send a Host."""
         if host is None or not self._are_checked:
             return True
         name = _name(host.decode("latin-1"))
         return self._is_known(name) or self._is_known(name.removeprefix(PREFIX))
 
     def allows_data(self, host: bytes | None) -> bool:
-        """Whether data is shown to a GET with that Host."""
+        """True when data is shown to a GET with this Host."""
         if host is None or ALL in self._allowed:
             return True
         name = _name(host.decode("latin-1"))
         if self._are_checked:
             return self._is_known(name)
-        # An address, or a name without a dot, is of no other site.
+        # A public site cannot have an address or a name without a dot as its name.
         return "." not in name or name.endswith(PRIVATE) or _address(name) is not None
 
     def _is_known(self, name: str) -> bool:
@@ -103,9 +105,9 @@ def _allowed_name(text: str) -> str:
 
 
 def _name(host: str) -> str:
-    """Without its port, and an address of IPv6 without its brackets; all of what is no host."""
-    found = _HOST.fullmatch(host)
-    name = host if found is None else found["address"] or found["name"]
+    """Returns a host without its port and IPv6 brackets; a text that is not a host, as it is."""
+    match = _HOST.fullmatch(host)
+    name = host if match is None else match["address"] or match["name"]
     return name.lower().removesuffix(".")
 
 
@@ -118,7 +120,7 @@ def _address(name: str) -> IPv4Address | IPv6Address | None:
 
 
 def is_local(host: str) -> bool:
-    """Whether what listens there can be reached from this machine only."""
+    """True when a server that listens on this host can only be reached from this machine."""
     return host == "localhost" or _is_loopback(host)
 
 

@@ -1,4 +1,4 @@
-"""The life of a server process: start, say so, serve until told to stop, stop cleanly."""
+"""The lifecycle of a server process: start, report readiness, serve until a signal, stop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a main coroutine on the fastest loop there is."""
+    """Runs a main coroutine on uvloop, or on asyncio's own loop where uvloop is not installed."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main())
 
@@ -40,9 +40,10 @@ async def serve(
     before_stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     tls: SSLContext | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted.
+    """Serves until SIGINT or SIGTERM. `ready` is called with the URL once requests are accepted.
 
-    `before_stop` ends those who need the server for their own end. With `tls`, it is HTTPS.
+    `before_stop` runs while the server still answers: for child processes that need the server to
+    finish their own work. With `tls`, the server speaks HTTPS.
     """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -50,8 +51,8 @@ async def serve(
         loop.add_signal_handler(number, stop.set)
     chosen = await listener.start(host, port, tls)
     _allow_many_connections()
-    # What there is by now stays: the collector of cycles need not look at it again. Requests leave
-    # none behind, so it may come less often than it would.
+    # Objects that exist by now live as long as the process, so the cyclic garbage collector need
+    # not visit them. Requests leave no cycles behind, so it may run less often than by default.
     gc.freeze()
     gc.set_threshold(GC_OBJECTS)
     ready(f"{'https' if tls else 'http'}://{_shown_host(host)}:{chosen}")
@@ -62,7 +63,7 @@ async def serve(
 
 
 def _allow_many_connections() -> None:
-    """As many as the system lets us have; what it gives unasked is often a thousand."""
+    """Raises the soft limit of open files to the hard limit; it is often only a thousand."""
     try:
         import resource
     except ImportError:

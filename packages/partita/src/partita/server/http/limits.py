@@ -1,4 +1,4 @@
-"""How much a client may ask a listener to hold, and for how long."""
+"""Limits of a listener: how much memory and time a client may take."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from partita.limits import MB, REQUEST_BODY_BYTES_MAX
 
 
 class Limits:
-    """Sizes in bytes, times in seconds. A plain class: its attributes are read for every request,
-    and those of a dataclass are slower when compiled."""
+    """Limits of the connections of one listener.
+
+    This is a plain class because its attributes are read for every request, and mypyc compiles
+    attributes of dataclasses to slower code.
+    """
 
     def __init__(
         self,
@@ -21,10 +24,11 @@ class Limits:
         unread_seconds_max: float = 30,
         sweep_seconds: float = 1.0,
     ) -> None:
-        """`bodies_bytes_max` counts the bodies of all connections that are unfinished, or were
-        packed and are under way: beyond it a large request is refused with 503. `pipelined_max` is
-        how many requests of one connection are under way at once, `unread_seconds_max` how long a
-        client may leave answers unread, and `sweep_seconds` how often times are looked at."""
+        """`bodies_bytes_max` limits the memory for bodies over all connections: those that are
+        still arriving, and those that were decompressed and are not answered yet. Beyond it, large
+        requests are refused with a 503. `pipelined_max` limits the requests of one connection that
+        are under way at once, and `unread_seconds_max` the time that a client may leave responses
+        unread. Time limits are checked every `sweep_seconds`."""
         self.body_bytes_max = body_bytes_max
         self.bodies_bytes_max = bodies_bytes_max
         self.pipelined_max = pipelined_max

@@ -1,7 +1,7 @@
-"""The listener: accepts connections and hands their requests to `handle`, round by round.
+"""The listener: accepts connections and passes their requests to `handle`, round by round.
 
-It is HTTP/1.1 over a raw asyncio protocol. Time is limited by one sweep over all connections, not
-by a timer for each.
+It speaks HTTP/1.1 over a raw asyncio protocol. Time limits are enforced by one sweep over all
+connections, because a timer for each connection would cost more than its requests.
 """
 
 from __future__ import annotations
@@ -39,21 +39,20 @@ Count = Callable[[int], None]
 
 BATCH_SECONDS_MAX: Final = 0.0005
 BATCH_BYTES_MAX: Final = 32 * KB
-"""Until when answers wait for each other: then those that there are leave."""
+"""How long, and up to how many bytes, responses of a round wait to be sent together."""
 TURN_SECONDS_MAX: Final = 0.01
-"""How long requests are answered before the sockets are looked at again."""
+"""How long requests are answered before the event loop polls the sockets again."""
 UNPACKED_AT_ONCE_BYTES: Final = 256 * KB
-"""It takes half a millisecond to unpack them; more is left to a thread."""
+"""Decompressing this much takes half a millisecond. Larger content is decompressed in a thread."""
 UNPACKING_MAX: Final = 2
-"""At once, in threads: each may take twice what a body may have, which nobody has counted yet."""
+"""How many bodies threads decompress at once. Each may take twice the largest size of a body, and
+this memory is not counted in `bodies_bytes` yet."""
 BACKLOG: Final = 2048
 SHUTDOWN_SECONDS_MAX: Final = 10
 UNFINISHED_SECONDS_MAX: Final = 1
-"""How long a shutdown waits for requests that are not wholly there."""
-
-
+"""How long a shutdown waits for requests that have not arrived completely."""
 HANDSHAKE_SECONDS_MAX: Final = 10.0
-"""A client that never ends its handshake, or its goodbye, is given up."""
+"""How long a client may take for a TLS handshake, and for the closing one."""
 
 
 def _not_started(function: Callable[[], None]) -> None:
@@ -65,12 +64,18 @@ def _count_nothing(change: int) -> None:
 
 
 class Listener:
-    """`responses` says how answers look, `hosts` which names are answered to, `origins` whose pages
-    may send requests: without it, that is for `handle` to say. `count` is given how the number of
-    open connections changes. A guarded listener notes who its clients are, and joins headers that
-    are repeated instead of taking the first; it may limit the connections of one address. With
-    `check_head`, large bodies of strangers are not read, and `handle` has to unpack packed ones
-    when it knows whose they are."""
+    """Accepts connections and passes their requests to `handle`.
+
+    `responses` encodes responses, `hosts` says which host names are answered, and `origins` whose
+    pages may send requests (without it, `handle` decides that). `count` is called with +1 and -1
+    when a connection opens and closes.
+
+    A guarded listener records the peer of each request, and joins the values of a repeated header
+    instead of taking the first, as signers do. It can limit the connections of one address.
+
+    With `check_head`, large bodies of unauthenticated clients are not read, and `handle` must
+    decompress bodies itself once it knows who sent them.
+    """
 
     def __init__(
         self,
@@ -101,7 +106,7 @@ class Listener:
         self._count = count
         self._queue: deque[Connection] = deque()
         self.is_in_round = False
-        """Whether a round of requests is being answered."""
+        """True while a round of requests is being answered."""
         self._answered: list[Connection] = []
         self._answered_bytes = 0
         self._call_soon = call_soon
@@ -125,10 +130,10 @@ class Listener:
         reply: Reply,
         proceed: Callable[[Reply], None],
     ) -> None:
-        """Unpack the body of a request and proceed with what to reply with then, or refuse it.
+        """Decompresses the body of a request, then calls `proceed` with a reply, or refuses.
 
-        What unpacks to much is unpacked in a thread, and all others are answered meanwhile. The
-        unpacked size counts as what is read does, until the request is answered.
+        Large content is decompressed in a thread, so that other requests are answered meanwhile.
+        The decompressed size counts towards `bodies_bytes_max` until the request is answered.
         """
         packed = request.body
         try:
@@ -189,10 +194,11 @@ class Listener:
         proceed(answer)
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
-        """Listen; returns the port, which the system chooses when 0 is given."""
+        """Starts to listen. Returns the port, which the system chooses if `port` is 0."""
         loop = asyncio.get_running_loop()
         self._call_soon = loop.call_soon
-        # A protocol in all but name: a class with a base of Python's own is slower when compiled.
+        # Connection has the methods of asyncio.Protocol but does not inherit from it: mypyc
+        # compiles a class with an interpreted base class to slower code.
         connect = cast("Callable[[], asyncio.Protocol]", lambda: Connection(self))
         try:
             self._server = await loop.create_server(
@@ -205,19 +211,19 @@ class Listener:
                 ssl_shutdown_timeout=HANDSHAKE_SECONDS_MAX if tls else None,
             )
         except OSError as error:
-            # Names that are not found have numbers of their own, below zero.
+            # Errors of name resolution have negative numbers, which os.strerror does not know.
             number = error.errno or 0
             reason = os.strerror(number) if number > 0 else error.strerror or str(error)
             raise PartitaError(f"Cannot listen on {host}:{port}: {reason}.") from error
         self._sweep(loop)
-        # A list in uvloop, a tuple in asyncio.
+        # `sockets` is a list in uvloop and a tuple in asyncio.
         server: Any = self._server
         addresses = [socket.getsockname() for socket in server.sockets]
         self.hosts.listen_on([address[0] for address in addresses])
         return int(addresses[0][1])
 
     async def stop(self) -> None:
-        """Accept nothing more, let requests in flight finish, close all connections."""
+        """Stops accepting, lets requests in flight finish, and closes all connections."""
         self.is_stopping = True
         if self._server is not None:
             self._server.close()
@@ -236,11 +242,11 @@ class Listener:
             self._sweeper.cancel()
 
     def queue(self, connection: Connection) -> None:
-        """Requests that one look at the sockets brings are answered together, after it.
+        """Queues a connection that has a request, for the round after this poll of the sockets.
 
-        Going from socket to socket and then from request to request, each over the same code, is a
-        third faster than alternating between the two. Of each connection one request is answered
-        in turn.
+        Reading all sockets first and answering all requests afterwards is a third faster than
+        alternating between the two, because each phase stays in the same code. The connections take
+        turns, with one request each.
         """
         if not self._queue:
             self._call_soon(self._answer_queued)
@@ -257,7 +263,8 @@ class Listener:
                 if connection.handle_next():
                     queue.append(connection)
             except Exception:
-                # A bug of ours: without its answer, none behind it can be sent.
+                # This is a bug of ours. Later responses of this connection could never be sent,
+                # because the order requires this one first.
                 logger.exception("A request could not be answered")
                 connection.abort()
             now = monotonic()
@@ -270,9 +277,9 @@ class Listener:
             self._call_soon(self._answer_queued)
 
     def sends_later(self, connection: Connection, size: int) -> bool:
-        """Whether an answer waits for others of its round.
+        """Returns True if a response is kept until others of its round are ready.
 
-        To wake a client between any two requests would cost as much as answering them does.
+        Waking a client after every request would cost as much as answering the requests.
         """
         if self._answered_bytes + size > BATCH_BYTES_MAX:
             return False

@@ -25,30 +25,32 @@ CONNECTION_LINES: Final = {
     (False, False): b"connection: close\r\n",
     (False, True): b"connection: close\r\n",
 }
-"""By whether the connection is kept, and whether the client speaks HTTP/1.0."""
+"""The connection header, by whether the connection is kept and whether the client speaks 1.0."""
 
 
 class Peer:
-    """Who is at the other end of a connection."""
+    """The client at the other end of a connection."""
 
     __slots__ = ("address", "certificate", "is_secure", "session")
 
     def __init__(self, address: str, is_secure: bool = False, certificate: str = "") -> None:
         self.address = address
         self.is_secure = is_secure
-        """Whether the connection is TLS."""
+        """True for a TLS connection."""
         self.certificate = certificate
-        """The subject of its certificate, where one was asked for."""
+        """The subject of the client certificate, if the server asked for one."""
         self.session: object = None
-        """What the database has noted of this connection."""
+        """State that the database keeps for this connection."""
 
 
 class HttpRequest:
-    """Header names are in lower case; of a repeated header, the first counts.
+    """A request as it was read from the wire.
 
-    `answer_headers` are complete header lines that go with the answer, whatever it is. `peer` is
-    noted where the listener is told to. `unpack` is there for a body that is still packed; it
-    refuses the request, or calls what is to happen then, now or later, with what to reply with.
+    Header names are in lower case. Of a repeated header, the first counts. `answer_headers` are
+    complete header lines that are added to the response, whatever it is. `peer` is set by guarded
+    listeners only. `unpack` is set while the body is still compressed: `unpack(request, reply,
+    proceed)` either refuses the request or calls `proceed`, at once or later, with the function to
+    reply with.
     """
 
     __slots__ = (
@@ -82,9 +84,10 @@ class HttpRequest:
 
 
 class HttpResponse:
-    """`headers` are complete header lines, for the few answers that need more.
+    """A response before it is encoded.
 
-    `checksum` is the CRC-32 of the body, where it is known.
+    `headers` are complete additional header lines. `checksum` is the CRC-32 of the body if it is
+    already known.
     """
 
     __slots__ = ("body", "checksum", "content_type", "headers", "status")
@@ -102,16 +105,16 @@ class HttpResponse:
 Reply = Callable[[HttpResponse], None]
 Unpack = Callable[[HttpRequest, Reply, Callable[[Reply], None]], None]
 CheckHead = Callable[[HttpRequest], HttpResponse | None]
-"""The refusal of a request whose body has not been read, if its head is enough for one."""
+"""Returns a refusal if the head of a request is enough to refuse it; the body is not read yet."""
 Handle = Callable[[HttpRequest, Reply], None]
 """`handle(request, reply)`: `reply` may be called at once or later, on the same thread."""
 
 
 class Responses:
-    """How answers look on the wire: plainly here. What is served may have a form of its own."""
+    """Encodes responses for the wire. Subclasses add the headers of a particular service."""
 
     def encode(self, response: HttpResponse, request: HttpRequest) -> bytes:
-        """The bytes of a response to a request."""
+        """Returns the bytes of a response to a request."""
         body = response.body
         if response.status in _BODILESS:
             content = b""
@@ -131,15 +134,15 @@ class Responses:
         )
 
     def refusal(self, status: int, detail: str) -> HttpResponse:
-        """The answer to a request that is not handed on, with the reason in a sentence."""
+        """Returns the response to a request that is not passed on; `detail` is the reason."""
         return HttpResponse(status, problem_body(status, detail), PROBLEM)
 
     def final(self, status: int, detail: str, headers: bytes = b"") -> bytes:
-        """The last answer on a connection whose requests cannot be read."""
+        """Returns the last bytes on a connection whose requests cannot be read."""
         return self.last(self.refusal(status, detail), headers)
 
     def last(self, response: HttpResponse, headers: bytes = b"") -> bytes:
-        """The last answer on a connection of which nothing more is read."""
+        """Returns the bytes of the last response on a connection that is not read any further."""
         unread = HttpRequest()
         unread.answer_headers = headers
         unread.keep_alive = False
@@ -147,7 +150,7 @@ class Responses:
 
 
 def problem_body(status: int, detail: str, **members: Any) -> bytes:
-    """An error in words (RFC 9457)."""
+    """Returns an error as a problem document (RFC 9457)."""
     title = HTTPStatus(status).phrase
     return orjson.dumps(
         {"type": "about:blank", "title": title, "status": status, "detail": detail, **members}

@@ -1,7 +1,8 @@
-"""Whose pages may send requests from a browser (CORS): nobody's, unless they are named.
+"""CORS: the origins whose pages may send requests from a browser. By default there are none.
 
-A browser tells the origin of the page that sends a request. One of an origin that is not allowed is
-refused before anything is done: some requests are sent without asking first, and would write.
+A browser adds an Origin header to the requests of a page. A request from an origin that is not
+allowed is refused before it has any effect. Answering without CORS headers would not be enough:
+browsers send some requests without a preflight, and these could write.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ logger = logging.getLogger(__name__)
 ALL = "*"
 ALLOW_ORIGIN = "--allow-origin"
 OPAQUE = "null"
-"""What browsers send for files and sandboxed frames."""
+"""The origin that browsers send for local files and sandboxed frames."""
 PREFLIGHT_SECONDS = 172_800
 LOGGED_MAX = 100
 _ORIGIN = re.compile(
@@ -39,10 +40,10 @@ class Origins:
         setting: str = ALLOW_ORIGIN,
         own_pages: bytes = b"",
     ) -> None:
-        """Each is an origin ("https://example.com"), a host with any scheme and port
-        ("localhost"), "null", or "*" for all. Pages may read the exposed headers of answers.
-        Refusals name the setting that adds an origin. The server's own pages, which begin with that
-        path, may send requests to where they are."""
+        """`allowed` are origins ("https://example.com"), hosts with any scheme and port
+        ("localhost"), "null", or "*" for all. `exposed_headers` are the response headers that pages
+        may read. `setting` is the option that refusals name. Requests to paths that begin with
+        `own_pages` are also allowed from the server's own origin."""
         self._origins: set[str] = set()
         self._hosts: set[str] = set()
         self._are_all_allowed = False
@@ -57,13 +58,13 @@ class Origins:
         if text == ALL:
             self._are_all_allowed = True
             return
-        found = _ORIGIN.fullmatch(text)
-        if found is None:
+        match = _ORIGIN.fullmatch(text)
+        if match is None:
             raise PartitaError(
                 f"{text!r} is not an origin: give one such as http://localhost:3000, a host such "
                 "as localhost, or * for all."
             )
-        scheme, host, port = found["scheme"], found["host"], found["port"] or ""
+        scheme, host, port = match["scheme"], match["host"], match["port"] or ""
         if scheme is not None:
             port = "" if port == _DEFAULT_PORTS.get(scheme) else port
             self._origins.add(f"{scheme}://{host}{port}")
@@ -73,7 +74,7 @@ class Origins:
             self._hosts.add(host + port)
 
     def early_answer(self, request: HttpRequest, responses: Responses) -> HttpResponse | None:
-        """To a request that comes from a page; None when it is to be handled."""
+        """Answers a preflight, or a request from an origin that is not allowed; else None."""
         origin = request.headers[b"origin"]
         if self._own_pages and request.target.startswith(self._own_pages):
             if is_same_origin(origin, request.headers.get(b"host")):
@@ -88,7 +89,7 @@ class Origins:
         return _preflight(request) if request.method == b"OPTIONS" else None
 
     def headers_of_answer(self, request: HttpRequest) -> bytes:
-        """That let a page read the answer; none where it may not, or there is no page."""
+        """Returns the header lines that let a page read the response, if it may read it."""
         origin = request.headers.get(b"origin")
         return self._answer_headers(origin) if origin is not None and self.allows(origin) else b""
 
@@ -98,10 +99,10 @@ class Origins:
         text = origin.decode("latin-1")
         if text in self._origins:
             return True
-        found = _ORIGIN.fullmatch(text) if self._hosts else None
-        if found is None or found["scheme"] is None:
+        match = _ORIGIN.fullmatch(text) if self._hosts else None
+        if match is None or match["scheme"] is None:
             return False
-        host, port = found["host"], found["port"] or ""
+        host, port = match["host"], match["port"] or ""
         return host in self._hosts or host + port in self._hosts
 
     def _answer_headers(self, origin: bytes) -> bytes:
@@ -113,7 +114,7 @@ class Origins:
         return lines
 
     def _log(self, origin: bytes) -> None:
-        """Once for each: the page itself is not told why its requests fail."""
+        """Logs the first refusal of each origin, because browsers hide the reason from pages."""
         if origin not in self._logged and len(self._logged) < LOGGED_MAX:
             self._logged.add(origin)
             logger.warning(
@@ -124,18 +125,24 @@ class Origins:
 
 
 def is_same_origin(origin: bytes, host: bytes | None) -> bool:
-    """Whether a page was loaded from the host that it asks; a proxy may have added encryption."""
+    """True when a page was loaded from the host that it sends the request to.
+
+    The scheme may differ, because a proxy may terminate TLS in front of the server.
+    """
     scheme, separator, place = origin.partition(b"://")
     return bool(separator) and scheme in (b"http", b"https") and place == host
 
 
 def _preflight(request: HttpRequest) -> HttpResponse:
-    """What a browser asks before it sends a request to another origin. (dynalite's and Alternator's
-    tests recorded from DynamoDB that whatever is asked for is allowed.)"""
+    """Returns the answer to the preflight that a browser sends before a cross-origin request.
+
+    It allows whatever is asked for, as DynamoDB does (recorded by dynalite's and Alternator's
+    tests).
+    """
     lines = [b"access-control-max-age: %d\r\n" % PREFLIGHT_SECONDS]
-    for asked, allowed in _ECHOED:
-        if asked in request.headers:
-            lines.append(b"%b: %b\r\n" % (allowed, request.headers[asked]))
+    for request_header, response_header in _ECHOED:
+        if request_header in request.headers:
+            lines.append(b"%b: %b\r\n" % (response_header, request.headers[request_header]))
     if request.headers.get(b"access-control-request-private-network") == b"true":
         lines.append(b"access-control-allow-private-network: true\r\n")
     return HttpResponse(200, headers=b"".join(lines))

@@ -1,7 +1,7 @@
-"""From bytes to requests: callbacks of the parser, and what a client may make us hold meanwhile.
+"""Reads requests from the bytes of a connection, within limits for what a client makes us keep.
 
-One unfinished header, one unfinished body, and what one read brings. A request that is complete
-goes to the connection.
+At any time a connection holds at most one unfinished header, one unfinished body, and the bytes of
+one read. Complete requests are passed to the connection.
 """
 
 from __future__ import annotations
@@ -29,14 +29,17 @@ HEADER_SLICE_BYTES: Final = 4 * KB
 UPGRADE_HEADERS: Final = (b"connection", b"upgrade", b"http2-settings")
 VERSIONS: Final = ("1.0", "1.1")
 CHUNKED: Final = b"chunked"
-NOT_CHUNKED: Final = "The only Transfer-Encoding that is known is chunked."
-NOT_HTTP: Final = "This is not a request of HTTP/1.1."
-LONG_HEADER: Final = f"A header may have {REQUEST_HEADER_BYTES_MAX} bytes."
+NOT_CHUNKED: Final = "The only supported Transfer-Encoding is chunked."
+NOT_HTTP: Final = "This is not an HTTP/1.1 request."
+LONG_HEADER: Final = f"A header may have at most {REQUEST_HEADER_BYTES_MAX} bytes."
 TOO_MANY_LARGE: Final = "Too many large requests at once: try again in a moment."
 CHUNKS_MAX: Final = 4_096
 CHUNK_BYTES_MIN: Final = 64
-"""On average, of a body in more chunks than that: each costs as much as many bytes do."""
-SMALL_CHUNKS: Final = f"So many chunks have {CHUNK_BYTES_MIN} bytes each, or more."
+"""The average size of chunks in a body with more than CHUNKS_MAX of them. Every chunk costs a
+callback, so a body of one-byte chunks would take far more time than its size suggests."""
+SMALL_CHUNKS: Final = (
+    f"A body of more than {CHUNKS_MAX} chunks needs at least {CHUNK_BYTES_MIN} bytes in each."
+)
 SLASH: Final = ord("/")
 KNOWN_NAMES_MAX: Final = 256
 _LOWERED: Final[dict[bytes, bytes]] = {}
@@ -44,38 +47,40 @@ _ABSOLUTE: Final = re.compile(rb"https?://(?P<host>[^/?#]*)(?P<path>.*)", re.IGN
 
 
 class RequestReader:
-    """Callbacks of the parser, in the order in which they come."""
+    """Receives the callbacks of the HTTP parser. They are defined in the order of the calls."""
 
     def __init__(self, connection: Connection, listener: Listener) -> None:
         self._connection = connection
         self._listener = listener
         self._limits = listener.limits
-        # Headers are collected without a call into Python for each.
+        # A method of dict as the callback: the parser collects headers without running Python code.
         self._headers: dict[bytes, bytes] = {}
         self.on_header: Callable[[bytes, bytes], object] = self._headers.setdefault
         if listener.is_guarded:
-            # All that came is signed, so all of it counts.
+            # A signature covers all values of a repeated header, so none may be dropped.
             self.on_header = self._join_header
         self._parser = httptools.HttpRequestParser(self)
         self.request: HttpRequest | None = None
-        """What is being read."""
+        """The request that is being read."""
         self.is_header_read = False
         self.owes_continue = False
-        """The client waits for leave to send the body."""
+        """True while the client waits for a 100 Continue before it sends the body."""
         self._has_advanced = False
         self._unfinished_bytes = 0
         self._is_header_long = False
         self._body: bytes | bytearray = b""
         self._parts = 0
-        """Of the body: its chunks, or what each read brought."""
+        """How many parts the body arrived in: chunks, or reads."""
 
     def feed(self, data: bytes) -> None:
-        # Measured only when it can be too long: it comes in pieces, or in a large one.
+        # The header is only measured if it can be too long: it comes in several reads or a large
+        # one.
         self._is_header_long = self.request is not None or len(data) > REQUEST_HEADER_BYTES_MAX
         if len(data) <= REQUEST_HEADER_BYTES_MAX:
             self._feed(data)
             return
-        # In slices: of headers that are repeated only the first is kept, so all are counted here.
+        # In slices, so that the bytes of an endless header are counted while they are parsed: the
+        # collected headers may be small, since only the first of a repeated header is kept.
         rest = memoryview(data)
         while rest and self._connection.takes_more:
             is_body = self.request is not None and self.is_header_read
@@ -92,13 +97,13 @@ class RequestReader:
         except httptools.HttpParserError as error:
             self._refuse(error)
         if self.request is not None and not self._has_advanced:
-            # A header, or what follows a chunked body, that does not end counts by what is read.
+            # Neither a header nor the trailer of a chunked body may go on for ever.
             self._unfinished_bytes += len(data)
             if self._unfinished_bytes > REQUEST_HEADER_BYTES_MAX:
                 self._connection.refuse(431, LONG_HEADER)
 
     def _read_on(self, rest: memoryview) -> None:
-        """Behind an offer of HTTP/2, of which there may be more."""
+        """Parses the bytes behind an offer of HTTP/2. Pipelined requests may repeat the offer."""
         pieces: list[bytes | memoryview] = [rest, self._head_without_upgrade()]
         while pieces and not self._connection.is_refused:
             piece = pieces.pop()
@@ -112,15 +117,18 @@ class RequestReader:
 
     def _refuse(self, error: Exception) -> None:
         if isinstance(error, httptools.HttpParserCallbackError):
-            # A bug of ours: which of the answers are still to come is not known any more.
+            # This is a bug of ours, and we no longer know which responses the client still expects.
             logger.error("A request could not be taken", exc_info=error)
             self._connection.abort()
         else:
             self._connection.refuse(400, NOT_HTTP)
 
     def _head_without_upgrade(self) -> bytes:
-        """Java's and other clients offer HTTP/2 with a request, which is declined: a new parser
-        reads on, for this one takes all that follows for HTTP/2."""
+        """Declines an offer to upgrade to HTTP/2, which Java's clients and others send.
+
+        The parser regards everything after such an offer as HTTP/2. So a new parser takes over,
+        beginning with the same head without the offer, which is returned here.
+        """
         request = self.request
         version, keeps_alive = self._parser.get_http_version(), self._parser.should_keep_alive()
         self._parser = httptools.HttpRequestParser(self)
@@ -141,7 +149,7 @@ class RequestReader:
         )
 
     def _join_header(self, name: bytes, value: bytes) -> None:
-        """As a signer writes a header that is repeated: its values in one line."""
+        """Joins the values of a repeated header with commas, as the canonical form for signing."""
         headers = self._headers
         count = len(headers)
         before = headers.setdefault(name, value)
@@ -162,7 +170,8 @@ class RequestReader:
     def on_headers_complete(self) -> None:
         request = self.request
         assert request is not None
-        # A copy: what follows a chunked body looks like headers too, and is not taken for them.
+        # A copy: the parser reports the trailers of a chunked body as headers, and these are
+        # ignored.
         headers = {_lowered(name): self._headers[name] for name in self._headers}
         if len(headers) < len(self._headers):
             headers = _merged(self._headers, is_joining=self._listener.is_guarded)
@@ -185,12 +194,12 @@ class RequestReader:
         elif int(length) > LARGE_BODY_BYTES:
             self._check_head(request)
         if b"expect" in headers and self._connection.takes_more:
-            # Those who speak HTTP/1.0 do not know of it.
-            is_asked = headers[b"expect"].lower() == b"100-continue"
-            self.owes_continue = is_asked and self._parser.get_http_version() != "1.0"
+            # HTTP/1.0 has no 100 Continue.
+            is_expected = headers[b"expect"].lower() == b"100-continue"
+            self.owes_continue = is_expected and self._parser.get_http_version() != "1.0"
 
     def _check_head(self, request: HttpRequest) -> None:
-        """Before much is read: refuse who is unknown already by what the head says."""
+        """Refuses a large request before its body is read, if its head shows an unknown caller."""
         check_head = self._listener.check_head
         refusal = None if check_head is None else check_head(request)
         if refusal is not None:
@@ -215,11 +224,12 @@ class RequestReader:
             if b"content-length" not in self.request.headers:
                 self._connection.refuse(400, SMALL_CHUNKS)
         if size > LARGE_BODY_BYTES:
-            # Small ones are those of strangers, too, who must not take what there is for large.
+            # Small bodies are not counted. Unauthenticated clients may send them, and must not use
+            # up the budget for large ones.
             is_first = size - len(part) <= LARGE_BODY_BYTES
             self._listener.bodies_bytes += size if is_first else len(part)
             if is_first:
-                # Of a chunked body nobody knew how long it would be.
+                # The length of a chunked body was unknown when its head was read.
                 assert self.request is not None
                 self._check_head(self.request)
         if size > self._limits.body_bytes_max:
@@ -241,7 +251,7 @@ class RequestReader:
             self.drop_body()
         keeps_alive = self._parser.should_keep_alive()
         if b"connection" in request.headers or not keeps_alive:
-            # Of another version than 1.1, none is kept alive unless it asks.
+            # Versions other than 1.1 only keep a connection alive if they have a connection header.
             version = self._parser.get_http_version()
             request.is_http_1_0 = version == "1.0"
             if version not in VERSIONS:
@@ -257,7 +267,7 @@ class RequestReader:
 
 
 def _merged(headers: dict[bytes, bytes], *, is_joining: bool) -> dict[bytes, bytes]:
-    """Of headers whose names differ in their case only, the first, or all their values."""
+    """Merges headers whose names differ only in case: keeps the first value, or joins all."""
     merged: dict[bytes, bytes] = {}
     for name, value in headers.items():
         lowered = _lowered(name)
@@ -270,7 +280,7 @@ def _merged(headers: dict[bytes, bytes], *, is_joining: bool) -> dict[bytes, byt
 
 
 def _lowered(name: bytes) -> bytes:
-    """A header's name in lower case; clients send the same ones again and again."""
+    """Returns a header's name in lower case, from a cache: clients send the same few names."""
     lowered = _LOWERED.get(name)
     if lowered is None:
         lowered = name.lower()
@@ -280,16 +290,17 @@ def _lowered(name: bytes) -> bytes:
 
 
 def _take_authority(request: HttpRequest) -> None:
-    """Of a target with a scheme and a host, which then counts, whatever the header says."""
-    found = _ABSOLUTE.fullmatch(request.target)
-    if found is not None:
-        path: bytes = found["path"]
-        request.headers[b"host"] = found["host"]
+    """Splits an absolute target such as `http://host/path`. Its host replaces the Host header, as
+    RFC 9112 demands."""
+    match = _ABSOLUTE.fullmatch(request.target)
+    if match is not None:
+        path: bytes = match["path"]
+        request.headers[b"host"] = match["host"]
         request.target = path if path.startswith(b"/") else b"/" + path
 
 
 def _size(request: HttpRequest) -> int:
-    """Bytes of a request's line and headers, with what stands between and behind them."""
+    """Returns the bytes of a request's target and headers, with their separators and line ends."""
     names_and_values = chain.from_iterable(request.headers.items())
     between = 4 * len(request.headers)
     return len(request.target) + sum(map(len, names_and_values)) + between

@@ -1,4 +1,4 @@
-"""Which handler answers a request: by its method and the segments of its path."""
+"""Routes: finds the handler of a request by its method and the segments of its path."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Route(NamedTuple):
+    """A path with its handlers, by method. Segments are given with their positions:
+    `/metrics/{name}` has the literals (0, "") and (1, "metrics") and the parameter (2, "name")."""
+
     literals: tuple[tuple[int, str], ...]
-    """Segments that must be there, with their places."""
     parameters: tuple[tuple[int, str], ...]
     handlers: dict[str, Handler]
-    """By method."""
 
 
 class Routes:
-    """Routes of as many segments are tried in the order in which they were added."""
+    """All routes of a service. Routes with the same number of segments are tried in the order in
+    which they were added."""
 
     def __init__(self) -> None:
         self.by_length: dict[int, dict[str, Route]] = {}
-        """By the number of their segments, then by path."""
+        """Routes by their number of segments, then by path."""
 
     def add(self, method: str, path: str, handler: Handler) -> None:
         segments = path.split("/")
@@ -33,7 +35,7 @@ class Routes:
         routes[path].handlers[method] = handler
 
     def find(self, request: Request) -> Handler | Response:
-        """The handler, with the request's parameters set; else the answer: 404, 405, 400."""
+        """Returns the handler and sets the request's parameters, or returns a 404, 405 or 400."""
         segments = request.path.split("/")
         for route in self.by_length.get(len(segments), {}).values():
             for place, literal in route.literals:

@@ -1,12 +1,12 @@
-"""A small web service: handlers by method and path, behind a listener.
+"""A small web framework: handlers by method and path, behind a listener.
 
     web = Web()
     web.add("GET", "/metrics/{name}", handler)      # async handler(request) -> Response
     await web.serve("127.0.0.1", 8080, ready=print)
 
-Each request is handled in a task of its own, the requests of one connection one after the other:
-so a client that sends ahead holds up nobody but itself, and reads what it has written. Whose pages
-may send requests is for the handlers to say, unless there are `origins`.
+Each request is handled in its own task. The requests of one connection are handled one after the
+other, so a client that pipelines a write and a read sees its own write. Without `origins`, the
+handlers decide whose pages may send requests.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 1 * MB
 ALLOW_HOST = "PARTITA_ALLOW_HOST"
-"""Names that are answered to, besides the local ones; a proxy may pass on the one it was asked."""
+"""An environment variable: host names to answer to, besides the local ones. A proxy in front of the
+service may pass on its own name."""
 ALLOW_ORIGIN = "PARTITA_ALLOW_ORIGIN"
 
 
 def origins_from_environment() -> Origins:
-    """For a service without pages of its own: those of other sites may not use it, unless they are
-    named."""
+    """Returns the allowed origins of a service without its own pages, from PARTITA_ALLOW_ORIGIN."""
     return Origins(os.environ.get(ALLOW_ORIGIN, "").split(), setting=ALLOW_ORIGIN)
 
 
@@ -55,7 +55,7 @@ class Web:
         self._tasks: dict[Reply, asyncio.Task[None]] = {}
 
     def add(self, method: str, path: str, handler: Handler) -> None:
-        """`path` may have parameters: "/metrics/{name}"."""
+        """Adds a handler. `path` may have parameters: "/metrics/{name}"."""
         self.routes.add(method, path, handler)
 
     async def answer(self, request: Request) -> Response:
@@ -63,19 +63,21 @@ class Web:
         return handler if isinstance(handler, Response) else await handler(request)
 
     async def start(self, host: str, port: int) -> int:
-        """Listen; returns the port, which the system chooses when 0 is given."""
+        """Starts to listen. Returns the port, which the system chooses if `port` is 0."""
         return await self._listener.start(host, port)
 
     async def stop(self) -> None:
-        """Accept nothing more, let requests in flight finish, close all connections."""
+        """Stops accepting, lets requests in flight finish, and closes all connections."""
         await self._listener.stop()
 
     async def serve(self, host: str, port: int, ready: Callable[[str], None]) -> None:
-        """Serve until SIGINT or SIGTERM; `ready` gets the URL once requests are accepted."""
+        """Serves until SIGINT or SIGTERM. `ready` is called with the URL when requests are
+        accepted.
+        """
         await lifecycle.serve(self._listener, host, port, ready)
 
     def handle(self, received: HttpRequest, reply: Reply) -> None:
-        """For a listener: its own, or that of a server which has more than this to offer."""
+        """Handles a request of a listener: its own, or that of a server that this is a part of."""
         request = Request(received.method, received.target, received.headers)
         request.body = received.body
         request.peer = received.peer
@@ -83,7 +85,7 @@ class Web:
         if isinstance(handler, Response):
             reply(handler.on_wire)
             return
-        # Kept until it ends, also when its client leaves: it could be half way through two writes.
+        # The task runs to its end even if the client disconnects: it may be between two writes.
         answering = self._answer(handler, request, reply)
         self._tasks[reply] = asyncio.get_running_loop().create_task(answering)
 

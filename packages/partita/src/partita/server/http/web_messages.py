@@ -1,4 +1,4 @@
-"""Requests and responses as the handlers of a `Web` see them."""
+"""Requests and responses as the handlers of the web framework see them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXT = "text/plain; charset=utf-8"
 
 
 class Request:
-    """One request. Of a repeated header, the first counts."""
+    """A request for a handler. Of a repeated header, the first counts."""
 
     __slots__ = (
         "_headers",
@@ -33,11 +33,11 @@ class Request:
         path, _, query = target.partition(b"?")
         self.method = method.decode("latin-1")
         self.path = path.decode("latin-1")
-        """As it was sent: `parameters` are decoded."""
+        """The path as it was sent, with percent escapes. `parameters` are decoded."""
         self.parameters: dict[str, str] = {}
         self.body = b""
         self.peer: Peer | None = None
-        """Noted where the listener is told to."""
+        """The client; guarded listeners record it, others leave None."""
         self._raw_query = query
         self._raw_headers = headers
         self._headers: dict[str, str] | None = None
@@ -54,12 +54,12 @@ class Request:
         return self._raw_query
 
     def header(self, name: bytes) -> bytes | None:
-        """As it was sent: for what every request is asked."""
+        """Returns a header as it was sent. Decoding one is cheaper than all `headers`."""
         return self._raw_headers.get(name)
 
     @property
     def headers(self) -> dict[str, str]:
-        """Names are in lower case."""
+        """All headers as text, with names in lower case."""
         if self._headers is None:
             self._headers = {
                 name.decode("latin-1"): value.decode("latin-1")
@@ -69,7 +69,8 @@ class Request:
 
 
 class Response:
-    """Not to be changed once it is sent: it may be sent again, and is not encoded again."""
+    """A response of a handler. It must not change once it was sent, because its encoded form is
+    kept and sent again."""
 
     __slots__ = ("_on_wire", "body", "content_type", "headers", "status")
 
@@ -108,12 +109,12 @@ def json_response(
 def problem(
     status: int, detail: str, headers: Mapping[str, str] | None = None, **members: Any
 ) -> Response:
-    """An error in words (RFC 9457)."""
+    """Returns an error as a problem document (RFC 9457)."""
     return Response(status, problem_body(status, detail, **members), PROBLEM, headers)
 
 
 def decoded(segment: str) -> str | None:
-    """A segment of a path; None when it is no UTF-8."""
+    """Decodes a segment of a path. Returns None if it is not UTF-8."""
     if "%" not in segment:
         return segment
     try:

@@ -10,6 +10,7 @@ from functools import cache
 from itertools import islice
 from typing import Any, Final
 
+from partita import prometheus_text
 from partita.database.capacity.accounts import Account
 from partita.database.capacity.contributors import Contributors
 from partita.database.capacity.insights import Insights, Key
@@ -28,6 +29,7 @@ from partita.database.tables.statistics import read_statistics
 from partita.database.tables.stored import unpack_sizes
 from partita.errors import ValidationException
 from partita.limits import MB
+from partita.prometheus_text import MetricFamily, PrometheusSample
 from partita.server.protocol import codec
 from partita.server.protocol.validation import Validator, compile_validators
 
@@ -43,7 +45,7 @@ Page = dict[str, Any]
 
 def metrics(context: ReadContext, query: Request) -> bytes:
     """Consumed and throttled units of all tables and indexes, for Prometheus."""
-    return "".join(f"{line}\n" for line in _metric_lines(context)).encode()
+    return prometheus_text.text(_metric_families(context)).encode()
 
 
 def partitions(context: ReadContext, query: Request) -> bytes:
@@ -125,56 +127,71 @@ def _table(context: ReadContext, query: Request) -> Table:
     return context.service.catalog.described(name)
 
 
-def _metric_lines(context: ReadContext) -> Iterator[str]:
+def _metric_families(context: ReadContext) -> Iterator[MetricFamily]:
     ledger = context.service.ledger
-    yield "# HELP partita_capacity_mode Whether throughput is limited: off, observe or enforce."
-    yield "# TYPE partita_capacity_mode gauge"
-    yield f'partita_capacity_mode{{mode="{ledger.mode}"}} 1'
+    yield MetricFamily(
+        "partita_capacity_mode",
+        "gauge",
+        "Whether throughput is limited: off, observe or enforce.",
+        [PrometheusSample(1, {"mode": ledger.mode})],
+    )
     if not ledger.is_on:
         return
     now, accounts = ledger.clock(), list(ledger.accounts())
     sides = [
-        (f'{_labels(account)},kind="{kind}"', side)
+        ({**_labels(account), "kind": kind}, side)
         for account in accounts
         for kind, side in (("read", account.read), ("write", account.write))
     ]
-    yield "# HELP partita_consumed_units_total Capacity units consumed."
-    yield "# TYPE partita_consumed_units_total counter"
-    for labels, side in sides:
-        yield f"partita_consumed_units_total{{{labels}}} {_exact(side.consumed)}"
-    yield "# HELP partita_throttled_units_total Capacity units of throttled requests."
-    yield "# TYPE partita_throttled_units_total counter"
-    for labels, side in sides:
-        yield f"partita_throttled_units_total{{{labels}}} {_exact(side.throttled_units)}"
-    yield "# HELP partita_throttled_requests_total Throttled requests, by the limit they met."
-    yield "# TYPE partita_throttled_requests_total counter"
-    for labels, side in sides:
-        for limit, count in sorted(side.throttled.items()):
-            yield f'partita_throttled_requests_total{{{labels},limit="{limit}"}} {count}'
-    yield "# HELP partita_entitled_units Units a second: provisioned, or served on demand."
-    yield "# TYPE partita_entitled_units gauge"
-    for labels, side in sides:
-        yield f"partita_entitled_units{{{labels}}} {_exact(side.entitled(now))}"
-    yield "# HELP partita_partitions Partitions of a table or an index."
-    yield "# TYPE partita_partitions gauge"
-    for account in accounts:
-        yield f"partita_partitions{{{_labels(account)}}} {len(account.partitions)}"
-    yield "# HELP partita_hot_partition_load Load of hot partitions, as a share of their limits."
-    yield "# TYPE partita_hot_partition_load gauge"
-    for account in accounts:
-        for number, partition in enumerate(account.partitions):
-            if (load := partition.load(now)) >= HOT_LOAD:
-                labels = f'{_labels(account)},partition="{number}"'
-                yield f"partita_hot_partition_load{{{labels}}} {load:.3f}"
+    yield MetricFamily(
+        "partita_consumed_units_total",
+        "counter",
+        "Capacity units consumed.",
+        [PrometheusSample(side.consumed, labels) for labels, side in sides],
+    )
+    yield MetricFamily(
+        "partita_throttled_units_total",
+        "counter",
+        "Capacity units of throttled requests.",
+        [PrometheusSample(side.throttled_units, labels) for labels, side in sides],
+    )
+    yield MetricFamily(
+        "partita_throttled_requests_total",
+        "counter",
+        "Throttled requests, by the limit they met.",
+        [
+            PrometheusSample(count, {**labels, "limit": limit})
+            for labels, side in sides
+            for limit, count in sorted(side.throttled.items())
+        ],
+    )
+    yield MetricFamily(
+        "partita_entitled_units",
+        "gauge",
+        "Units a second: provisioned, or served on demand.",
+        [PrometheusSample(round(side.entitled(now), 1), labels) for labels, side in sides],
+    )
+    yield MetricFamily(
+        "partita_partitions",
+        "gauge",
+        "Partitions of a table or an index.",
+        [PrometheusSample(len(account.partitions), _labels(account)) for account in accounts],
+    )
+    yield MetricFamily(
+        "partita_hot_partition_load",
+        "gauge",
+        "Load of hot partitions, as a share of their limits.",
+        [
+            PrometheusSample(round(load, 3), {**_labels(account), "partition": str(number)})
+            for account in accounts
+            for number, partition in enumerate(account.partitions)
+            if (load := partition.load(now)) >= HOT_LOAD
+        ],
+    )
 
 
-def _exact(units: float) -> str:
-    """Units come in halves. `g` would round what a counter has after its first million."""
-    return f"{units:.1f}".removesuffix(".0")
-
-
-def _labels(account: Account) -> str:
-    return f'table="{account.table_name}",index="{account.index_name or ""}"'
+def _labels(account: Account) -> dict[str, str]:
+    return {"table": account.table_name, "index": account.index_name or ""}
 
 
 def _partitions(context: ReadContext, table: Table, account: Account) -> list[Page]:

@@ -1,8 +1,9 @@
-"""JSON in. What AWS cannot read gets a SerializationException without a text.
+"""Decodes the JSON of requests. A body that AWS cannot read gets a SerializationException without a
+message.
 
-Decoding keeps the last of duplicate keys, as the service does, and refuses invalid UTF-8, lone
-surrogates, anything after the document, nesting beyond the decoder's stack, and more values than
-a request needs.
+The last of duplicate keys counts, as in the service. Refused are invalid UTF-8, lone surrogates,
+anything after the document, nesting beyond the decoder's stack, and more values than a request
+needs.
 """
 
 from __future__ import annotations
@@ -17,23 +18,26 @@ from partita.limits import KB, MB
 
 INTEGER_DIGITS_MAX: Final = 400
 HUGE_NUMBERS_BODY_BYTES_MAX: Final = 512 * KB
-"""The decoder for huge numbers is slow: in a larger body, which none needs, they are refused."""
+"""The decoder for huge numbers is slow, so they are refused in larger bodies."""
 VALUES_MAX: Final = 250_000
-"""Of a request that has no items: as many, all of them empty arrays, take 30 ms to decode. The
-largest such request, a definition of a workflow, has 1 MB."""
+"""The number of values in a request that has no items. Decoding as many empty arrays takes 30 ms.
+The largest request without items is the definition of a workflow, with 1 MB."""
 
 _decode: Final = msgspec.json.Decoder().decode
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The JSON object in a request body."""
+    """Decodes the JSON object in a request body."""
     if has_many_values(body):
         raise SerializationException
     return decode_large(body)
 
 
 def has_many_values(body: bytes) -> bool:
-    """Whether a body may have too many values, by the signs before them: those in strings count."""
+    """True when a body may have too many values.
+
+    It counts the characters that precede values, so it overestimates if strings contain them.
+    """
     if len(body) <= VALUES_MAX:
         return False
     signs = 0
@@ -47,7 +51,7 @@ def has_many_values(body: bytes) -> bool:
 
 
 def decode_large(body: bytes) -> dict[str, Any]:
-    """The same of a request for items, which may have any number of values."""
+    """Decodes the body of a request for items, which may have any number of values."""
     try:
         document = _decode(body)
     except msgspec.ValidationError:
@@ -60,12 +64,15 @@ def decode_large(body: bytes) -> dict[str, Any]:
 
 
 def _decode_huge_numbers(body: bytes) -> Any:
-    """Numbers beyond the fast decoder are numbers all the same: their field is what is wrong."""
+    """Decodes a body with numbers that the fast decoder refuses.
+
+    To AWS these are valid JSON. The error that the client expects is about the field they are in.
+    """
     if len(body) > HUGE_NUMBERS_BODY_BYTES_MAX:
         raise SerializationException
     try:
         document = json.loads(body.decode(), parse_int=_integer, parse_constant=_refuse)
-        # This decoder takes lone surrogates, which cannot be written as UTF-8.
+        # This decoder accepts lone surrogates, which cannot be encoded as UTF-8.
         json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise SerializationException from None

@@ -1,8 +1,8 @@
 """Constraints of the service description: required members, lengths, ranges, patterns, enums.
 
-A valid request is recognised by what `compile_satisfied` returns, which only answers yes or no and
-is quick; the words are found afterwards, by `violations`, for the few requests that need them.
-Both read the description as `wording.amend` corrects it.
+`compile_satisfied` returns a fast function that only says whether a request is valid. For the few
+that are not, `violations` finds the messages afterwards. Both use the description as corrected by
+`wording.amend`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ Place = TypeVar("Place", str, int)
 
 
 def compile_satisfied(model: Model, shape: Shape) -> Satisfied | None:
-    """Whether a value of right JSON types meets its shape; None when the shape demands nothing."""
+    """Compiles a check of a value whose JSON types are right.
+
+    Returns None if the shape has no constraints.
+    """
     if shape.name == "AttributeValue":
         return None
     compiler = _COMPILERS.get(shape.kind)
@@ -69,7 +72,7 @@ def _map(model: Model, shape: Shape) -> Satisfied | None:
 
 
 def _keys(model: Model, shape: Shape) -> Satisfied | None:
-    """Names of attributes are only limited in length, and the longest one decides."""
+    """Compiles the check of a map's keys, with a faster form if only their length is limited."""
     most = shape.most
     if shape.kind == "string" and most is not None and not shape.least:
         return lambda content: all(len(name) <= most for name in content)
@@ -97,7 +100,7 @@ def _string(model: Model, shape: Shape) -> Satisfied | None:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """The model's patterns are Java's: what Python writes otherwise is put into its words."""
+    """Compiles a pattern of the description, translating Java's syntax to Python's."""
     for java, python in _JAVA_PATTERNS.items():
         pattern = pattern.replace(java, python)
     return re.compile(pattern)
@@ -106,7 +109,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 _JAVA_PATTERNS: Final = {
     r"\p{Print}": r"[ -~]",
     r"\p{ASCII}": r"[\x00-\x7F]",
-    # Inside of classes only.
+    # These only occur inside character classes.
     r"\p{L}": r"\w",
     r"\p{Z}": r"\s",
     r"\p{N}": r"\d",
@@ -115,9 +118,9 @@ _JAVA_PATTERNS: Final = {
 
 
 def _table(model: Model, shape: Shape) -> Satisfied | None:
-    named = _string(model, shape)
-    assert named is not None
-    return lambda text: named(text) or text.startswith(wording.ARN_PREFIX)
+    is_name = _string(model, shape)
+    assert is_name is not None
+    return lambda text: is_name(text) or text.startswith(wording.ARN_PREFIX)
 
 
 def _number(model: Model, shape: Shape) -> Satisfied | None:
@@ -148,7 +151,7 @@ _COMPILERS: Final[dict[str, Callable[[Model, Shape], Satisfied | None]]] = {
 
 
 def violations(model: Model, shape: Shape, content: Any, path: str) -> Iterator[str]:
-    """Every violation inside a value, in the order in which the service lists them."""
+    """Yields every violation inside a value, in the order in which the service lists them."""
     finder = _FINDERS.get(shape.kind)
     if finder is not None and shape.name != "AttributeValue":
         yield from finder(model, shape, content, path)
@@ -157,7 +160,7 @@ def violations(model: Model, shape: Shape, content: Any, path: str) -> Iterator[
 def member_violations(
     model: Model, shape: Shape, content: dict[str, Any], path: str, name: str
 ) -> Iterator[str]:
-    """Those of one member of a structure, its absence included."""
+    """Yields the violations of one member of a structure, or that it is missing."""
     inner = f"{path}.{member_name(name)}" if path else member_name(name)
     if name in content:
         yield from violations(model, model.shapes[shape.members[name]], content[name], inner)
@@ -215,7 +218,7 @@ def _list_violations(model: Model, shape: Shape, content: list[Any], path: str) 
 def _violating(
     model: Model, shape: Shape, members: Iterable[tuple[Place, Any]]
 ) -> Iterator[tuple[Place, Any]]:
-    """Members with a violation: a million that have none may stand between them."""
+    """Yields the members that have a violation. Valid ones, maybe a million, are skipped fast."""
     satisfied = compile_satisfied(model, shape)
     if satisfied is not None:
         for member in members:

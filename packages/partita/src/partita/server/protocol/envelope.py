@@ -1,4 +1,4 @@
-"""An error as the client receives it: the one place where errors become bytes."""
+"""The body of an error response. All errors in AWS's JSON protocols are encoded here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from partita.errors import DynamoDBError
 
 
 def error_body(error: DynamoDBError, *, is_qualified: bool = True) -> bytes:
-    """`{"__type": ..., "message": ..., more}`; an error without a text has no message member.
+    """Returns `{"__type": ..., "message": ..., ...}`, without `message` if the error has no text.
 
-    Kinesis names the type of an error without a namespace.
+    Kinesis sends the type without a namespace, so it needs `is_qualified=False`.
     """
     content: dict[str, object] = {"__type": error.wire_type if is_qualified else error.wire_code}
     if error.message is not None:

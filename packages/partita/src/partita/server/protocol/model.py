@@ -1,9 +1,10 @@
 """AWS's own descriptions of its services, read from botocore's data folder.
 
-An operation is known by AWS's name for it. Kinesis has names that DynamoDB or its streams have
-too: its operations are known as `Kinesis.GetRecords` and the like.
+Operations have AWS's names. Some names of Kinesis also exist in DynamoDB or its streams, so the
+operations of Kinesis have a prefix: `Kinesis.GetRecords`.
 
-Importing botocore takes half a second, its data file four milliseconds: only the file is read.
+botocore is not imported, because that takes half a second. Reading its data file takes four
+milliseconds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ KINESIS_NAMES = "Kinesis."
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One shape of the description; what does not apply to its kind is empty."""
+    """A shape of the description. Attributes that do not apply to its kind are empty."""
 
     name: str
     kind: str
@@ -54,15 +55,15 @@ class Shape:
     key: str = ""
     value: str = ""
     places: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Members that are not in the body of a REST request: "uri", "querystring" or "header", and
-    their name there."""
+    """Members outside the body of a REST request, each with its place ("uri", "querystring" or
+    "header") and its name there."""
     payload: str = ""
-    """The member that is the whole body, where there is one."""
+    """The member that is the whole body, or ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class Http:
-    """How a REST request asks for an operation, and the status of its answer."""
+    """The method and path of an operation in the REST protocol, and the status of its response."""
 
     method: str
     path: str
@@ -71,9 +72,11 @@ class Http:
 
 @dataclass(frozen=True, slots=True)
 class Model:
+    """The description of a service: its shapes and its operations, by name."""
+
     shapes: dict[str, Shape]
     inputs: dict[str, str | None]
-    """Operation to its input shape; None where an operation takes nothing."""
+    """The input shape of each operation, or None if it has no input."""
     outputs: dict[str, str | None]
     https: dict[str, Http]
 
@@ -100,19 +103,19 @@ def load(service: str = DYNAMODB) -> Model:
 
 
 def service_of(operation: str) -> str:
-    """Which service of the registry an operation belongs to."""
+    """Returns the service that an operation of the registry belongs to."""
     if operation.startswith(KINESIS_NAMES):
         return KINESIS
     return STREAMS if operation in load(STREAMS).inputs else DYNAMODB
 
 
 def plain_name(operation: str) -> str:
-    """What the service itself calls its operation."""
+    """Returns the name of an operation without Partita's prefix."""
     return operation.rpartition(".")[2]
 
 
 def target(operation: str) -> str:
-    """What a request says that asks for an operation."""
+    """Returns the X-Amz-Target header of requests for an operation."""
     return TARGET_PREFIXES[service_of(operation)] + plain_name(operation)
 
 

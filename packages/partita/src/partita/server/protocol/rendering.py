@@ -1,7 +1,8 @@
-"""How the service shows a refused value in an error: as Java prints it.
+"""Refused values as the service shows them in error messages: in the form in which Java prints
+them.
 
-`'[KeySchemaElement(attributeName=pk, keyType=HASH)]'` is a list with one structure. The classes
-of the service have members that its description does not list (recorded in 2026).
+`'[KeySchemaElement(attributeName=pk, keyType=HASH)]'` is a list with one structure. The service's
+classes have members that its description does not list (recorded in 2026).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 from partita.server.protocol.model import Model, Shape
 
 Entries = Iterator[tuple[str, Iterator[str]]]
-"""What stands before each entry of a container, and the pieces of its text, made when asked for."""
+"""The entries of a container: each has a prefix and an iterator over the pieces of its text, which
+are only made as long as they are shown."""
 
 HIDDEN_MEMBERS: dict[str, tuple[str, ...]] = {
     "AttributeValue": (
@@ -22,9 +24,10 @@ HIDDEN_MEMBERS: dict[str, tuple[str, ...]] = {
     ),
     "PutRequest": ("Item", "WorkloadProfileName"),
 }
-# Echoed as JSON, not as Java objects (recorded).
+# The service echoes these as JSON, not as Java objects (recorded).
 SHOWN_AS_JSON = frozenset(("BatchGetRequestMap",))
-# Ours: what is deeper or longer is cut, so that a large request costs little to refuse.
+# Limits of Partita's own: deeper and longer values are cut, so that refusing a large request is
+# cheap.
 LEVELS_MAX = 80
 VALUE_CHARS_MAX = 16_384
 NAME_CHARS_MAX = 1024
@@ -36,10 +39,10 @@ def member_name(name: str) -> str:
 
 
 def hash_order(names: tuple[str, ...]) -> list[str]:
-    """The order in which a Java hash map or set of strings gives its members.
+    """Returns names in the order in which a Java hash map or hash set iterates over them.
 
-    Every order of violations that was recorded verbatim is this one (of member names, first
-    letter in lower case), and most of the printed enum sets are.
+    Every recorded list of violations has this order (of member names that begin in lower case), and
+    so have most of the printed enum sets.
     """
     buckets = 16
     while len(names) > buckets * 3 // 4:
@@ -55,7 +58,7 @@ def _java_hash(text: str) -> int:
 
 
 def shown_name(name: str) -> str:
-    """A name that the client chose, within the path to a refused value."""
+    """Returns a name that the client chose, shortened for the path to a refused value."""
     return name if len(name) <= NAME_CHARS_MAX else name[:NAME_CHARS_MAX] + CUT
 
 

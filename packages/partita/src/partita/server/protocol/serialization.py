@@ -1,12 +1,13 @@
 """JSON types: the first check of a request, in the order of its document.
 
-The service parses a request field by field and stops at the first one whose JSON type is wrong,
-before any other rule is looked at. The texts are those of its parser (recorded by dynalite's
-tests against AWS). A null means absent: it is taken out, so that what follows can use `in`. So
-are members that the description does not know: nothing behind this room ever sees them.
+The service parses a request field by field and stops at the first field whose JSON type is wrong,
+before it checks any other rule. The texts are those of its parser (recorded by dynalite's tests
+against AWS).
 
-Where the service converts (a fraction for an integer, "true" for a boolean), so does this: the
-request is changed in place.
+The request is changed in place. A null means that a member is absent, so nulls are removed and
+later code can use `in`. Members that the description does not list are removed too, so that no
+later code sees them. Where the service converts a value (a fraction for an integer, "true" for a
+boolean), it is converted here.
 """
 
 from __future__ import annotations
@@ -22,21 +23,22 @@ from partita.errors import INVALID, SerializationException, ValidationException
 from partita.server.protocol.model import Model, Shape
 
 Check = Callable[[Any], Any]
-"""Takes a value that is not null and returns it, converted where the service converts."""
+"""Takes a value that is not null. Returns it, converted where the service converts it, or raises.
+"""
 
 PACKAGE: Final = "com.amazonaws.dynamodb.v20120810."
 STRUCTURE: Final = "Start of structure or map found where not expected"
 SCALAR_AS_FIELD: Final = "Unexpected field type"
 SCALAR_AS_VALUE: Final = "Unexpected value type in payload"
 NOT_BASE64: Final = "only base-64-encoded strings are convertible to bytes"
-# sic: the service's spelling.
+# The spelling is the service's.
 LAST_CHARACTER: Final = "Invalid last non-pad Base64 character dectected"
 GENERIC: Final = "sun.reflect.generics.reflectiveObjects.ParameterizedTypeImpl"
 NOT_A_COLLECTION: Final = (
     f"class {GENERIC} cannot be cast to class java.lang.Class "
     f"({GENERIC} and java.lang.Class are in module java.base of loader 'bootstrap')"
 )
-# Seen on DynamoDB Local; the service has not been recorded.
+# Seen in DynamoDB Local. The service's own text has not been recorded.
 NULL_IN_SET: Final = f"{INVALID}An {{}} set may not have a null string as a member"
 
 BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -53,12 +55,12 @@ INTEGER_BITS: Final = {"integer": 31, "long": 63}
 BASE64_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _NO_BASE64: Final = re.compile(f"[^{re.escape(BASE64_ALPHABET)}]")
 PADDING_BITS: Final = {1: 0b11, 2: 0b1111}
-# Ours: values are refused at 32 levels by the service's own rule, later; recursion ends here.
+# A limit of Partita's own, to bound recursion. The service's rule of 32 levels is checked later.
 VALUE_LEVELS_MAX: Final = 200
 
 
 def compile_check(model: Model, shape_name: str) -> Check:
-    """The check of an operation's input."""
+    """Compiles the check of an operation's input."""
     return _compile(model, model.shapes[shape_name], SCALAR_AS_FIELD)
 
 
@@ -150,12 +152,13 @@ def _list(model: Model, shape: Shape, scalar_text: str) -> Check:
     return check
 
 
-# A null among structures counts: as a structure without members it meets the rules that follow.
+# A null in a list or map of structures is not removed: it becomes a structure without members,
+# which the constraints then refuse or accept.
 _ABSENT: Final[dict[str, Callable[[], Any]]] = {"structure": dict, "list": list, "map": dict}
 
 
 def _scalar_text_inside(target: Shape) -> str:
-    """What a scalar gets in place of a list's or a map's member."""
+    """Returns the message for a scalar in place of a list's or a map's member."""
     return SCALAR_AS_VALUE if target.kind == "structure" else NOT_A_COLLECTION
 
 
@@ -221,7 +224,7 @@ def _boolean(content: Any) -> Any:
 def _blob(content: Any) -> Any:
     if type(content) is str:
         try:
-            # Canonical text comes back the same; everything else is told apart below.
+            # Canonical base64 survives a round trip. `_base64_fault` finds what else is wrong.
             if b64encode(a2b_base64(content)) == content.encode():
                 return content
         except (Base64Error, ValueError):
@@ -261,7 +264,7 @@ _SCALARS: Final[dict[str, Check]] = {
 }
 
 
-# Attribute values: by far the most frequent shape, and the only one that contains itself.
+# Attribute values are by far the most frequent shape, and the only one that contains itself.
 
 VALUE_TYPE: Final = f"class {PACKAGE}AttributeValue"
 VALUE_MAP_TYPE: Final = f"java.util.Map<java.lang.String, {PACKAGE}AttributeValue>"

@@ -1,7 +1,7 @@
-"""Validation of a request: JSON types, then constraints, in AWS's order and words.
+"""Validation of requests: JSON types, then constraints, in AWS's order and with AWS's messages.
 
-`compile_validators` makes one function per operation. It changes the request in place (nulls
-taken out, see `serialization`) and raises what the service answers; a valid request costs a few
+`compile_validators` makes one function per operation. It changes the request in place (see
+`serialization`) and raises the error that the service would answer. A valid request takes a few
 microseconds.
 """
 
@@ -52,7 +52,7 @@ def compile_validators(operations: Iterable[str]) -> dict[str, Validator]:
 
 
 def compile_service(service: str, operations: Iterable[str]) -> dict[str, Validator]:
-    """The same for a service that is not in the registry, in the words of its model."""
+    """Compiles validators for a service outside the registry, from its uncorrected model."""
     model = load(service)
     return {name: _compile(model, model, f"{service}.{name}") for name in operations}
 
@@ -85,7 +85,7 @@ def _then_table_class(validate: Validator, shape: Shape) -> Validator:
 
 
 def _refuse(model: Model, operation: str, shape: Shape, request: Request) -> NoReturn:
-    """Say what is wrong with a request that is known to be wrong."""
+    """Raises the error for a request that is known to be invalid."""
     _refuse_resource(operation, request)
     replaced: dict[str, str] = {}
     order = _first(wording.OLDER_ORDERS.get(operation, ()), members_in_order(shape))
@@ -100,11 +100,11 @@ def _refuse(model: Model, operation: str, shape: Shape, request: Request) -> NoR
             else:
                 yield from member_violations(model, shape, request, "", name)
 
-    told_first = wording.TOLD_FIRST.get(operation, ())
-    found = list(islice(violations_of(told_first), wording.LISTED_MAX))
-    found = found or list(islice(violations_of(order), wording.LISTED_MAX))
-    assert found, f"{operation}: no words for what is wrong"
-    raise ValidationException(_listed(found))
+    reported_first = wording.REPORTED_FIRST.get(operation, ())
+    messages = list(islice(violations_of(reported_first), wording.LISTED_MAX))
+    messages = messages or list(islice(violations_of(order), wording.LISTED_MAX))
+    assert messages, f"{operation}: a violation without a message"
+    raise ValidationException(_listed(messages))
 
 
 def _first(leading: Iterable[str], names: list[str]) -> list[str]:
@@ -127,7 +127,10 @@ def _is_for_newer_generation(shape: Shape, request: Request) -> bool:
 
 
 def _newer_texts(operation: str, shape: Shape, model: Model, request: Request) -> dict[str, str]:
-    """Raises what is reported alone; returns the short forms of members that are listed."""
+    """Returns the newer generation's messages for members with violations.
+
+    Raises at once for a violation that is reported alone.
+    """
     replaced = {}
     for form in wording.NEWER_FORMS.get(operation, ()):
         target = model.shapes[shape.members[form.member]]
@@ -162,7 +165,7 @@ def _keys_sizes(request: Request) -> Iterator[str]:
 
 
 def _write_sizes(request: Request) -> Iterator[str]:
-    # An empty list is left to the older generation (recorded).
+    # An empty list is reported by the older generation (recorded).
     for table, writes in request["RequestItems"].items():
         if len(writes) > BATCH_WRITE_REQUESTS_MAX:
             path = f"RequestItems.{shown_name(table)}.member"
@@ -179,6 +182,6 @@ _BATCH_SIZES: dict[str, Callable[[Request], Iterator[str]]] = {
 }
 
 
-def _listed(found: list[str]) -> str:
-    count = "1 validation error" if len(found) == 1 else f"{len(found)} validation errors"
-    return f"{count} detected: {'; '.join(found)}"
+def _listed(messages: list[str]) -> str:
+    count = "1 validation error" if len(messages) == 1 else f"{len(messages)} validation errors"
+    return f"{count} detected: {'; '.join(messages)}"

@@ -1,13 +1,13 @@
-"""Where the service departs from its own description, and how it words it.
+"""Messages of validation errors, and the places where the service departs from its description.
 
-Sources: "recorded" is an answer of the real service kept by a public conformance suite in 2026
-(eu-west-2 where regions differ), "dynalite" is dynalite's test suite, recorded earlier.
+Sources: "recorded" is a response of the real service, kept by a public conformance suite in 2026
+(eu-west-2 where regions differ). "dynalite" is dynalite's test suite, recorded earlier.
 
-Two generations of the service validate requests. The older one collects every violation and
-echoes the refused values ("Value 'x' at 'returnValues' failed to ..."); the newer one has its own
-short forms for a few members ("Value at 'TableName' failed to ...") and stops at some of them.
-A request that lacks a required member, or nests values deeper than the newer one reads, is
-answered by the older one (recorded).
+Two generations of the service validate requests. The older generation collects all violations and
+echoes the refused values ("Value 'x' at 'returnValues' failed to ..."). The newer generation has
+short messages for a few members ("Value at 'TableName' failed to ...") and stops at some of them.
+The older generation answers requests that lack a required member, or nest values deeper than the
+newer generation reads (recorded).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from partita.server.protocol.model import Model
 NAME_PATTERN = "[a-zA-Z0-9_.-]+"
 ARN_PREFIX = "arn:"
 LISTED_MAX = 10
-"""A message lists no more violations than this (dynalite)."""
+"""The largest number of violations in a message (dynalite)."""
 
 NOT_NULL = "Member must not be null"
 LENGTH_LEAST = "Member must have length greater than or equal to {}"
@@ -45,7 +45,8 @@ TABLE_CLASS = (
     "[STANDARD, STANDARD_INFREQUENT_ACCESS]."
 )
 
-# Orders that are not those of a Java hash set (recorded; ComparisonOperator from dynalite).
+# Enums that are not printed in the order of a Java hash set (recorded; ComparisonOperator from
+# dynalite).
 ENUM_ORDERS: dict[str, tuple[str, ...]] = {
     "ReturnConsumedCapacity": ("INDEXES", "TOTAL", "NONE"),
     "ReturnValue": ("ALL_NEW", "UPDATED_OLD", "ALL_OLD", "NONE", "UPDATED_NEW"),
@@ -57,8 +58,8 @@ ENUM_ORDERS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# Control plane: the absence of the member that names the resource is reported alone, before
-# everything else (CreateTable recorded, the others from dynalite).
+# In the control plane, a request without the name of its resource gets only this message, before
+# all others (CreateTable recorded, the others from dynalite).
 MISSING_FIRST: dict[str, tuple[str, str]] = {
     "CreateTable": ("TableName", TABLE_NAME_REQUIRED),
     "UpdateTable": ("TableName", TABLE_NAME_REQUIRED),
@@ -70,15 +71,15 @@ MISSING_FIRST: dict[str, tuple[str, str]] = {
     "UntagResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
     "ListTagsOfResource": ("ResourceArn", RESOURCE_ARN_REQUIRED),
 }
-# A wrong one is reported alone, when nothing else is wrong.
+# An invalid table class is only reported if nothing else is wrong.
 TABLE_CLASS_LAST = frozenset(("CreateTable", "UpdateTable"))
-# dynalite; CreateTable, DescribeTable and UpdateTimeToLive have been recorded since with the length
-# among the listed violations.
+# From dynalite. For CreateTable, DescribeTable and UpdateTimeToLive, later recordings have the
+# length among the listed violations.
 TABLE_NAME_LENGTH_FIRST = frozenset(("UpdateTable", "DeleteTable", "DescribeTimeToLive"))
 
 
 def amend(model: Model) -> Model:
-    """The description as the service applies it."""
+    """Returns the description of DynamoDB as the service applies it."""
     shapes = {**model.shapes}
     shapes["TableArn"] = replace(
         shapes["TableArn"],
@@ -97,7 +98,10 @@ def amend(model: Model) -> Model:
 
 
 def amend_kinesis(model: Model) -> Model:
-    """A record has a partition key: streams that choose shards by themselves are not built."""
+    """Returns the description of Kinesis as Partita applies it.
+
+    Records need a partition key, because streams that choose shards themselves are not implemented.
+    """
     shapes = {**model.shapes}
     for name in ("PutRecordInput", "PutRecordsRequestEntry"):
         shapes[name] = replace(shapes[name], required=("Data", "PartitionKey"))
@@ -105,17 +109,17 @@ def amend_kinesis(model: Model) -> Model:
 
 
 _AMENDMENTS: dict[str, dict[str, Any]] = {
-    # dynalite: still required; the description made them optional for replicas of global tables.
+    # Still required (dynalite). The description made them optional for replicas of global tables.
     "CreateTableInput": {"required": ("TableName", "AttributeDefinitions", "KeySchema")},
-    # Wrong tags, ARNs, classes and attributes are refused in words of their own (recorded).
+    # Invalid tags, ARNs, classes and attributes have their own messages (recorded).
     "ResourceArnString": {"least": None, "most": None},
     "TableClass": {"enum": ()},
     "TimeToLiveAttributeName": {"least": None},
     "Tag": {"required": ()},
     "TagKeyString": {"least": None, "most": None},
     "TagValueString": {"least": None, "most": None},
-    # The number of tables is not limited, that of their items is, by the operations themselves
-    # (dynalite). Names have three letters or more (recorded).
+    # The number of tables is not limited; the operations limit the number of items (dynalite).
+    # Names have three letters or more (recorded).
     "BatchGetRequestMap": {"most": None, "key": "LongerTableArn"},
     "BatchWriteItemRequestMap": {"most": None, "key": "LongerTableArn"},
 }
@@ -123,7 +127,7 @@ _AMENDMENTS: dict[str, dict[str, Any]] = {
 _RETARGETED: dict[tuple[str, str], str] = {
     # A new table has a name of three letters or more, never an ARN (recorded).
     ("CreateTableInput", "TableName"): "TableName",
-    # An ARN will do for an existing one.
+    # An existing table can also be named by its ARN.
     ("UpdateTableInput", "TableName"): "LongerTableArn",
     ("DeleteTableInput", "TableName"): "LongerTableArn",
     ("DescribeTableInput", "TableName"): "LongerTableArn",
@@ -137,16 +141,17 @@ _RETARGETED: dict[tuple[str, str], str] = {
 
 @dataclass(frozen=True, slots=True)
 class NewerForm:
-    """One member's short form in the newer generation; it is reported alone when `alone`."""
+    """The newer generation's short message for one member."""
 
     member: str
     text: str
-    """`{least}` and `{most}` stand for the bounds of the member's shape."""
+    """The message. `{least}` and `{most}` stand for the bounds of the member's shape."""
     alone: bool = True
+    """True if it is reported without the violations of other members."""
     prefixed: bool = True
-    """Whether "1 validation error detected: " comes before it."""
+    """True if "1 validation error detected: " precedes it."""
     when: str = "enum"
-    """Which violation: enum, short (less than the least) or long (more than the most)."""
+    """The kind of violation: enum, short (below `least`) or long (above `most`)."""
 
 
 def value_at(member: str, constraint: str) -> str:
@@ -172,8 +177,8 @@ _RETURN_VALUES = NewerForm("ReturnValues", RETURN_VALUES_TEXT, alone=False)
 _CONDITIONAL_OPERATOR = NewerForm("ConditionalOperator", CONDITIONAL_OPERATOR_TEXT, alone=False)
 _TRANSACT_ITEMS = (_too_short("TransactItems"), _too_long("TransactItems"))
 
-# In the order in which they are looked at. All recorded, but TableName of GetItem and Query,
-# which is taken to be as that of the other item operations.
+# In the order of the checks. All are recorded, except TableName of GetItem and Query, which we
+# assume to be like that of the other item operations.
 NEWER_FORMS: dict[str, tuple[NewerForm, ...]] = {
     "PutItem": (_TABLE_NAME, _RETURN_VALUES, _CONDITIONAL_OPERATOR),
     "DeleteItem": (_TABLE_NAME, _RETURN_VALUES, _CONDITIONAL_OPERATOR),
@@ -190,7 +195,7 @@ NEWER_FORMS: dict[str, tuple[NewerForm, ...]] = {
     "BatchWriteItem": (_too_short("RequestItems"),),
     "TransactGetItems": _TRANSACT_ITEMS,
     "TransactWriteItems": (*_TRANSACT_ITEMS, _too_long("ClientRequestToken")),
-    # Kinesis does not repeat the records either (moto).
+    # Kinesis does not echo the records either (moto).
     "Kinesis.PutRecords": (replace(_too_long("records"), member="Records"),),
 }
 
@@ -210,6 +215,6 @@ NEWER_ORDERS: dict[str, tuple[str, ...]] = {
 }
 
 # Violations of these members are reported without those of the others (recorded).
-TOLD_FIRST: dict[str, tuple[str, ...]] = {
+REPORTED_FIRST: dict[str, tuple[str, ...]] = {
     "BatchWriteItem": ("ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
 }

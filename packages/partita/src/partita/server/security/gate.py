@@ -1,8 +1,9 @@
-"""The gate: a dispatcher that lets in what is signed by a known key, and allowed by policies.
+"""The authorization gate: a dispatcher that only accepts requests that are signed by a known key
+and allowed by policies.
 
-Who signed is settled before anything of a body is looked at, unpacked or parsed: to somebody
-unknown a body is bytes with a hash. What a known caller may do is an admission, which goes with the
-request. No decision is remembered: the next request is decided anew.
+The signature is verified before a body is decompressed or parsed; until then, a body is only bytes
+with a hash. The rights of the caller are an admission, which accompanies the request. No decision
+is cached: every request is decided anew.
 """
 
 from __future__ import annotations
@@ -50,7 +51,6 @@ from partita.server.dispatch import (
     error_response,
     json_type,
 )
-from partita.server.frames import rest_operation
 from partita.server.http.messages import (
     JSON,
     PROBLEM,
@@ -68,6 +68,7 @@ from partita.server.rest import (
     function_at,
     is_location,
     rest_error,
+    rest_operation,
     service_at,
 )
 from partita.server.security import pages
@@ -111,7 +112,7 @@ SIGNING_NAMES: Final = {
     b"PartitaBackup": "partita",
     b"PartitaRights": "partita",
 }
-"""What credentials are scoped to, by how targets begin."""
+"""The service in the credential scope of a signature, by the prefix of the request's target."""
 FORM: Final = b"application/x-www-form-urlencoded"
 REFUSALS: Final = (
     AccessDeniedException,
@@ -121,12 +122,12 @@ REFUSALS: Final = (
     MissingAuthenticationTokenException,
     UnrecognizedClientException,
 )
-"""Of one who is not known, or may not."""
+"""Refusals of callers who are unknown or lack a right."""
 CODE: Final = "GetFunctionCode"
-"""What the audit log calls a download of a function's code; AWS has no operation for it."""
+"""The name of a code download in the audit log. AWS has no operation for it."""
 SIGN_IN: Final = SIGN_IN_HEADER.lower().encode()
 SIGN_IN_EVENT: Final = ("signin", "ConsoleLogin")
-"""What AWS calls it when somebody signs in to a console."""
+"""CloudTrail's event source and name for a sign-in to the console."""
 NO_RIGHTS: Final = "{} has no rights that could be granted."
 PAGE_METHODS: Final = (b"GET", b"HEAD")
 NOT_PACKED: Final = HttpResponse(
@@ -138,7 +139,7 @@ UNKNOWN_SENDER: Final = HttpResponse(
 
 
 class RequestContext:
-    """The condition keys of one need, looked up when a policy asks for them."""
+    """The condition keys for one need, computed when a policy uses them."""
 
     __slots__ = ("_caller", "_computed", "_need", "_request", "_service")
 
@@ -153,9 +154,9 @@ class RequestContext:
         values = self._caller.keys.get(key)
         if values is not None:
             return values
-        of_request = GLOBAL_KEYS.get(key)
-        if of_request is not None:
-            return of_request(self._service, self._request)
+        global_key = GLOBAL_KEYS.get(key)
+        if global_key is not None:
+            return global_key(self._service, self._request)
         if self._computed is None:
             self._computed = self._need.keys()
         return self._computed.get(key)
@@ -186,7 +187,7 @@ GLOBAL_KEYS: Final[dict[str, Callable[[Service, HttpRequest], Sequence[str] | No
 
 
 class Claim:
-    """Whose signature a request says that it has; `verify` finds out whether that is true."""
+    """The signer that a request claims, as found in its head. The signature is not verified yet."""
 
     __slots__ = ("caller", "is_new", "now", "scope", "secret", "signature")
 
@@ -205,14 +206,14 @@ class Claim:
         self.caller = caller
         self.now = now
         self.is_new = is_new
-        """Whether no such signature has been found right before."""
+        """True unless this key has signed correctly from this address before."""
 
 
 class Gate(Dispatcher):
-    """`gate.guard` is what a Listener wants instead of `handle`."""
+    """A dispatcher that authenticates and authorizes. A Listener calls `gate.guard`."""
 
     def guard(self, request: HttpRequest, reply: Reply) -> None:
-        """Who signed a request is settled before anything of its body is looked at."""
+        """Authenticates a request before any use of its body, then handles it."""
         if request.target != b"/" and self._answered_elsewhere(request, reply):
             return
         if request.method != b"POST":
@@ -239,11 +240,11 @@ class Gate(Dispatcher):
 
     def _record_and_handle(self, request: HttpRequest, caller: Caller, reply: Reply) -> None:
         if request.headers.get(b"content-type") == CBOR_1_1:
-            # Imported with the first that needs it.
+            # Imported on first use: most servers never get a request in CBOR.
             from partita.server.cbor import answer_in_cbor
 
-            def handle(asked: HttpRequest, answer: Reply) -> None:
-                self._record_and_handle(asked, caller, answer)
+            def handle(json_request: HttpRequest, answer: Reply) -> None:
+                self._record_and_handle(json_request, caller, answer)
 
             answer_in_cbor(handle, request, reply)
             return
@@ -255,8 +256,11 @@ class Gate(Dispatcher):
     def _recorded(
         self, request: HttpRequest, caller: Caller | None, reply: Reply, resources: Sequence[str]
     ) -> Reply | None:
-        """What to reply with, so that the answer is written down; None if it was refused. By then,
-        `resources` has what the request was found to be about."""
+        """Returns a reply function that writes the response to the audit log, before it is sent.
+
+        Returns None if the recorder has refused the request. When the reply is called, `resources`
+        must have the resources of the request.
+        """
         recorder = self._recorder
         if recorder is None:
             return reply
@@ -274,7 +278,7 @@ class Gate(Dispatcher):
         return recorder.recorded(request, caller, reply, rest, resources)
 
     def _refuse(self, request: HttpRequest, reply: Reply, error: DynamoDBError) -> None:
-        """Answer somebody unknown: from the head of the request alone, whatever its body is."""
+        """Refuses an unauthenticated request. The answer depends on its head only, not its body."""
         recorded = self._recorded(request, None, reply, ())
         if recorded is not None:
             recorded(self._refusal(request, error))
@@ -299,8 +303,10 @@ class Gate(Dispatcher):
         return HttpResponse(response.status, from_json(response.body), CBOR_1_1)
 
     def check_head(self, request: HttpRequest) -> HttpResponse | None:
-        """The refusal of a request whose large body has not been read yet, if its head is enough
-        for one: nobody unknown makes the server hold what they send."""
+        """Returns a refusal if the head of a request is enough to refuse it.
+
+        Called before a large body is read, so that unknown callers cannot fill the memory.
+        """
         site = self._site(request)
         if site is not None:
             return None if site.knows(request) else UNKNOWN_SENDER
@@ -317,10 +323,14 @@ class Gate(Dispatcher):
         return None
 
     def _answered_elsewhere(self, request: HttpRequest, reply: Reply) -> bool:
-        """Whether it was for a site, or a public page, or came with a signature in its URL."""
+        """Answers requests for a site, and those with a signature in the URL.
+
+        Returns False for all others.
+        """
         site = self._site(request)
         if site is not None:
-            # Its files are for everybody; who wants more there signs in, and asks as all others do.
+            # The files of a site are public. Its API requires a sign-in, and sends requests that
+            # are authorized like all others.
             if request.unpack is None:
                 site.handle(request, reply)
             else:
@@ -342,10 +352,11 @@ class Gate(Dispatcher):
         recorder: Recorder | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """Must be called before the first request. `forwarded_rights` are those of companions."""
+        """Sets up the gate; must be called before the first request. `forwarded_rights` has the
+        rights for the operations of companions, by service."""
         self._recorder = recorder
         self.limits = limits or Limits()
-        self.metrics.more.append(self.limits.metric_lines)
+        self.metrics.more.append(self.limits.metric_families)
         self.service = service
         self.callers = callers
         self.rights = rights
@@ -361,22 +372,25 @@ class Gate(Dispatcher):
         }
 
     def admit_callers(self, callers: Callers) -> None:
-        """From now on these, and no others."""
+        """Replaces the callers. The next request is decided by the new ones."""
         if self._recorder is not None:
             self._recorder.record_change_of_users()
         self.callers = callers
         self._verifier.forget()
 
-    # Who are you
+    # Authentication
 
     def _identify(self, request: HttpRequest) -> Caller:
-        """Who sent a request for an operation or a page."""
+        """Returns the authenticated caller of an operation or a page, or raises."""
         if request.method in PAGE_METHODS and pages.has_password(request):
             return self._with_password(request)
         return self.authenticate(request, self._service_of(request))
 
     def _service_of(self, request: HttpRequest) -> str | None:
-        """What a request must be signed for; None where it is refused anyway."""
+        """Returns the service that a request must be signed for.
+
+        None for an unknown target, which is refused later.
+        """
         rest = service_at(request.target) if request.target != b"/" else None
         if rest is not None:
             return rest
@@ -401,7 +415,8 @@ class Gate(Dispatcher):
         return caller
 
     def authenticate(self, request: HttpRequest, service: str | None) -> Caller:
-        """Who signed a request for a service, whose body is as it came."""
+        """Verifies the signature of a request for a service. The body must not be decompressed yet,
+        because clients sign the bytes that they send."""
         if self.limits.counts_bytes:
             self.limits.check_bytes(address_of(request), len(request.body))
         try:
@@ -434,22 +449,23 @@ class Gate(Dispatcher):
         return claim.caller
 
     def _claimed(self, request: HttpRequest, service: str | None) -> Claim:
-        """Whose signature a request says that it has, from its head alone."""
+        """Returns the signer that the head of a request claims, without verifying the signature."""
         headers = request.headers
         authorization = headers.get(b"authorization", b"")
         place = authorization.rfind(SIGNATURE)
-        known = self._verifier.known(authorization[:place])
-        if request.target != b"/" or (known is None and not authorization.startswith(ALGORITHM)):
+        # A cached scope has signed correctly before with the same header up to the signature.
+        cached = self._verifier.known(authorization[:place])
+        if request.target != b"/" or (cached is None and not authorization.startswith(ALGORITHM)):
             check_credentials(request)
-        if known is not None:
-            scope, signature = known, authorization[place + len(SIGNATURE) :]
+        if cached is not None:
+            scope, signature = cached, authorization[place + len(SIGNATURE) :]
         else:
             check_credentials(request)
             scope, signature = parse(authorization)
         now = time()
         token = headers.get(b"x-amz-security-token")
         peer = request.peer
-        is_new = known is None or (peer is not None and peer.address not in known.addresses)
+        is_new = cached is None or (peer is not None and peer.address not in cached.addresses)
         if is_new:
             self._check_address(address_of(request), scope.access_key_id, token, now)
         if service is not None:
@@ -460,8 +476,11 @@ class Gate(Dispatcher):
     def _check_address(
         self, address: str, access_key_id: str, token: bytes | None, now: float
     ) -> None:
-        """Raises when an address is closed to strangers, and this is one. Whoever has a session of
-        ours is none, and nor is a part of this server."""
+        """Raises if an address is closed after too many wrong signatures.
+
+        Still admitted from there are keys that were right from this address before, session tokens
+        that this server has issued, and the server's own processes.
+        """
         if not self.limits.is_closed(address, access_key_id):
             return
         try:
@@ -473,7 +492,7 @@ class Gate(Dispatcher):
         self.limits.refuse_unread()
 
     def authenticate_query(self, request: HttpRequest, service: str) -> Caller:
-        """Who signed a URL."""
+        """Verifies the signature of a presigned URL and returns its signer, or raises."""
         address = address_of(request)
         try:
             check_credentials(request)
@@ -501,33 +520,34 @@ class Gate(Dispatcher):
         return caller
 
     def _act_for_role(self, request: HttpRequest, service: Caller, reply: Reply) -> None:
-        """A part of this server asks for itself, or for a role that trusts it."""
-        asked = request.headers.get(b"x-amz-target")
+        """Handles a request of a process of this server, which acts for itself or for a role that
+        trusts it."""
+        target = request.headers.get(b"x-amz-target")
         try:
             role = request.headers.get(roles.HEADER)
             caller = service
             if role is not None:
                 context = RequestContext(service, self.service, request, roles.NEED)
                 caller = roles.caller_for(self.callers, service, role.decode("latin-1"), context)
-            if asked == roles.CHECK:
+            if target == roles.CHECK:
                 self.check(caller, request, roles.need_in(request.body))
                 reply(HttpResponse(200, b"{}", JSON_1_0))
-            elif asked == roles.SESSION and caller is not service:
+            elif target == roles.SESSION and caller is not service:
                 reply(HttpResponse(200, roles.session_for(self.callers, caller), JSON_1_0))
             else:
                 self._record_and_handle(request, caller, reply)
         except DynamoDBError as error:
-            if asked in (roles.CHECK, roles.SESSION):
+            if target in (roles.CHECK, roles.SESSION):
                 reply(error_response(error, JSON_1_0))
             else:
                 self._refuse(request, reply, error)
 
-    # What may you do
+    # Authorization
 
     def _asked_of_rest(
         self, request: HttpRequest, caller: Caller | None
     ) -> tuple[str, Asked | None] | None:
-        """The service whose protocol is REST, and what is asked of it; None for all others."""
+        """Returns the REST service and its operation; None for a request in another protocol."""
         service = service_at(request.target)
         if service is None:
             return None
@@ -538,8 +558,8 @@ class Gate(Dispatcher):
             return service, None
 
     def asked(self, request: HttpRequest, service: str, body: bytes) -> Asked | None:
-        """Which operation of a REST service a request asks for; None for a service that is not
-        answered here."""
+        """Returns the operation of a REST request; None if this server does not answer for the
+        service."""
         method, target = request.method.decode("latin-1"), request.target.decode("latin-1")
         routes = self._routes.get(service)
         return None if routes is None else routes.asked(method, target, body)
@@ -555,17 +575,19 @@ class Gate(Dispatcher):
     def check(
         self, caller: Caller, request: HttpRequest, need: Need, steps: Steps | None = None
     ) -> None:
-        """Raises unless the caller has a right."""
+        """Raises AccessDeniedException unless the caller has a right."""
         applicable = caller.applicable(need.action, need.resource, need.policy)
         if applicable.is_plain_allow:
             return
         if applicable.is_reserved and caller.kind != "AWSService":
+            # Tables of functions and workflows need a further right: who can write them, can run
+            # code with any role.
             self.check(caller, request, Need(service_tables.ACTION, need.resource))
         context = RequestContext(caller, self.service, request, need)
-        asked = Request(caller.principal, need.action, need.resource, context, steps)
-        decision = decide(applicable.policies, asked)
+        policy_request = Request(caller.principal, need.action, need.resource, context, steps)
+        decision = decide(applicable.policies, policy_request)
         if not decision.is_allowed:
-            raise AccessDeniedException(denial(asked, decision))
+            raise AccessDeniedException(denial(policy_request, decision))
 
     def context(self, caller: Caller, request: HttpRequest, need: Need) -> RequestContext:
         return RequestContext(caller, self.service, request, need)
@@ -579,7 +601,10 @@ class Gate(Dispatcher):
             reply(pages.refusal(error))
 
     def _send_code(self, functions: Companion, request: HttpRequest, reply: Reply) -> None:
-        """The code of a function, for who has the URL that GetFunction told: we signed it."""
+        """Sends the code of a function to a client that has the URL of a GetFunction response.
+
+        The server itself has signed that URL.
+        """
         caller: Caller | None = None
         refused: DynamoDBError | None = None
         try:
@@ -605,7 +630,7 @@ class Gate(Dispatcher):
             return
         answered = sts.answer(self, request)
         if self._recorder is not None:
-            # A stranger who sends this header is one who could have tried to sign in.
+            # The header is trusted: it only decides under which name a request is recorded.
             is_sign_in = SIGN_IN in request.headers
             self._recorder.record(
                 *(SIGN_IN_EVENT if is_sign_in else (sts.SERVICE, answered.action)),
@@ -618,14 +643,14 @@ class Gate(Dispatcher):
 
 
 class KnownCaller(Admission):
-    """Of somebody whose signature fits: what the policies allow them."""
+    """The admission of an authenticated caller: permits what the policies allow."""
 
     def __init__(self, gate: Gate, caller: Caller, head: HttpRequest) -> None:
         self._gate = gate
         self._caller = caller
         self._head = head
         self.resources: list[str] = []
-        """What the request turned out to be about: all that it needed rights on."""
+        """All resources that the request has needed rights on, for the audit log."""
 
     @property
     def whose(self) -> str:
@@ -656,7 +681,7 @@ class KnownCaller(Admission):
         return Permitted(request)
 
     def _check(self, needs: Sequence[Need]) -> None:
-        """Raises unless the caller has all that a request needs."""
+        """Raises unless the caller has all rights that a request needs."""
         gate, steps = self._gate, Steps()
         for need in needs:
             self.resources.append(need.resource)

@@ -22,6 +22,7 @@ from time import monotonic
 from typing import Final, NamedTuple, NoReturn
 
 from partita.errors import ThrottlingException
+from partita.prometheus_text import MetricFamily, counter
 
 FAILURES_MAX: Final = 60
 """Wrong signatures a minute, of an address."""
@@ -116,10 +117,14 @@ class Limits:
             raise ThrottlingException(RATE_EXCEEDED)
         self._bytes.add(name, now, size)
 
-    def metric_lines(self) -> Iterator[str]:
-        yield "# HELP partita_wrong_signatures_total Requests with a wrong signature or key."
-        yield "# TYPE partita_wrong_signatures_total counter"
-        yield f"partita_wrong_signatures_total {self.failures_total}"
-        yield "# HELP partita_limited_requests_total Requests refused by limits of keys, addresses."
-        yield "# TYPE partita_limited_requests_total counter"
-        yield f"partita_limited_requests_total {self.refused_total}"
+    def metric_families(self) -> Iterator[MetricFamily]:
+        yield counter(
+            "partita_wrong_signatures_total",
+            "Requests with a wrong signature or key.",
+            self.failures_total,
+        )
+        yield counter(
+            "partita_limited_requests_total",
+            "Requests refused by limits of keys, addresses.",
+            self.refused_total,
+        )
