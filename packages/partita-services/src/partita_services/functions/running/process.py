@@ -11,12 +11,14 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from signal import strsignal
 from typing import Any
 
 import msgspec
 
+from partita import child_process
 from partita_services.functions.running import supervisor
 from partita_services.functions.running.log import Log
 from partita_services.functions.running.supervisor import descendants
@@ -202,18 +204,14 @@ class FunctionProcess:
         process, self._process = self._process, None
         if process is None:
             return
-        # It may have ended by itself meanwhile.
-        with suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(END_SECONDS_MAX):
-                await process.wait()
-        except TimeoutError:
-            # A function can stop its supervisor, too.
-            for pid in [process.pid, *descendants(process.pid)]:
-                with suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-            await process.wait()
+        await child_process.stop(process, END_SECONDS_MAX, partial(_kill_tree, process.pid))
+
+
+def _kill_tree(supervisor_pid: int) -> None:
+    # A function can stop its own supervisor (SIGSTOP), which then kills nobody.
+    for pid in [supervisor_pid, *descendants(supervisor_pid)]:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _start_line(function: Function) -> bytes:

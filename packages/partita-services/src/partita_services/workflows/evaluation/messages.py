@@ -13,7 +13,6 @@ import msgspec
 
 from partita_services.workflows.language import Diagnostic, Happening, StartTask
 
-LENGTH = struct.Struct(">I")
 PAGE = struct.Struct("QQ")
 """The memory that both sides see: the number of the job under way, and of the part of it."""
 
@@ -212,7 +211,3 @@ decode_happenings = msgspec.json.Decoder(list[Happened]).decode
 decode_happening = msgspec.json.Decoder(Happening).decode
 decode_task = msgspec.json.Decoder(StartTask).decode
 decode_tasks = msgspec.json.Decoder(list[StartTask]).decode
-
-
-def framed(content: bytes) -> bytes:
-    return LENGTH.pack(len(content)) + content

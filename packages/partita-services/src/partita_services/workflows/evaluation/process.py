@@ -5,21 +5,20 @@ from __future__ import annotations
 import asyncio
 import mmap
 import os
-import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import IO
 
+from partita import child_process
+from partita.child_process import framed, take_frame
 from partita_services.workflows.evaluation.messages import (
-    LENGTH,
     PAGE,
     Answer,
     Setup,
     decode_answer,
     encode,
-    framed,
 )
 
 MODULE = "partita_services.workflows.evaluation.worker"
@@ -50,23 +49,17 @@ class Process(asyncio.Protocol):
         """The lengths of the definitions that it has, by their digests."""
 
     async def start(self, setup: Setup, niceness: int) -> None:
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs, _page_file() as file:
-                file.truncate(mmap.PAGESIZE)
-                self._page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
-                numbers = (file.fileno(), niceness, os.getpid())
-                self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-P", "-m", MODULE, *map(str, numbers)),
-                    stdin=theirs.fileno(),
-                    env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-                    pass_fds=(file.fileno(),),
-                )
-        except BaseException:
-            ours.close()
-            raise
+        with _page_file() as file:
+            file.truncate(mmap.PAGESIZE)
+            self._page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
+            self._process, connection = await child_process.start(
+                MODULE,
+                *(str(file.fileno()), str(niceness)),
+                environment={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+                kept=(file.fileno(),),
+            )
         loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
+        self._transport, _ = await loop.create_connection(lambda: self, sock=connection)
         self.send(encode(setup))
 
     def send(self, content: bytes) -> None:
@@ -90,17 +83,9 @@ class Process(asyncio.Protocol):
         return job, part
 
     def data_received(self, data: bytes) -> None:
-        received = self._received
-        received += data
-        place = 0
-        while len(received) - place >= LENGTH.size:
-            end = place + LENGTH.size + LENGTH.unpack_from(received, place)[0]
-            if len(received) < end:
-                break
-            answer = decode_answer(received[place + LENGTH.size : end])
-            place = end
-            self._answered(answer)
-        del received[:place]
+        self._received += data
+        while (content := take_frame(self._received)) is not None:
+            self._answered(decode_answer(content))
 
     def connection_lost(self, _: Exception | None) -> None:
         self._ended(self)

@@ -1,9 +1,10 @@
-"""The process that computes for workflows: it has no keys, and the system ends it when a job takes
-too much time or memory.
+"""The process that evaluates the States Language: it has no credentials, and the kernel ends it when
+a job takes too much time or memory.
 
-`python -m partita_services.workflows.evaluation.worker PAGE NICENESS` is started by `pool.py`,
-with a socket as its standard input and the file of the memory that both see, and ends when the
-socket does.
+    python -m partita_services.workflows.evaluation.worker PARENT PAGE NICENESS
+
+`process.py` starts it, with a socket as its standard input. PAGE is the descriptor of a shared memory
+page, in which it notes the job that it is working on. It ends when the socket is closed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from contextlib import suppress
 from time import monotonic, process_time
 
 from partita import child_process
+from partita.child_process import framed, take_frame
 from partita.limits import MB
 from partita_services.workflows.evaluation.jobs import Jobs
 from partita_services.workflows.evaluation.messages import (
-    LENGTH,
     PAGE,
     Answer,
     Order,
@@ -30,7 +31,6 @@ from partita_services.workflows.evaluation.messages import (
     decode_order,
     decode_setup,
     encode,
-    framed,
 )
 from partita_services.workflows.language import meter
 from partita_services.workflows.running.tasks.integrations import Abilities
@@ -85,21 +85,15 @@ class Worker:
             self._answers.clear()
 
     def _read(self) -> bytes:
-        """The next message. Ends the process when there are none any more."""
-        self._fill(LENGTH.size)
-        end = LENGTH.size + LENGTH.unpack_from(self._received)[0]
-        self._fill(end)
-        content = bytes(self._received[LENGTH.size : end])
-        del self._received[:end]
-        return content
-
-    def _fill(self, size: int) -> None:
-        while len(self._received) < size:
+        """The next message. Ends the process when the connection is closed."""
+        while (content := take_frame(self._received)) is None:
+            # Nobody else would send the answers while this process waits.
             self._send()
             received = self._connection.recv(RECEIVE_BYTES)
             if not received:
                 raise SystemExit
             self._received += received
+        return content
 
 
 def _abilities(setup: Setup) -> Abilities:
@@ -117,7 +111,7 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def main(page_file: str, niceness: str, parent: str) -> None:
+def main(parent: str, page_file: str, niceness: str) -> None:
     child_process.begin(int(parent), int(page_file))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A service of systemd may not be allowed to.
