@@ -1,4 +1,4 @@
-"""A process that computes, as the process that answers sees it."""
+"""An evaluation process, as seen by the process that answers requests."""
 
 from __future__ import annotations
 
@@ -23,18 +23,22 @@ from partita_services.workflows.evaluation.messages import (
 
 MODULE = "partita_services.workflows.evaluation.worker"
 ENVIRONMENT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
-"""What it is given of the environment: no secrets."""
+"""The variables that the process inherits. Credentials are not among them."""
 
 
 def _page_file() -> IO[bytes]:
-    """In memory where the system has such files: a container may have no folder to write to."""
+    """A file for the shared page: in memory on Linux, because a container may have no writable
+    folder."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("partita-workflows"), "r+b")
     return TemporaryFile()
 
 
 class Process(asyncio.Protocol):
-    """`answered` is called with each answer, and `ended` when there will be none any more."""
+    """The connection to a child that evaluates jobs.
+
+    `answered` is called with each answer, and `ended` once when no more answers will come.
+    """
 
     def __init__(
         self, answered: Callable[[Answer], None], ended: Callable[[Process], None]
@@ -46,7 +50,7 @@ class Process(asyncio.Protocol):
         self._process: asyncio.subprocess.Process | None = None
         self._page: mmap.mmap | None = None
         self.definitions: dict[str, int] = {}
-        """The lengths of the definitions that it has, by their digests."""
+        """The length of each definition that the child has in its cache, by digest."""
 
     async def start(self, setup: Setup, niceness: int) -> None:
         with _page_file() as file:
@@ -77,7 +81,7 @@ class Process(asyncio.Protocol):
         return await self._process.wait()
 
     def under_way(self) -> tuple[int, int]:
-        """The number of the job that it began last, and of the part of it."""
+        """The number of the job that the child began last, and of the part of the job it is in."""
         assert self._page is not None
         job, part = PAGE.unpack_from(self._page)
         return job, part
