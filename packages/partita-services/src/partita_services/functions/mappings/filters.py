@@ -152,7 +152,7 @@ def _ignoring_case(operand: Any) -> Rule:
 
 
 def _anything_but(operand: Any) -> Rule:
-    refused = [_rule(one) for one in (operand if isinstance(operand, list) else [operand])]
+    refused = [_rule(rule) for rule in (operand if isinstance(operand, list) else [operand])]
     return lambda value: value is not ABSENT and not any(rule(value) for rule in refused)
 
 
@@ -168,7 +168,7 @@ def _numeric(operand: Any) -> Rule:
     comparisons = list(zip(operand[::2], operand[1::2], strict=True))
     for sign, bound in comparisons:
         if sign not in COMPARISONS or _number(bound) is None:
-            raise _Malformed(f"{sign} {bound} is no comparison")
+            raise _Malformed(f"{sign} {bound} is not a comparison")
     bounds = [(COMPARISONS[sign], _number(bound)) for sign, bound in comparisons]
 
     def holds(value: Any) -> bool:
