@@ -1,4 +1,4 @@
-"""The scope of an expression: its data, the context object, variables, and the moment."""
+"""The scope of an expression: its data, the context object, variables, and the current time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from partita_services.workflows.language.values import Json
 
 
 class Moment(NamedTuple):
-    """Time and randomness, passed in: nothing in the language reads a clock."""
+    """The time and the source of randomness of a step. They are passed in: nothing in the language
+    reads a clock, so a step can be repeated."""
 
     now: float
     random: random.Random

@@ -315,7 +315,7 @@ STRUCTURE = {
         *("ItemReader", "ResultWriter"),
     ),
 }
-"""Fields that have checks of their own."""
+"""Fields that have checks of their own, in definitions.py."""
 
 EXCLUSIVE = (
     ("TimeoutSeconds", "TimeoutSecondsPath"),
