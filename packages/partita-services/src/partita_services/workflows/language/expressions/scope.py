@@ -18,6 +18,8 @@ class Moment(NamedTuple):
 
 
 class Scope(NamedTuple):
+    """What an expression can refer to."""
+
     data: Json
     """The value of `$`."""
     context: Json
@@ -27,7 +29,7 @@ class Scope(NamedTuple):
     states: Mapping[str, Json]
     """`$states` of JSONata, apart from the context: input, result, errorOutput."""
     inspected: dict[str, Json] | None = None
-    """Intermediate data, when a state is tested (TestState)."""
+    """Collects intermediate data when a state is tested (TestState)."""
 
     def note(self, name: str, value: Json) -> Json:
         if self.inspected is not None:

@@ -90,7 +90,7 @@ class Buckets:
         # Path.resolve() raises ValueError for a NUL.
         path = folder if "\0" in key else (folder / key).resolve()
         if not key or not path.is_relative_to(folder) or path == folder:
-            raise _refused("S3Exception", f"{key!r} is not a valid key: it leaves the folder.", 400)
+            raise _refused("S3Exception", f"{key!r} is not a valid key for this bucket.", 400)
         return path
 
 
