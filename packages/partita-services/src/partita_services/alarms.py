@@ -1,4 +1,5 @@
-"""Alarms: a figure above or below a threshold for some checks in a row, and whom to tell.
+"""Alarms of an application: a measure above or below a threshold for a number of checks in a row,
+and where to send changes of state.
 
     [[alarms]]
     name = "slow"
@@ -7,9 +8,9 @@
     checks = 3
     endpoint = "https://pager.example/hook"     # or function = "module:callable", or its name
 
-The states are CloudWatch's: OK, ALARM, INSUFFICIENT_DATA. Each change of state is sent once, as a
-JSON object: to a URL by POST, to a Python callable as its argument, or to a function of Lambda's
-API as its event, where the service has one.
+The states are those of CloudWatch: OK, ALARM, INSUFFICIENT_DATA. Each change of state is sent once,
+as a JSON object: by POST to a URL, as the argument of a Python callable, or as the event of a
+function of the Lambda API, if the application can reach one.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ State = Literal["OK", "ALARM", "INSUFFICIENT_DATA"]
 Readings = Callable[[], Awaitable[Mapping[str, float]]]
 Receiver = Callable[[dict[str, Any]], object]
 Invoke = Callable[[str, dict[str, Any]], Awaitable[None]]
-"""Calls a function of Lambda's API by its name."""
+"""Calls a function of the Lambda API by its name."""
 
 
 class Alarm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,14 +51,15 @@ class Alarm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     above: float | None = None
     below: float | None = None
     checks: Annotated[int, Meta(ge=1, le=1000)] = 1
-    """Checks in a row that have to agree before the state changes."""
+    """How many checks in a row must agree before the state changes."""
     endpoint: Annotated[str, Meta(pattern=r"^https?://")] | None = None
     function: Annotated[str, Meta(pattern=r"^([\w.]+:[\w.]+|[\w-]+)$")] | None = None
     """module:callable, or the name of a function"""
 
     @property
     def invoked(self) -> str | None:
-        """The name of a function of Lambda's API."""
+        """The name of the function of the Lambda API to call; None for a callable or an
+        endpoint."""
         return self.function if self.function and ":" not in self.function else None
 
     def state_of(self, value: float | None) -> State:
@@ -73,7 +75,7 @@ class AlarmSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 def load(path: Path, measures: set[str]) -> tuple[Alarm, ...]:
-    """The alarms of a file, if each makes sense."""
+    """Reads and checks the alarms in a file."""
     alarms = read(path, AlarmSettings).alarms
     check(alarms, path, measures)
     return alarms
@@ -82,7 +84,8 @@ def load(path: Path, measures: set[str]) -> tuple[Alarm, ...]:
 def check(
     alarms: tuple[Alarm, ...], path: Path, measures: set[str], *, has_functions: bool = False
 ) -> None:
-    """`has_functions` says whether the service can call functions by their names."""
+    """Raises PartitaError for alarms that make no sense. `has_functions` is True when the
+    application can call functions of the Lambda API."""
     for alarm in alarms:
         if alarm.measure not in measures:
             raise PartitaError(
@@ -108,25 +111,25 @@ def check(
 
 
 def _look_beside(path: Path) -> None:
-    """Let callables of the folder of the settings be found, after all that is installed."""
+    """Make modules in the folder of the settings importable, after everything that is installed."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.append(folder)
 
 
 def receiver_of(alarm: Alarm) -> Receiver:
-    """Where changes of its state are sent."""
+    """The callable that is called with changes of state."""
     if alarm.endpoint is not None:
         endpoint = alarm.endpoint
         return lambda change: _post(endpoint, change)
     module, _, name = (alarm.function or "").partition(":")
     try:
-        found: Receiver = getattr(import_module(module), name)
+        receiver: Receiver = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise PartitaError(
             f"The alarm {alarm.name} cannot call {alarm.function}: {error}."
         ) from error
-    return found
+    return receiver
 
 
 def _post(url: str, change: dict[str, Any]) -> None:
@@ -137,7 +140,7 @@ def _post(url: str, change: dict[str, Any]) -> None:
 
 
 class _Watched:
-    """An alarm with its state."""
+    """An alarm and its state."""
 
     def __init__(self, alarm: Alarm) -> None:
         self.alarm = alarm
@@ -149,7 +152,7 @@ class _Watched:
         self._agreeing = 0
 
     def check(self, value: float | None, now: float) -> State | None:
-        """Returns the state before, if it changes."""
+        """Returns the previous state if the state changes with this value, otherwise None."""
         self.value = value
         state = self.alarm.state_of(value)
         if state == self.state:
@@ -193,7 +196,7 @@ class Alarms:
         self._sending: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Check until cancelled."""
         while self._watched:
             try:
                 await self.check()
@@ -214,7 +217,8 @@ class Alarms:
         return json_response({"alarms": [watched.described() for watched in self._watched]})
 
     async def _tell(self, watched: _Watched, before: State) -> None:
-        """A receiver that is slow or fails does not hold up the checks of others."""
+        """Sends a change of state in a task of its own, so that a slow receiver does not hold up
+        the checks."""
         change = {**watched.described(), "before": before}
         for tried in range(1, SEND_TRIES_MAX + 1):
             try:

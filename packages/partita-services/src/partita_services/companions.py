@@ -1,5 +1,9 @@
-"""What a server learns of these services by the entry points `partita.companions`: which processes
-answer for them, which rights their operations need, and what they may do themselves."""
+"""The entry points `partita.companions`: what a server learns about these services without loading
+them.
+
+They say which processes answer, which rights the operations need, and what the processes may do
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +25,12 @@ READ_STREAMS = (
     *("dynamodb:ListStreams", "kinesis:DescribeStream", "kinesis:DescribeStreamSummary"),
     *("kinesis:GetRecords", "kinesis:GetShardIterator", "kinesis:ListShards"),
 )
-"""What triggers read."""
+"""The rights to read the streams of triggers and event source mappings."""
 SEND = ("kinesis:PutRecord", "lambda:InvokeFunction")
-"""What sinks and schedules call."""
+"""The rights to call what sinks and schedules name."""
 
 
-# Rights are imported when they are asked for: most servers start without.
+# Rights are imported on first use: a server without policies does not need them.
 
 
 def _rights_of_states() -> Mapping[str, Rights]:

@@ -1,6 +1,6 @@
-"""Names of functions, their versions and aliases, as ARNs.
+"""ARNs of functions, versions, aliases, mappings and schedules.
 
-There is one shared database whatever the region: of a given ARN only the names matter, and ARNs in
+There is one shared database whatever the region. So only the names in an ARN count, and ARNs in
 answers always have the same region and account.
 """
 
@@ -14,7 +14,7 @@ from partita.errors import InvalidParameterValueException
 REGION, ACCOUNT = "us-east-1", "123456789012"
 LATEST = "$LATEST"
 OWN_ROLE = "partita"
-"""Of what the settings name without a role."""
+"""The role of functions and triggers of the settings that name none."""
 NAME_CHARS_MAX = 64
 
 _FUNCTION = re.compile(
@@ -30,15 +30,14 @@ def role_arn(name: str) -> str:
 
 
 class Qualified(NamedTuple):
-    """A function, and which of its versions: by number, by alias, or the one that is being
-    changed."""
+    """A function, and one of its versions: a number, an alias, or $LATEST."""
 
     name: str
     qualifier: str = LATEST
 
 
 def qualified(text: str, qualifier: str | None = None) -> Qualified:
-    """What a name, a partial ARN or an ARN means, with the qualifier of a request."""
+    """Reads a name, a partial ARN or an ARN, and the qualifier of a request."""
     match = _FUNCTION.fullmatch(text)
     if match is None or len(match[1]) > NAME_CHARS_MAX:
         raise InvalidParameterValueException(f"{text} is not the name or ARN of a function.")

@@ -1,5 +1,7 @@
-"""Which functions there are: those of the settings, those of installed packages, and those that
-clients have created. A package provides one as an entry point of the group `partita.functions`.
+"""The catalog of functions: those of the settings, of installed packages, and those that clients
+created.
+
+A package provides a function as an entry point of the group `partita.functions`.
 """
 
 from __future__ import annotations
@@ -39,15 +41,15 @@ from partita_services.functions.storage.store import (
 GROUP = "partita.functions"
 ROLE = arns.role_arn(arns.OWN_ROLE)
 NO_ROLE = arns.role_arn("-")
-"""Of a function that is gone: there is no such role."""
+"""The role of a deleted function. No role has this name."""
 RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "PARTITA_PURE")
-"""What uploaded code sees of the server's environment."""
+"""The variables of the server's environment that uploaded code sees."""
 REAP_SECONDS = 5.0
 
 
 class Version(NamedTuple):
-    """What an invocation runs."""
+    """The version that an invocation runs."""
 
     configuration: Configuration
     package: str
@@ -64,7 +66,7 @@ class Invocation(NamedTuple):
 
 
 class Catalog:
-    """Of the functions with one name, that of the settings counts, then that of a package."""
+    """Of functions with the same name, that of the settings wins, then that of a package."""
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class Catalog:
         self._packages = packages
         self._starts = asyncio.Lock()
         self._pools: dict[tuple[str, str], tuple[str, Pool]] = {}
-        """By name and version, with the revision that they run."""
+        """The pools by function and version, each with the revision that it runs."""
         self._closing: set[asyncio.Task[None]] = set()
         self._calls: set[asyncio.Task[Invocation]] = set()
         self._chance = random.Random()
@@ -103,24 +105,24 @@ class Catalog:
         return await self._store.find(FUNCTIONS, name, FunctionRecord)
 
     async def function(self, name: str) -> FunctionRecord:
-        found = await self.find(name)
-        if found is None:
+        function = await self.find(name)
+        if function is None:
             raise not_found(name)
-        return found
+        return function
 
     async def role_of(self, name: str) -> str:
-        """Whose rights count for what is done for a function."""
-        found = await self.find(name)
-        return NO_ROLE if found is None else str(found.configuration["Role"])
+        """The role whose rights are used on behalf of a function."""
+        function = await self.find(name)
+        return NO_ROLE if function is None else str(function.configuration["Role"])
 
     async def all(self) -> list[FunctionRecord]:
         registered = [_registered(setting, self._since) for setting in self._settings.values()]
         created = await self._store.all(FUNCTIONS, FunctionRecord)
-        found = {one.name: one for one in (*created, *registered)}
-        return [found[name] for name in sorted(found)]
+        by_name = {function.name: function for function in (*created, *registered)}
+        return [by_name[name] for name in sorted(by_name)]
 
     async def version(self, target: Qualified) -> Version:
-        """What a function's version or alias stands for; an alias chooses by its weights."""
+        """Resolves a version or an alias; an alias chooses by its weights."""
         function = await self.function(target.name)
         qualifier = target.qualifier
         if not qualifier.isdigit() and qualifier != LATEST:
@@ -148,7 +150,7 @@ class Catalog:
     async def invoke(
         self, target: Qualified, event: bytes, request_id: str = "", client_context: Any = None
     ) -> Invocation:
-        """A function runs on even when nobody waits for it any more, as on Lambda."""
+        """Call a function. It runs on when the caller goes away, as on Lambda."""
         version = await self.version(target)
         call = asyncio.create_task(self._call(target, version, event, request_id, client_context))
         self._calls.add(call)
@@ -167,7 +169,7 @@ class Catalog:
         return Invocation(outcome, version.number)
 
     def _forget(self, call: asyncio.Task[Invocation]) -> None:
-        """Retrieve its error, or asyncio would log it when nobody waited for the call."""
+        """Retrieve the call's error. Otherwise asyncio logs it when nobody waited for the call."""
         self._calls.discard(call)
         if not call.cancelled():
             call.exception()
@@ -180,15 +182,15 @@ class Catalog:
         session = await self._sessions.environment(role, is_own=has_no_role)
         key_id = session.get("AWS_ACCESS_KEY_ID", "")
         revision = f"{version.configuration['RevisionId']} {version.concurrency} {key_id}"
-        if (known := self._pools.get(place)) is not None and known[0] == revision:
-            return known[1]
+        if (existing := self._pools.get(place)) is not None and existing[0] == revision:
+            return existing[1]
         function = await self._described(name, version, session)
-        # Somebody else may have been here meanwhile.
-        if (known := self._pools.get(place)) is not None:
-            if known[0] == revision:
+        # Another call may have made the pool during the await.
+        if (existing := self._pools.get(place)) is not None:
+            if existing[0] == revision:
                 await self._packages.release(function.folder)
-                return known[1]
-            self.close_later(known[1])
+                return existing[1]
+            self.close_later(existing[1])
         pool = Pool(function, self._starts, version.concurrency)
         self._pools[place] = (revision, pool)
         return pool
@@ -196,7 +198,7 @@ class Catalog:
     async def _described(self, name: str, version: Version, session: Mapping[str, str]) -> Function:
         configuration = version.configuration
         setting = self._settings.get(name)
-        given = configuration.get("Environment", {}).get("Variables", {})
+        variables = configuration.get("Environment", {}).get("Variables", {})
         if setting is None:
             folder, trusted = await self._packages.folder(name, version.package), {}
             own = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
@@ -206,11 +208,12 @@ class Catalog:
                 self._packages.place(),
             )
         else:
-            # Uploaded variables would otherwise decide what an interpreter loads first.
-            given, trusted = {}, given
+            # Only variables from the settings reach the interpreter itself. Uploaded ones, such as
+            # PYTHONSTARTUP, could make it load code before ours.
+            variables, trusted = {}, variables
             folder, own, limits = self._folder / setting.folder, dict(os.environ), None
         if setting is not None and setting.role is None:
-            # Without one, the keys of the environment count, if it has some.
+            # Without a role, keys in our own environment come first.
             own = {**session, **own}
         else:
             own = _with_session(own, session)
@@ -223,13 +226,13 @@ class Catalog:
             {**self._surroundings(own, name, version), **trusted},
             version.number,
             configuration["MemorySize"],
-            given,
+            variables,
             limits,
         )
 
     async def surroundings(self, role: str | None) -> dict[str, str]:
-        """The environment of what the settings name, with the way to this server, and a session of
-        a role, if one is named or there are no keys."""
+        """The environment for functions and triggers of the settings: how to reach this server, and
+        a session of their role. Without a role, keys in our own environment come first."""
         arn = arns.role_arn(role or arns.OWN_ROLE)
         session = await self._sessions.environment(arn, is_own=role is None)
         own = dict(os.environ)
@@ -245,7 +248,7 @@ class Catalog:
         }
 
     def _addressed(self, own: Mapping[str, str]) -> dict[str, str]:
-        """So that boto3 finds the server that calls the function."""
+        """The environment with variables by which boto3 finds this server."""
         return {
             "AWS_ENDPOINT_URL": self._endpoint,
             "AWS_REGION": arns.REGION,
@@ -256,7 +259,7 @@ class Catalog:
         }
 
     def close_later(self, pool: Pool) -> None:
-        """When its calls have ended."""
+        """Close a pool when its calls have ended."""
 
         async def close() -> None:
             while not pool.is_idle:
@@ -269,13 +272,13 @@ class Catalog:
         closing.add_done_callback(self._closing.discard)
 
     def forget(self, name: str, number: str | None = None) -> None:
-        """The processes of a function, or of a version, that was deleted."""
+        """Close the processes of a deleted function or version."""
         for place in list(self._pools):
             if place[0] == name and number in (None, place[1]):
                 self.close_later(self._pools.pop(place)[1])
 
     async def reap(self) -> None:
-        """End processes that nobody uses, until cancelled."""
+        """End idle processes, until cancelled."""
         while True:
             await asyncio.sleep(REAP_SECONDS)
             pools = [pool for _, pool in self._pools.values()]
@@ -294,7 +297,7 @@ class Catalog:
 
 
 def _with_session(own: Mapping[str, str], session: Mapping[str, str]) -> dict[str, str]:
-    """A function with a role of its own has no other credentials, wherever boto3 could find
+    """A function with a role of its own must not find other credentials, wherever boto3 looks for
     them."""
     if "AWS_SESSION_TOKEN" not in session:
         return {**own, **session}
@@ -307,7 +310,7 @@ def not_found(name: str, qualifier: str = "") -> FunctionNotFound:
 
 
 def _registered(setting: Setting, since: float) -> FunctionRecord:
-    """A function of the settings as the API shows it."""
+    """A function of the settings, as the API shows it."""
     described = repr(setting).encode()
     configuration = {
         "FunctionName": setting.name,
@@ -341,6 +344,6 @@ def _registered(setting: Setting, since: float) -> FunctionRecord:
 
 
 def moment(seconds: float) -> str:
-    """As Lambda writes when a function was changed."""
+    """The format of Lambda's LastModified."""
     shown = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")
     return f"{shown[:-3]}+0000"

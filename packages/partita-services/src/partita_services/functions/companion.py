@@ -1,7 +1,8 @@
-"""The companion of a server that runs functions, and what calls them, so that they block nothing.
+"""The companion of a server that runs functions and whatever calls them, so that they block
+nothing.
 
-The server starts it when it is first needed, and passes it the requests of Lambda's and EventBridge
-Scheduler's API.
+The server starts it when it is first needed, and passes it the requests of the Lambda and
+EventBridge Scheduler APIs.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Functions:
         self._reaping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Resume everything that was under way."""
+        """Resume mappings, schedules and asynchronous invocations that were under way."""
         await self._store.prepare()
         self._reaping = asyncio.create_task(self._service.catalog.reap())
         await self._service.queue.open()
@@ -90,7 +91,7 @@ class Functions:
         return await self._api.answer(operation, body)
 
     def stop_waiting(self) -> None:
-        """Nothing here waits for something to happen."""
+        """No operation of these services waits."""
 
     async def close(self) -> None:
         service = self._service

@@ -1,4 +1,4 @@
-"""Destinations: where the records of what succeeded or failed go."""
+"""Destinations: where the records of successful and failed invocations go."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ KINESIS_STREAM = ":stream/"
 
 
 class Destinations:
-    """A function, a Kinesis stream, or what the settings name a sink for, by ARN. The settings of
-    triggers name files and URLs as well."""
+    """A destination is the ARN of a function, of a Kinesis stream, or of something that has a sink.
+    Triggers of the settings may also name files and URLs."""
 
     def __init__(self, sinks: Sinks, folder: Path) -> None:
         self._sinks = sinks
         self._folder = folder
 
     def acting_for(self, role: str) -> Destinations:
-        """The same with the rights of a role."""
+        """The same destinations, used with the rights of a role."""
         return Destinations(self._sinks.acting_for(role), self._folder)
 
     def check(self, arn: str) -> None:
@@ -42,7 +42,7 @@ class Destinations:
             )
 
     async def send(self, destination: str, message: bytes, key: str) -> None:
-        """Returns when it has arrived; SendFailed when it has not."""
+        """Returns when the message has arrived; raises SendFailed when it has not."""
         if destination.startswith(URLS):
             await in_thread(partial(post, destination, message, SEND_SECONDS_MAX))
         elif not destination.startswith("arn:"):

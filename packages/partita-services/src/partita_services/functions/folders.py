@@ -1,8 +1,9 @@
-"""The folder in which a companion unpacks code: its own, closed to others, and gone with it.
+"""The folder in which a companion unpacks code: its own, closed to other users, and removed with
+it.
 
-Where the server's data is encrypted, it is in memory (a tmpfs), so that neither code nor what
-functions write into their temporary folders is on a disk as it is. A companion holds a lock on its
-folder; one that nobody holds was left behind by a kill, and the next companion removes it.
+Where the server's data is encrypted, the folder is in memory (a tmpfs), so that neither code nor
+the temporary files of functions are on a disk in the clear. A companion holds a lock on its folder.
+A folder without a lock was left behind by a kill, and the next companion removes it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PREFIX = "partita-code-"
 MOUNTS = Path("/proc/self/mounts")
 IN_MEMORY = ("tmpfs", "ramfs")
 USUAL = ("/dev/shm", "/run/shm")
-"""Where Linux has a tmpfs."""
+"""Where Linux usually has a tmpfs."""
 NO_MEMORY = (
     "This server's data is encrypted, so it unpacks code into memory only, and it found no tmpfs "
     "that it may write to: set TMPDIR to a folder in one, or mount /dev/shm."
@@ -29,11 +30,11 @@ NO_MEMORY = (
 
 
 class NoFolder(Exception):
-    """There is no place for code; says why."""
+    """Raised when there is no folder for code; its text is the reason."""
 
 
 class OwnFolder:
-    """Made when it is first asked for."""
+    """The folder is created on first use."""
 
     def __init__(self, *, is_in_memory: bool) -> None:
         self._is_in_memory = is_in_memory
@@ -61,13 +62,14 @@ def _locked(place: Path) -> tuple[Path, int]:
     while True:
         path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=place))
         lock = _lock_of(path)
-        # Another companion may have taken it for one that was left behind.
+        # Another companion may have removed it already, before it was locked.
         if lock is not None and path.exists():
             return path, lock
 
 
 def _lock_of(path: Path) -> int | None:
-    """A descriptor that holds the lock on a folder, unless somebody else does."""
+    """Lock a folder; returns the descriptor that holds the lock, or None when somebody else has
+    it."""
     descriptor = None
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -80,7 +82,7 @@ def _lock_of(path: Path) -> int | None:
 
 
 def sweep(places: Iterable[Path]) -> None:
-    """Remove what killed companions of this user have left behind."""
+    """Remove the folders that killed companions of this user left behind."""
     for place in places:
         with suppress(OSError):
             for path in place.glob(f"{PREFIX}*"):
@@ -100,10 +102,11 @@ def _candidates() -> list[Path]:
 
 
 def _in_memory() -> Path | None:
-    """The temporary folder, if it is a tmpfs; then the usual ones, such as allow programs first:
-    containers forbid them in /dev/shm, and modules that are compiled cannot be imported then."""
-    found = [place for place in (Path(tempfile.gettempdir()), *_candidates()) if _is_tmpfs(place)]
-    return next((one for one in found if _allows_programs(one)), found[0] if found else None)
+    """A folder in memory: TMPDIR if it is a tmpfs, then the usual ones. Folders without `noexec`
+    come first, because compiled modules cannot be imported from the others. (Containers mount
+    /dev/shm that way.)"""
+    places = [place for place in (Path(tempfile.gettempdir()), *_candidates()) if _is_tmpfs(place)]
+    return next(filter(_allows_programs, places), places[0] if places else None)
 
 
 def _is_tmpfs(place: Path) -> bool:
@@ -115,13 +118,13 @@ def _allows_programs(place: Path) -> bool:
 
 
 def _file_system(place: Path) -> str:
-    """The type of the one that a folder is in."""
+    """The type of the file system that a folder is on."""
     place, deepest, kind = place.resolve(), Path("/"), ""
     with suppress(OSError):
         for line in MOUNTS.read_text().splitlines():
             _, mounted, mounted_kind, *_ = line.split(" ")
             path = Path(mounted.encode().decode("unicode_escape"))
-            # Of two at the same place, the later one is seen.
+            # A later mount at the same place hides the earlier one.
             if place.is_relative_to(path) and len(path.parts) >= len(deepest.parts):
                 deepest, kind = path, mounted_kind
     return kind

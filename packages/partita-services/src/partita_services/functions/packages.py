@@ -1,6 +1,7 @@
-"""Code as it is uploaded: a zip archive, checked, and unpacked where a process can import it.
+"""Uploaded code: zip archives, checked, and unpacked where a process can import them.
 
-An archive is somebody else's: its directory is believed in nothing that the content does not show.
+An archive comes from a stranger. Nothing that its directory says is believed until the content
+confirms it.
 """
 
 from __future__ import annotations
@@ -28,18 +29,18 @@ UNPACKED_BYTES_MAX = 262_144_000
 ZIPPED_BYTES_MAX = 50 * MB
 """(Lambda guide, "Quotas")"""
 ENTRIES_MAX = 65_535
-"""What an archive without the extensions for larger ones can have."""
+"""The maximum of an archive without Zip64 extensions."""
 NAME_BYTES_MAX, PATH_BYTES_MAX = 255, 1024
-"""Of a part of a path, and of all of it; file systems take no longer ones."""
+"""The longest name and path that file systems accept."""
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-"""Others may ask for any amount of memory."""
+"""Other compression methods may use any amount of memory."""
 LOCAL_HEADER_BYTES = 30
 DIRECTORY_MARK = b"PK\x01\x02"
-"""Before each entry of an archive's directory."""
+"""The signature of each entry of an archive's central directory."""
 ENCRYPTED = 0x1
 PART_BYTES = MB
 AT_ONCE = 2
-"""How many archives are read at the same time; others wait."""
+"""How many archives are read at the same time; the others wait."""
 DAMAGED = "Could not unzip uploaded file. Please check your file, then try to upload again."
 UNZIPPABLE = (
     zipfile.BadZipFile,
@@ -50,19 +51,20 @@ UNZIPPABLE = (
     RuntimeError,
     OSError,
 )
-"""What zipfile raises for archives that are none."""
+"""What zipfile raises for malformed archives."""
 
 
 def sha256_of(content: bytes) -> str:
-    """As Lambda shows it."""
+    """The CodeSha256 of an archive."""
     return base64.b64encode(hashlib.sha256(content).digest()).decode()
 
 
 def check(content: bytes) -> None:
-    """Refuse what cannot be unpacked, or becomes too large. Takes time: run it in a thread."""
+    """Refuse an archive that cannot be unpacked or is too large. This takes time: run it in a
+    thread."""
     if len(content) > ZIPPED_BYTES_MAX:
         raise RequestTooLargeException(f"Zipped size must be smaller than {ZIPPED_BYTES_MAX} bytes")
-    # A directory of a million entries must not be read to be refused.
+    # zipfile would read a directory with a million entries before anybody could refuse it.
     if content.count(DIRECTORY_MARK) > ENTRIES_MAX:
         raise InvalidParameterValueException(DAMAGED)
     try:
@@ -76,7 +78,8 @@ def check(content: bytes) -> None:
 
 
 def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
-    """The entries, if they can be unpacked one beside the other inside of one folder."""
+    """The entries of an archive, if they can be unpacked without leaving their folder or replacing
+    each other."""
     entries = archive.infolist()
     if sum(entry.file_size for entry in entries) > UNPACKED_BYTES_MAX:
         raise InvalidParameterValueException(
@@ -96,8 +99,9 @@ def _checked(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
 
 
 def _check_places(entries: list[zipfile.ZipInfo], end: int) -> None:
-    """No entry shares bytes with another one: small archives become huge that way."""
-    for entry in sorted(entries, key=lambda one: one.header_offset, reverse=True):
+    """Refuse entries that share bytes: that is how a small archive unpacks to a huge one (zip
+    bomb)."""
+    for entry in sorted(entries, key=lambda entry: entry.header_offset, reverse=True):
         if entry.header_offset + LOCAL_HEADER_BYTES + entry.compress_size > end:
             raise ValueError(entry.filename)
         end = entry.header_offset
@@ -106,7 +110,7 @@ def _check_places(entries: list[zipfile.ZipInfo], end: int) -> None:
 def _check_names(entries: list[zipfile.ZipInfo]) -> None:
     files, folders = set(), {""}
     for entry in entries:
-        # zipfile leaves out what follows a NUL.
+        # zipfile cuts `filename` at a NUL; the original name shows it.
         path = entry.orig_filename
         parts = path.removesuffix("/").split("/")
         if len(path.encode()) > PATH_BYTES_MAX or "\0" in path:
@@ -124,7 +128,8 @@ def _check_names(entries: list[zipfile.ZipInfo]) -> None:
 
 
 def _parts(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
-    """The content of an entry; an error if it is not what the directory says."""
+    """The content of an entry, in parts. Raises ValueError when its size is not the one in the
+    directory."""
     size = 0
     with archive.open(entry) as file:
         while part := file.read(PART_BYTES):
@@ -135,7 +140,7 @@ def _parts(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Iterator[bytes]:
 
 
 class Packages:
-    """Unpacked code, in a folder of our own, as long as somebody uses it."""
+    """Unpacked code, in a folder of our own for as long as somebody uses it."""
 
     def __init__(self, store: Store, own: OwnFolder) -> None:
         self._store = store
@@ -145,7 +150,8 @@ class Packages:
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     def place(self) -> Path:
-        """Where everything is; refuses when there is no such place."""
+        """The folder for all code. Raises InvalidParameterValueException when there is no suitable
+        folder."""
         try:
             return self._own.path
         except NoFolder as error:
@@ -157,7 +163,7 @@ class Packages:
             await in_thread(partial(check, content))
 
     async def folder(self, function: str, digest: str) -> Path:
-        """Where the code is, until it is released as often as it was asked for."""
+        """The folder with unpacked code. It is kept until `release` was called as often as this."""
         folder = self.place() / "code" / function / digest
         self._users[folder] += 1
         try:
@@ -182,7 +188,8 @@ class Packages:
             ) from None
 
     async def release(self, folder: Path) -> None:
-        """Folders of the settings are not ours."""
+        """Remove the folder when nobody uses it any more. Folders of the settings are never
+        removed."""
         if folder not in self._users:
             return
         self._users[folder] -= 1
@@ -196,7 +203,7 @@ class Packages:
 
 
 def unpack(content: bytes, folder: Path) -> None:
-    """All or nothing: whoever finds the folder finds everything in it."""
+    """Unpack into a temporary folder and rename it: a folder that exists is complete."""
     beside = folder.with_name(f"{folder.name}.part")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:

@@ -1,8 +1,9 @@
-"""Asynchronous invocations: kept until the function has succeeded or is given up.
+"""The queue of asynchronous invocations. Events are kept until the function has succeeded or is
+given up.
 
-An event is accepted when it is on disk. After a failure it is tried again, after a minute and after
-two more, unless the function says otherwise; then its record goes to a destination. After a kill
-the queue is found as it was, so an event may be handled twice.
+An event is accepted once it is on disk. After a failure it is retried, by default after one minute
+and after two more; then a record of it goes to a destination. After a kill the queue is as it was,
+so an event may be handled twice.
 """
 
 from __future__ import annotations
@@ -29,16 +30,17 @@ logger = logging.getLogger(__name__)
 
 RETRIES, AGE_SECONDS = 2, 21_600
 RETRY_SECONDS = (60.0, 120.0)
-"""Before the second and the third attempt. (guide, "Error handling for asynchronous invocation")"""
+"""The pauses before the second and the third attempt. (Lambda guide, "Error handling for
+asynchronous invocation")"""
 THROTTLED_SECONDS, THROTTLED_SECONDS_MAX = 1.0, 300.0
 SEND_SECONDS, SEND_SECONDS_MAX = 1.0, 300.0
 REST_SECONDS = 5.0
-"""After the database did not answer."""
+"""The pause after the database did not answer."""
 SUCCESS, EXHAUSTED, TOO_OLD = "Success", "RetriesExhausted", "EventAgeExceeded"
 
 
 class Queue:
-    """`time_scale` is how fast the time between attempts passes."""
+    """`time_scale` speeds up the pauses between attempts, for tests."""
 
     def __init__(
         self,
@@ -138,8 +140,8 @@ class Queue:
 
     async def _configuration(self, event: QueuedEvent) -> dict[str, Any]:
         partition = event_invokes_of(event.function)
-        found = await self._store.find(partition, event.qualifier, EventInvokeRecord)
-        return {} if found is None else found.configuration
+        record = await self._store.find(partition, event.qualifier, EventInvokeRecord)
+        return {} if record is None else record.configuration
 
     async def _report(
         self,
@@ -187,7 +189,8 @@ class Queue:
 
 
 def _record(event: QueuedEvent, condition: str, invocation: Invocation | None, now: float) -> bytes:
-    """(Lambda guide, "Capturing records of Lambda asynchronous invocations")"""
+    """The record for a destination. (Lambda guide, "Capturing records of Lambda asynchronous
+    invocations")"""
     record: dict[str, Any] = {
         "version": "1.0",
         "timestamp": moment(now),

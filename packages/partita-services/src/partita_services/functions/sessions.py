@@ -1,6 +1,5 @@
-"""What functions sign their requests with, where the server asks for signatures: sessions of their
-roles, as on Lambda.
-"""
+"""The credentials of functions, where the server verifies signatures: sessions of their roles, as
+on Lambda."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from partita.clock import Clock
 from partita.errors import RoleNotAssumed
 
 LEFT_SECONDS_MIN = 1200.0
-"""A session is given to a new process only if it outlasts the longest call."""
+"""A new process gets a session only if that outlasts the longest call."""
 NOT_ASSUMED = "The role defined for the function cannot be assumed by Lambda."
 
 
@@ -24,8 +23,8 @@ class Sessions:
         self._sessions: dict[str, dict[str, Any]] = {}
 
     async def environment(self, role: str, *, is_own: bool = False) -> dict[str, str]:
-        """Of the processes of functions with a role. One of the server's own that has none may have
-        keys in the server's environment."""
+        """The variables for processes with a role. A function of the settings without a role may
+        use the keys in the server's environment."""
         if not self._client.is_signing or (is_own and "AWS_ACCESS_KEY_ID" in os.environ):
             return dict(self._trusted)
         try:
@@ -42,7 +41,7 @@ class Sessions:
         }
 
     async def check(self, role: str) -> None:
-        """Refuse a role that is not there, or does not trust the service."""
+        """Refuse a role that does not exist, or does not trust Lambda."""
         if self._client.is_signing:
             await self._session(role)
 

@@ -1,7 +1,7 @@
-"""Sinks: where messages go for topics, queues, event buses and buckets, which are not built.
+"""Sinks: where messages to SNS topics, SQS queues, EventBridge buses and S3 buckets go.
 
-The settings name one by the ARN of what it stands for: a file, a URL, a function or a Kinesis
-stream. Functions and streams are reached over the wire.
+This server does not implement these services. The settings name a sink by the ARN that it stands
+for: a file, a URL, a function or a Kinesis stream. Functions and streams are reached over the wire.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ ACTIONS = {
     "sns": "sns:Publish",
     "sqs": "sqs:SendMessage",
 }
-"""What sending to a service's resource is called in policies."""
+"""The action that a policy must allow for sending to a resource of each service."""
 
 
 class SendFailed(Exception):
-    """A message did not arrive; says why."""
+    """Raised when a message did not arrive; its text is the reason."""
 
 
 class Sinks:
@@ -51,19 +51,19 @@ class Sinks:
         self._own = self._client = client
 
     def acting_for(self, role: str) -> Sinks:
-        """The same with the rights of a role."""
+        """The same sinks, used with the rights of a role."""
         acting = copy(self)
         acting._client = self._own.acting_for(role)
         return acting
 
     def find(self, arn: str) -> Sink | None:
-        """By the whole ARN, or by all of it but the region and the account."""
+        """The sink for an ARN. Region and account need not be the same."""
         return self._sinks.get(arn) or next(
-            (sink for known, sink in self._sinks.items() if _same(known, arn)), None
+            (sink for sink_arn, sink in self._sinks.items() if _same(sink_arn, arn)), None
         )
 
     def named(self, service: str, name: str) -> Sink | None:
-        """That of a service's resource with a name."""
+        """The sink of a service's resource with this name."""
         for arn, sink in self._sinks.items():
             parts = arn.split(":", 5)
             if parts[2] == service and parts[5].rpartition("/")[2] == name:
@@ -71,9 +71,12 @@ class Sinks:
         return None
 
     async def send(self, sink: Sink, message: bytes, key: str) -> None:
-        """Returns when a message of JSON has arrived; SendFailed when it has not. `key` is the
-        partition key in a stream. The role that it is for needs the right on what the sink stands
-        for; the sink itself is the server's own affair."""
+        """Returns when the message, which is JSON, has arrived; raises SendFailed when it has not.
+
+        `key` is the partition key in a Kinesis stream. The role needs the right to send to the
+        resource that the sink stands for. It needs no right on the file, function or stream behind
+        it, which the server uses itself.
+        """
         await self.check_right(sink)
         own = self.acting_for("")
         if sink.file is not None:
@@ -87,7 +90,7 @@ class Sinks:
             await own.put_record(sink.stream, message, key)
 
     async def check_right(self, sink: Sink) -> None:
-        """SendFailed when the role may not send to what the sink stands for."""
+        """Raises SendFailed when the role may not send to the resource that the sink stands for."""
         try:
             await self._client.check_own_right(ACTIONS[sink.arn.split(":")[2]], sink.arn)
         except ClientError as error:
@@ -101,11 +104,11 @@ class Sinks:
 
     async def put_record(self, stream: str, message: bytes, key: str) -> None:
         data = base64.b64encode(message).decode()
-        asked: dict[str, Any] = {"StreamName": stream, "Data": data, "PartitionKey": key}
+        request: dict[str, Any] = {"StreamName": stream, "Data": data, "PartitionKey": key}
         try:
-            await self._client.call("kinesis", "PutRecord", asked)
+            await self._client.call("kinesis", "PutRecord", request)
         except ClientError as error:
-            raise SendFailed(f"The stream {stream} does not take it: {error}") from error
+            raise SendFailed(f"The stream {stream} did not accept it: {error}") from error
 
 
 def event_of_bus(
@@ -115,7 +118,7 @@ def event_of_bus(
     resources: Iterable[str] = (),
     time: str | None = None,
 ) -> dict[str, Any]:
-    """An event as EventBridge hands it on."""
+    """An event as EventBridge passes it on."""
     return {
         "version": "0",
         "id": str(uuid.uuid4()),
@@ -129,13 +132,13 @@ def event_of_bus(
     }
 
 
-def _same(known: str, arn: str) -> bool:
-    known_parts, parts = known.split(":", 5), arn.split(":", 5)
-    return len(parts) == 6 and (known_parts[2], known_parts[5]) == (parts[2], parts[5])
+def _same(sink_arn: str, arn: str) -> bool:
+    sink_parts, parts = sink_arn.split(":", 5), arn.split(":", 5)
+    return len(parts) == 6 and (sink_parts[2], sink_parts[5]) == (parts[2], parts[5])
 
 
 async def append(path: Path, line: bytes) -> None:
-    """Returns when the line is on disk."""
+    """Append a line to a file; returns when it is on disk."""
     await in_thread(partial(_append, path, line))
 
 
@@ -150,7 +153,8 @@ def _append(path: Path, line: bytes) -> None:
 
 
 async def in_thread(call: Callable[[], Result]) -> Result:
-    """The result of a call that waits for others; a server that stops does not wait for it."""
+    """Run a blocking call in a thread of its own. A server that stops does not wait for it, as it
+    would for the threads of an executor."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Result] = loop.create_future()
 
@@ -163,7 +167,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
             step = partial(settle, future.set_result, call())
         except Exception as error:
             step = partial(settle, future.set_exception, error)
-        # The loop may be gone meanwhile.
+        # The loop may have been closed in the meantime.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(step)
 
@@ -172,7 +176,8 @@ async def in_thread(call: Callable[[], Result]) -> Result:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A redirected POST would become a GET without the event, and its success prove nothing."""
+    """A redirected POST would become a GET without the event, and its success would prove
+    nothing."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -182,15 +187,15 @@ _opener = build_opener(_NoRedirects)
 
 
 def post(url: str, body: bytes, timeout_seconds: float) -> bytes:
-    """The answer to a POST of JSON; SendFailed unless it is a success."""
+    """Post JSON and return the answer; raises SendFailed unless the status is 2xx."""
     request = Request(url, body, {"Content-Type": "application/json"})
     try:
         with _opener.open(request, timeout=timeout_seconds) as response:
             content: bytes = response.read(RESULT_BYTES_MAX)
-            # What is still to come of the announced length; there may be failures reported in it.
+            # A truncated answer is not a success: its missing end may report failures.
             if response.length:
-                raise SendFailed(f"{url} sent less or more than a whole answer")
-            # How Lambda's own endpoints say that the function failed.
+                raise SendFailed(f"{url} sent an incomplete answer, or one that is too long")
+            # Lambda answers 200 with this header when the function failed.
             if response.headers.get("X-Amz-Function-Error"):
                 raise SendFailed(content.decode(errors="replace"))
             return content

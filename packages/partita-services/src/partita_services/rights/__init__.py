@@ -1,1 +1,2 @@
-"""Which rights the operations of these services need; the server asks for them."""
+"""The rights that the operations of these services need. The server checks them before it passes a
+request on."""

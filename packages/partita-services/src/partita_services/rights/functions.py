@@ -1,9 +1,9 @@
-"""Which rights the operations of Lambda need.
+"""The rights that the operations of Lambda need.
 
-The requests are checked by the process that answers them, so nothing is taken for granted here:
-what names no function needs the right on all of them. A role that is handed to a function needs
-`iam:PassRole`, for the function can do whatever the role can.
-(Service Authorization Reference, "Actions, resources, and condition keys for AWS Lambda")
+Rights are checked before the companion validates a request, so members may be missing or malformed
+here: a request that names no function needs the right on all of them. Whoever gives a role to a
+function needs `iam:PassRole`, because the function can do whatever the role can. (Service
+Authorization Reference, "Actions, resources, and condition keys for AWS Lambda")
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def text_of(request: Request, member: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _unqualified(service: Service, given: str | None) -> str:
-    found = FUNCTION.fullmatch(given or "")
-    return ANY if found is None else lambda_arn(service, f"function:{found[1]}")
+def _unqualified(service: Service, name_or_arn: str | None) -> str:
+    match = FUNCTION.fullmatch(name_or_arn or "")
+    return ANY if match is None else lambda_arn(service, f"function:{match[1]}")
 
 
 def _tags(request: Request) -> dict[str, str]:
@@ -51,7 +51,7 @@ def create_function(service: Service, request: Request) -> Sequence[Need]:
 
 
 def _on_function(operation: str) -> Rights:
-    """Of an operation on a function as a whole, and perhaps with another role for it."""
+    """The rights of an operation on a function as a whole, which may also give it another role."""
 
     def rights(service: Service, request: Request) -> Sequence[Need]:
         resource = _unqualified(service, text_of(request, "FunctionName"))
@@ -62,7 +62,7 @@ def _on_function(operation: str) -> Rights:
 
 
 def _on_version(action: str) -> Rights:
-    """Of an operation on a function, or on one of its versions and aliases."""
+    """The rights of an operation on a function, or on one of its versions or aliases."""
 
     def rights(service: Service, request: Request) -> Sequence[Need]:
         name, qualifier = text_of(request, "FunctionName"), text_of(request, "Qualifier")
@@ -87,10 +87,10 @@ def _function_key(service: Service, request: Request) -> Keys:
 
 def _on_tagged(operation: str) -> Rights:
     def rights(service: Service, request: Request) -> Sequence[Need]:
-        given = text_of(request, "Resource") or ""
-        mapping = _MAPPING.fullmatch(given)
+        arn = text_of(request, "Resource") or ""
+        mapping = _MAPPING.fullmatch(arn)
         if mapping is None:
-            resource = _unqualified(service, given)
+            resource = _unqualified(service, arn)
         else:
             resource = lambda_arn(service, f"event-source-mapping:{mapping[1]}")
         return (Need(PREFIX + operation, resource, partial(_tag_keys, request)),)

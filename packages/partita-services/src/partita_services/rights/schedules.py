@@ -1,8 +1,8 @@
-"""Which rights the operations of EventBridge Scheduler need.
+"""The rights that the operations of EventBridge Scheduler need.
 
-A role that is handed to a schedule needs `iam:PassRole`, for its target is called with it.
-(Service Authorization Reference, "Actions, resources, and condition keys for Amazon EventBridge
-Scheduler")
+Whoever gives a role to a schedule needs `iam:PassRole`, because its target is called with that
+role. (Service Authorization Reference, "Actions, resources, and condition keys for Amazon
+EventBridge Scheduler")
 """
 
 from __future__ import annotations
@@ -53,11 +53,12 @@ def _on_group(operation: str) -> Rights:
 
 
 def _on_tagged(operation: str) -> Rights:
-    """On the group of that name, whatever else its ARN says."""
+    """The rights on the schedule group with this name. Region and account of the ARN do not
+    count."""
 
     def rights(service: Service, request: Request) -> Sequence[Need]:
-        found = _GROUP.fullmatch(text_of(request, "ResourceArn") or "")
-        arn = ANY if found is None else _arn(service, f"schedule-group/{found[1]}")
+        match = _GROUP.fullmatch(text_of(request, "ResourceArn") or "")
+        arn = ANY if match is None else _arn(service, f"schedule-group/{match[1]}")
         return (Need(PREFIX + operation, arn, partial(_tag_keys, request)),)
 
     return rights
@@ -67,8 +68,8 @@ def _tag_keys(request: Request) -> Keys:
     tags, removed = request.get("Tags"), request.get("TagKeys")
     if isinstance(removed, list):
         return {"aws:tagkeys": tuple(map(str, removed))}
-    given = [tag for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
-    return request_tags({str(tag.get("Key", "")): str(tag.get("Value", "")) for tag in given})
+    added = [tag for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
+    return request_tags({str(tag.get("Key", "")): str(tag.get("Value", "")) for tag in added})
 
 
 def list_schedules(service: Service, request: Request) -> Sequence[Need]:

@@ -1,8 +1,8 @@
-"""Which rights the operations of Step Functions need.
+"""The rights that the operations of Step Functions need.
 
-The requests are checked by the process that answers them, so nothing is taken for granted here:
-what names no resource needs the right on all of them. A role that is handed to a machine needs
-`iam:PassRole`, for the machine can do whatever the role can.
+Rights are checked before the companion validates a request, so members may be missing or malformed
+here: a request that names no resource needs the right on all of them. Whoever gives a role to a
+machine needs `iam:PassRole`, because the machine can do whatever the role can.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def _arn(service: Service, rest: str) -> str:
     return f"arn:aws:states:{service.region}:{service.account_id}:{rest}"
 
 
-def _resource(service: Service, given: str) -> tuple[str, Keys]:
-    """An ARN as ours are, whatever region and account it was given with; of a version or an alias
-    that of its machine, with the qualifier as a key."""
-    found = _ARN.fullmatch(given)
-    if found is None:
+def _resource(service: Service, arn: str) -> tuple[str, Keys]:
+    """The ARN of a resource with our own region and account, and keys for conditions. A version or
+    an alias has the ARN of its machine, with the qualifier as a key."""
+    match = _ARN.fullmatch(arn)
+    if match is None:
         return ANY, {}
-    kind, name = found[1], found[2]
+    kind, name = match[1], match[2]
     qualified = _QUALIFIED.fullmatch(name) if kind == "stateMachine" else None
     if qualified is None:
         return _arn(service, f"{kind}:{name}"), {}
@@ -63,13 +63,14 @@ def _passed_role(service: Service, request: Request) -> list[Need]:
 
 
 def _on(operation: str, *members: str) -> Rights:
-    """Of an operation on what its members name; at least one of them is there."""
+    """The rights of an operation on the resources that its members name; without any, on all
+    resources."""
 
     def rights(service: Service, request: Request) -> Sequence[Need]:
-        given = [text for member in members if (text := _text(request, member)) is not None]
+        resource_arns = [arn for member in members if (arn := _text(request, member)) is not None]
         needs = []
-        for text in given or [""]:
-            resource, keys = _resource(service, text)
+        for arn in resource_arns or [""]:
+            resource, keys = _resource(service, arn)
             tagged = partial(_with_tags, keys, _tags(request))
             needs.append(Need(f"states:{operation}", resource, tagged))
         return [*needs, *_passed_role(service, request)]
@@ -91,12 +92,12 @@ def _created(operation: str, kind: str) -> Rights:
 
 
 def create_alias(service: Service, request: Request) -> Sequence[Need]:
-    """On the machines of the versions that it leads to."""
+    """The rights on the machines of the versions that the alias routes to."""
     routes: Any = request.get("routingConfiguration")
     needs = []
     for route in routes if isinstance(routes, list) else []:
-        given = route.get("stateMachineVersionArn") if isinstance(route, dict) else None
-        resource, _ = _resource(service, given if isinstance(given, str) else "")
+        arn = route.get("stateMachineVersionArn") if isinstance(route, dict) else None
+        resource, _ = _resource(service, arn if isinstance(arn, str) else "")
         needs.append(Need("states:CreateStateMachineAlias", resource))
     return needs or [Need("states:CreateStateMachineAlias", ANY)]
 

@@ -72,10 +72,10 @@ def validate(path: Path, type_: str) -> None:
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Settings with [[functions]], for the server that is started.",
+    help="Settings with [[functions]] for the server that this command starts.",
 )
 @click.option(
-    "--time-scale", type=click.FloatRange(0, min_open=True), help="How much faster waits pass."
+    "--time-scale", type=click.FloatRange(0, min_open=True), help="Speed up waits by this factor."
 )
 @click.option("--name", help="The name of the execution.")
 @click.option("--history", "shows_history", is_flag=True, help="Also show the history.")
@@ -98,11 +98,11 @@ def run(
     if endpoint is not None and (config is not None or time_scale is not None):
         raise click.UsageError("--config and --time-scale cannot be used with --endpoint.")
     definition = machine_file.read(path)
-    given = _input(input_)
+    input = _input(input_)
     server = nullcontext(endpoint) if endpoint else private_server(config, time_scale)
     with server as url:
         assert url is not None
-        running = _run(url, machine_file.name(path), definition, given, name, shows_history)
+        running = _run(url, machine_file.name(path), definition, input, name, shows_history)
         execution = asyncio.run(running)
     if execution["status"] != "SUCCEEDED":
         reason = ": ".join(execution[part] for part in ("error", "cause") if part in execution)
@@ -112,13 +112,13 @@ def run(
 
 
 async def _run(
-    endpoint: str, machine: str, definition: str, given: str, name: str | None, shows_history: bool
+    endpoint: str, machine: str, definition: str, input: str, name: str | None, shows_history: bool
 ) -> dict[str, Any]:
     from partita_services.workflows import history_table
     from partita_services.workflows.remote import Remote
 
     async with Remote(endpoint) as remote:
-        execution = await remote.run(await remote.put(machine, definition), given, name)
+        execution = await remote.run(await remote.put(machine, definition), input, name)
         if shows_history:
             events = [event async for event in remote.events(execution["executionArn"])]
             for line in history_table.lines(events):

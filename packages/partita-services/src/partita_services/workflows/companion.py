@@ -1,8 +1,8 @@
-"""The companion of a server: a separate process that runs workflows, so that they block nothing.
+"""The companion of a server that runs workflows, a separate process, so that they block nothing.
 
-The server starts it when it is first needed, and passes it the requests of Step Functions' API. Its
-state is in a table of that server, which it reaches over the wire: it may be killed at any moment,
-and the next one continues.
+The server starts it when it is first needed, and passes it the requests of the Step Functions API.
+Its state is in a table of that server, which it reaches over the wire: it may be killed at any
+moment, and the next one continues.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ MACHINES_PAGE = 1000
 
 
 class Workflows:
-    """The workflow engine with its API; programs can also run it in their own process."""
+    """The workflow engine with its API. Programs can also run it in their own process."""
 
     def __init__(
         self, start: frames.Start, table: str = TABLE, functions: Functions | None = None
     ) -> None:
-        """Without functions of their own, tasks call those of Lambda's API."""
+        """Without `functions`, tasks call the Lambda API."""
         self.client = companion_process.client_of(start, CONNECTIONS)
         self._functions = functions or RemoteFunctions(self.client)
         activities = Activities()
         store = Store(self.client, table)
         folder, settings = Path(start.folder), start.settings
-        stand_ins = {one.resource: one.function for one in settings.stand_ins}
+        stand_ins = {stand_in.resource: stand_in.function for stand_in in settings.stand_ins}
         sinks = Sinks(settings.sinks, folder, self.client)
         self._delayed = DelayedMessages(store, sinks, system_clock, start.time_scale)
         abilities = Abilities(
@@ -91,7 +91,7 @@ class Workflows:
         self.api = Api(self.service)
 
     async def open(self) -> None:
-        """Resume everything that was under way."""
+        """Resume executions, delayed messages and deletions that were under way."""
         service = self.service
         await service.store.prepare()
         await service.engine.recover()

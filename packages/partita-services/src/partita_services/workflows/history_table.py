@@ -8,7 +8,7 @@ from typing import Any
 TEXT_CHARS_MAX = 72
 HEADINGS = ("id", "seconds", "type", "state", "what")
 _SHOWN_DETAILS = ("error", "cause", "output", "input", "resource", "name", "index", "length")
-"""The details of an event that are shown, the most important first."""
+"""The details of an event that can be shown; the first ones win."""
 _NAMING = ("StateEntered", "StateExited")
 
 

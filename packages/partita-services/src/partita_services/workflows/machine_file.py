@@ -35,9 +35,9 @@ def machine(path: Path, type: str) -> StateMachine:
 
 
 def name(path: Path) -> str:
-    """The name of the machine in a file: that of the file."""
+    """The name of the machine in a file, which is that of the file."""
     return _NAME.sub("-", path.name.partition(".")[0])[:80] or "machine"
 
 
 def findings(error: InvalidDefinition) -> list[str]:
-    return [f"{one.severity.lower()}: {one}" for one in error.diagnostics]
+    return [f"{diagnostic.severity.lower()}: {diagnostic}" for diagnostic in error.diagnostics]

@@ -1,4 +1,4 @@
-"""Machines on a server, over the wire: create one, run it, read its history."""
+"""Machines on a server, over the wire: create a machine, run it, read its history."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Remote:
             pause = min(2 * pause, POLL_SECONDS_MAX)
 
     async def latest(self, machine_arn: str) -> str:
-        """The ARN of the execution of a machine that was started last."""
+        """The ARN of the latest execution of a machine."""
         listed = await self.call("ListExecutions", stateMachineArn=machine_arn, maxResults=1)
         if not listed["executions"]:
             raise PartitaError(f"{machine_arn} has no executions.")
@@ -83,7 +83,7 @@ class Remote:
 
 @contextmanager
 def private_server(config: Path | None, time_scale: float | None) -> Iterator[str]:
-    """The endpoint of an in-memory server that runs as long as the block."""
+    """Runs an in-memory server, and yields its endpoint."""
     options = ["--port", "0", "--in-memory"]
     if config is not None:
         options += ["--config", str(config)]

@@ -36,8 +36,8 @@ def test_no_key_leads_out_of_the_folder(folder: Path, key: str) -> None:
 @pytest.mark.parametrize("key", KEYS)
 def test_no_key_of_a_workflow_does_either(folder: Path, key: str) -> None:
     buckets = Buckets([Bucket(name="files", folder="bucket")], folder.parent)
-    with pytest.raises(StateError, match="no key of an object"):
+    with pytest.raises(StateError, match="not a valid key"):
         buckets.read("files", key)
-    with pytest.raises(StateError, match="no key of an object"):
+    with pytest.raises(StateError, match="not a valid key"):
         buckets.write("files", key, b"x")
     assert (folder.parent / "outside").read_text() == "secret"

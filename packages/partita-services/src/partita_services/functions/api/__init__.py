@@ -1,1 +1,2 @@
-"""AWS Lambda's API: functions from requests to answers, in the members of its description."""
+"""The APIs of Lambda and EventBridge Scheduler: functions from requests to answers, whose members
+are those of AWS's service description."""

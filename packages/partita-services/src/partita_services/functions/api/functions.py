@@ -1,4 +1,4 @@
-"""Functions: create, update, delete, describe, list; their code and their concurrency."""
+"""Functions: create, update, delete, describe, list; their code and their reserved concurrency."""
 
 from __future__ import annotations
 
@@ -36,11 +36,13 @@ from partita_services.functions.storage.store import (
 TIMEOUT_SECONDS, MEMORY_MB, STORAGE_MB = 3, 128, 512
 TIMEOUT_SECONDS_MAX = 900
 CONCURRENCY_MAX, UNRESERVED_MIN = 1000, 100
-"""Of an account, and what of it no function may reserve. (Lambda guide, "Reserved concurrency")"""
+"""The concurrency of an account, and the part of it that functions cannot reserve. (Lambda guide,
+"Reserved concurrency")"""
 CODE_BYTES_MAX = 80_530_636_800
-"""Of all functions. (Lambda guide, "Quotas")"""
+"""The code of all functions together. (Lambda guide, "Quotas")"""
 VERSION_ID = "versionId"
-"""What names a package in its location, as in a bucket of S3."""
+"""The query parameter of Code.Location that names the package, as for an S3 bucket with
+versions."""
 LOCATION_SECONDS = 600
 ENVIRONMENT_BYTES_MAX = 4 * KB
 RESERVED_KEYS = frozenset(
@@ -82,12 +84,14 @@ HARMLESS: dict[str, Callable[[Any], bool]] = {
     "TracingConfig": lambda value: value.get("Mode", "PassThrough") == "PassThrough",
     "VpcConfig": lambda value: not value.get("SubnetIds") and not value.get("SecurityGroupIds"),
 }
-"""Members that are accepted only when they ask for nothing."""
+"""Members that this server does not implement, and when they can be accepted: if they ask for
+nothing."""
 COPIED = ("Description", "Handler", "MemorySize", "Role", "Runtime", "Timeout", "EphemeralStorage")
 UPLOADS = (
     "Code is not taken from clients by a server that others can reach: let it listen on a loopback "
     "address, or start it with --allow-function-uploads."
 )
+"""-"""
 
 
 async def create_function(service: Service, request: Request) -> Answer:
@@ -182,7 +186,7 @@ def _check_members(service: Service, request: Request) -> None:
         if member in request and not is_harmless(request[member]):
             raise InvalidParameterValueException(f"{member} is not supported by this server.")
     if request.get("Timeout", 0) > TIMEOUT_SECONDS_MAX:
-        # The description allows more, for instances of the caller's own.
+        # The service description allows more, for functions on instances of the caller's own.
         raise ValidationException(
             f"1 validation error detected: Value '{request['Timeout']}' at 'timeout' failed to "
             "satisfy constraint: Member must have value less than or equal to "
@@ -205,7 +209,7 @@ async def _check_role(service: Service, request: Request) -> None:
 
 
 async def _code(service: Service, code: Request) -> bytes:
-    """The archive that a request brings."""
+    """The archive in a request, checked."""
     if "ZipFile" not in code:
         raise InvalidParameterValueException(
             "This server has neither S3 nor a container registry: send the code as ZipFile, or "
@@ -266,7 +270,7 @@ async def update_function_code(service: Service, request: Request) -> Answer:
 
 
 async def _drop_package(service: Service, function: FunctionRecord, package: str) -> None:
-    """Unless a version needs it, or it is still the function's."""
+    """Delete a package, unless the function or one of its versions uses it."""
     versions = await service.store.all(versions_of(function.name), VersionRecord)
     if package not in (function.package, *(version.package for version in versions)):
         await service.store.erase(code_of(function.name), package)
@@ -325,7 +329,8 @@ async def get_function(service: Service, request: Request) -> Answer:
 
 
 def _location(service: Service, name: str, package: str) -> str:
-    """Where the code is downloaded: a URL that needs no header, as the service has it."""
+    """The URL of the code. It needs no header, because the signature is in the query, as in the
+    service."""
     if not package:
         return ""
     path = f"/2015-03-31/functions/{quote(name, safe='')}/code"
@@ -333,18 +338,20 @@ def _location(service: Service, name: str, package: str) -> str:
 
 
 async def download(service: Service, name: str, package: str) -> bytes:
-    """The code of a function, for who has its location."""
-    found = await service.store.find(code_of(name), package, Package)
-    if found is None:
+    """The code of a function, for a request to its location."""
+    stored = await service.store.find(code_of(name), package, Package)
+    if stored is None:
         raise not_found(name)
-    return found.content
+    return stored.content
 
 
 async def list_functions(service: Service, request: Request) -> Answer:
     listed = [function.configuration for function in await service.catalog.all()]
     if request.get("FunctionVersion") == "ALL":
         listed = [
-            one for function in await service.catalog.all() for one in await _all(service, function)
+            configuration
+            for function in await service.catalog.all()
+            for configuration in await _all(service, function)
         ]
     shown, marker = page(request, listed)
     answer: Answer = {"Functions": list(shown)}
@@ -415,7 +422,8 @@ async def put_function_concurrency(service: Service, request: Request) -> Answer
 
 
 async def _unreserved(service: Service) -> int:
-    return CONCURRENCY_MAX - sum(one.concurrency or 0 for one in await service.catalog.all())
+    functions = await service.catalog.all()
+    return CONCURRENCY_MAX - sum(function.concurrency or 0 for function in functions)
 
 
 async def get_function_concurrency(service: Service, request: Request) -> Answer:
@@ -437,7 +445,7 @@ async def delete_function_concurrency(service: Service, request: Request) -> Ans
 
 
 def _code_bytes(functions: Iterable[FunctionRecord]) -> int:
-    return sum(one.configuration["CodeSize"] for one in functions)
+    return sum(function.configuration["CodeSize"] for function in functions)
 
 
 async def get_account_settings(service: Service, request: Request) -> Answer:

@@ -1,4 +1,4 @@
-"""Invoke, and what becomes of asynchronous invocations."""
+"""Invoke, and the configuration of asynchronous invocations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _check_built(request: Request) -> None:
 
 
 def _event(payload: bytes, bytes_max: int) -> bytes:
-    """On one line, as processes of functions take it."""
+    """Checks a payload, and writes it on one line, as the processes of functions read it."""
     if len(payload) > bytes_max:
         raise RequestTooLargeException(
             f"{len(payload)} byte payload is too large for the {bytes_max} byte limit"
@@ -97,7 +97,7 @@ async def put_function_event_invoke_config(service: Service, request: Request) -
 
 async def update_function_event_invoke_config(service: Service, request: Request) -> Answer:
     target = await _target(service, request)
-    record = await _found(service, target)
+    record = await _existing(service, target)
     return await _save(service, target, record.configuration, request)
 
 
@@ -107,12 +107,12 @@ async def _save(
     for destination in request.get("DestinationConfig", {}).values():
         if arn := destination.get("Destination"):
             service.destinations.check(arn)
-    given = {name: request[name] for name in EVENT_INVOKE if name in request}
-    if "DestinationConfig" in given:
-        given["DestinationConfig"] = _both(given["DestinationConfig"])
+    changes = {name: request[name] for name in EVENT_INVOKE if name in request}
+    if "DestinationConfig" in changes:
+        changes["DestinationConfig"] = _both(changes["DestinationConfig"])
     configuration = {
         **configuration,
-        **given,
+        **changes,
         "FunctionArn": arns.function_arn(*target),
         "LastModified": service.clock(),
     }
@@ -126,21 +126,21 @@ def _both(destinations: dict[str, Any]) -> dict[str, Any]:
 
 
 async def get_function_event_invoke_config(service: Service, request: Request) -> Answer:
-    return (await _found(service, await _target(service, request))).configuration
+    return (await _existing(service, await _target(service, request))).configuration
 
 
 async def list_function_event_invoke_configs(service: Service, request: Request) -> Answer:
     name = arns.qualified(request["FunctionName"]).name
     await service.catalog.function(name)
-    found = await service.store.all(event_invokes_of(name), EventInvokeRecord)
-    shown, marker = page(request, [one.configuration for one in found])
+    records = await service.store.all(event_invokes_of(name), EventInvokeRecord)
+    shown, marker = page(request, [record.configuration for record in records])
     answer: Answer = {"FunctionEventInvokeConfigs": list(shown)}
     return answer | ({"NextMarker": marker} if marker else {})
 
 
 async def delete_function_event_invoke_config(service: Service, request: Request) -> Answer:
     target = await _target(service, request)
-    await _found(service, target)
+    await _existing(service, target)
     await service.store.erase(event_invokes_of(target.name), target.qualifier)
     return {}
 
@@ -151,10 +151,10 @@ async def _target(service: Service, request: Request) -> Qualified:
     return target
 
 
-async def _found(service: Service, target: Qualified) -> EventInvokeRecord:
+async def _existing(service: Service, target: Qualified) -> EventInvokeRecord:
     partition = event_invokes_of(target.name)
-    found = await service.store.find(partition, target.qualifier, EventInvokeRecord)
-    if found is None:
+    record = await service.store.find(partition, target.qualifier, EventInvokeRecord)
+    if record is None:
         arn = arns.function_arn(*target)
         raise FunctionNotFound(f"The function {arn} doesn't have an EventInvokeConfig")
-    return found
+    return record

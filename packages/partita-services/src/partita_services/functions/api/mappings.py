@@ -56,9 +56,9 @@ READING = {
     DYNAMODB: ("GetRecords", "GetShardIterator", "DescribeStream"),
     KINESIS: ("GetRecords", "GetShardIterator", "DescribeStream", "ListShards"),
 }
-"""What the role of a function needs on a stream."""
+"""The actions that the function's role needs on a stream."""
 TRANSITION_SECONDS = 0.05
-"""How long a mapping can be seen between two states."""
+"""How long a transition state, such as Creating, can be seen."""
 UNKNOWN = "The resource you requested does not exist."
 
 
@@ -102,7 +102,7 @@ def _function_arn(target: Qualified) -> str:
 
 
 async def _check_role(service: Service, target: Qualified, source: str) -> None:
-    """The function's role must be able to read the stream."""
+    """Refuse a function whose role may not read the stream."""
     role = await service.catalog.role_of(target.name)
     kind = service_of(source)
     try:
@@ -149,16 +149,16 @@ async def _check_source(service: Service, request: Request, source: str) -> None
 
 
 async def _check_stream(service: Service, source: str) -> None:
-    asked: tuple[str, str, dict[str, Any]] = (
+    description: tuple[str, str, dict[str, Any]] = (
         "dynamodbstreams",
         "DescribeStream",
         {"StreamArn": source},
     )
     if service_of(source) == KINESIS:
         name = source.partition(":stream/")[2]
-        asked = ("kinesis", "DescribeStreamSummary", {"StreamName": name})
+        description = ("kinesis", "DescribeStreamSummary", {"StreamName": name})
     try:
-        await service.client.call(*asked)
+        await service.client.call(*description)
     except ClientError as error:
         raise InvalidParameterValueException(
             f"Stream not found: {source}" if "NotFound" in error.code else error.message
@@ -166,7 +166,7 @@ async def _check_stream(service: Service, source: str) -> None:
 
 
 def _change(service: Service, configuration: dict[str, Any], request: Request) -> None:
-    """Take over what a request says of a mapping; refuse what makes no sense."""
+    """Apply a request to a configuration; refuse values that make no sense."""
     configuration |= {name: request[name] for name in CHANGEABLE if name in request}
     age = configuration["MaximumRecordAgeInSeconds"]
     if age not in (FOR_EVER, 0) and age < RECORD_AGE_SECONDS_MIN:
@@ -204,8 +204,8 @@ def _change(service: Service, configuration: dict[str, Any], request: Request) -
 async def _refuse_second(service: Service, configuration: dict[str, Any]) -> None:
     source, function = configuration["EventSourceArn"], configuration["FunctionArn"]
     for record in await service.store.all(MAPPINGS, MappingRecord):
-        known = record.configuration
-        if (known["EventSourceArn"], known["FunctionArn"]) == (source, function):
+        existing = record.configuration
+        if (existing["EventSourceArn"], existing["FunctionArn"]) == (source, function):
             raise ResourceConflictException(
                 f'The event source arn (" {source} ") and function (" {function} ") provided '
                 "mapping already exists. Please update or delete the existing mapping with UUID "
@@ -214,18 +214,18 @@ async def _refuse_second(service: Service, configuration: dict[str, Any]) -> Non
 
 
 def _settle_later(service: Service, uuid: str) -> None:
-    """A transition can be seen, as in the service, and ends soon."""
+    """End a transition after a moment in which clients can see it, as in the service."""
 
     async def settle() -> None:
         await asyncio.sleep(TRANSITION_SECONDS)
         async with service.changes:
-            # Read again: tags may have been changed meanwhile.
-            await service.mappings.settle(await found(service, uuid))
+            # Read the record again: its tags may have changed in the meantime.
+            await service.mappings.settle(await find(service, uuid))
 
     service.later(settle())
 
 
-async def found(service: Service, uuid: str) -> MappingRecord:
+async def find(service: Service, uuid: str) -> MappingRecord:
     for trigger in service.mappings.of_settings():
         if trigger.uuid == uuid:
             return trigger
@@ -243,22 +243,22 @@ def _shown(service: Service, record: MappingRecord) -> Answer:
 
 
 async def get_event_source_mapping(service: Service, request: Request) -> Answer:
-    return _shown(service, await found(service, request["UUID"]))
+    return _shown(service, await find(service, request["UUID"]))
 
 
 async def list_event_source_mappings(service: Service, request: Request) -> Answer:
-    wanted = {}
+    criteria = {}
     if "FunctionName" in request:
-        wanted["FunctionArn"] = _function_arn(arns.qualified(request["FunctionName"]))
+        criteria["FunctionArn"] = _function_arn(arns.qualified(request["FunctionName"]))
     if "EventSourceArn" in request:
-        wanted["EventSourceArn"] = request["EventSourceArn"]
+        criteria["EventSourceArn"] = request["EventSourceArn"]
     listed = [
         _shown(service, record)
         for record in (
             *service.mappings.of_settings(),
             *await service.store.all(MAPPINGS, MappingRecord),
         )
-        if all(record.configuration[name] == value for name, value in wanted.items())
+        if all(record.configuration[name] == value for name, value in criteria.items())
     ]
     shown, marker = page(request, listed, limit=LIST_MAX, most=LIST_MAX)
     answer: Answer = {"EventSourceMappings": list(shown)}
@@ -290,8 +290,8 @@ async def update_event_source_mapping(service: Service, request: Request) -> Ans
 
 
 async def of_client(service: Service, uuid: str) -> MappingRecord:
-    """One that clients may change."""
-    record = await found(service, uuid)
+    """A mapping that clients may change, which excludes triggers of the settings."""
+    record = await find(service, uuid)
     if record.uuid in (trigger.uuid for trigger in service.mappings.of_settings()):
         raise ResourceConflictException(
             "This mapping is a trigger of the settings of this server; change it there."

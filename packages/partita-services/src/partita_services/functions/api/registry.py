@@ -1,4 +1,4 @@
-"""The tables of operations, and the checks that every request passes."""
+"""The operations of Lambda and EventBridge Scheduler, and what every request passes through."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from partita_services.functions.api.service import Operation, Service
 logger = logging.getLogger(__name__)
 
 _LOCATION = re.compile(rf"/2015-03-31/functions/[^/?]+/code\?(?:.*&)?{functions.VERSION_ID}=")
-"""Where GetFunction says that the code is."""
+"""Code.Location of GetFunction."""
 
 OPERATIONS: dict[str, dict[str, Operation]] = {
     LAMBDA: {
@@ -83,8 +83,8 @@ class Api:
         self._service = service
         self._rest = {name: RestService(name, table) for name, table in OPERATIONS.items()}
 
-    async def answer(self, asked: str, body: bytes) -> HttpResponse:
-        method, target, headers = rest_request(asked)
+    async def answer(self, rest_operation: str, body: bytes) -> HttpResponse:
+        method, target, headers = rest_request(rest_operation)
         try:
             return await self._answered(method, target, headers, body)
         except DynamoDBError as error:
@@ -108,7 +108,7 @@ class Api:
         return self._rest[name].response(operation, answer)
 
     async def _download(self, target: str) -> HttpResponse:
-        """The code of a function, at the location that GetFunction tells."""
+        """The code of a function, at Code.Location of GetFunction."""
         path, _, query = target.partition("?")
         name = unquote(path.split("/")[3])
         package = parse_qs(query, keep_blank_values=True)[functions.VERSION_ID][0]

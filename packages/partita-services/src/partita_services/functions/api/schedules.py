@@ -1,4 +1,4 @@
-"""EventBridge Scheduler's API: schedules and their groups."""
+"""The EventBridge Scheduler API: schedules and schedule groups."""
 
 from __future__ import annotations
 
@@ -44,7 +44,8 @@ async def create_schedule(service: Service, request: Request) -> Answer:
 
 
 def _configuration(service: Service, request: Request, created_at: float | None) -> dict[str, Any]:
-    """All of it: an update replaces what it does not name by defaults, as in the service."""
+    """The whole configuration: an update resets members that it does not name to their defaults, as
+    in the service."""
     now = service.clock()
     configuration: dict[str, Any] = {
         "ScheduleExpressionTimezone": "UTC",
@@ -90,7 +91,7 @@ def _check_target(service: Service, target: dict[str, Any]) -> None:
 
 
 def _refuse_constant(name: str) -> None:
-    """JSON has no NaN and no Infinity; Python's decoder takes them."""
+    """JSON has neither NaN nor Infinity, but Python's decoder accepts them."""
     raise ValueError(name)
 
 
@@ -111,26 +112,26 @@ async def _check_group(service: Service, group: str) -> None:
 async def _group(service: Service, name: str) -> GroupRecord:
     if name in (DEFAULT, OF_SETTINGS):
         return GroupRecord(name=name, created_at=0.0)
-    found = await service.store.find(GROUPS, name, GroupRecord)
-    if found is None:
+    group = await service.store.find(GROUPS, name, GroupRecord)
+    if group is None:
         raise FunctionNotFound(f"Schedule group {name} does not exist.")
-    return found
+    return group
 
 
 async def _find(service: Service, group: str, name: str) -> ScheduleRecord | None:
     return await service.store.find(SCHEDULES, sort_of(group, name), ScheduleRecord)
 
 
-async def _found(service: Service, request: Request) -> ScheduleRecord:
+async def _existing(service: Service, request: Request) -> ScheduleRecord:
     group, name = request.get("GroupName", DEFAULT), request["Name"]
-    found = await _find(service, group, name)
-    if found is None:
+    record = await _find(service, group, name)
+    if record is None:
         raise FunctionNotFound(f"Schedule {name} does not exist.")
-    return found
+    return record
 
 
 async def get_schedule(service: Service, request: Request) -> Answer:
-    record = await _found(service, request)
+    record = await _existing(service, request)
     return {
         "Arn": arns.schedule_arn(record.group, record.name),
         "GroupName": record.group,
@@ -142,7 +143,7 @@ async def get_schedule(service: Service, request: Request) -> Answer:
 async def update_schedule(service: Service, request: Request) -> Answer:
     async with service.changes:
         await _check_group(service, request.get("GroupName", DEFAULT))
-        record = await _found(service, request)
+        record = await _existing(service, request)
         created_at = record.configuration["CreationDate"]
         record.configuration = _configuration(service, request, created_at)
         await service.scheduler.put(record)
@@ -153,7 +154,7 @@ async def delete_schedule(service: Service, request: Request) -> Answer:
     async with service.changes:
         if request.get("GroupName") == OF_SETTINGS:
             await _check_group(service, OF_SETTINGS)
-        await service.scheduler.remove(await _found(service, request))
+        await service.scheduler.remove(await _existing(service, request))
     return {}
 
 
@@ -209,8 +210,8 @@ async def get_schedule_group(service: Service, request: Request) -> Answer:
 async def list_schedule_groups(service: Service, request: Request) -> Answer:
     own = GroupRecord(name=DEFAULT, created_at=0.0)
     prefix = request.get("NamePrefix", "")
-    found = [own, *await service.store.all(GROUPS, GroupRecord)]
-    listed = [_shown(group) for group in found if group.name.startswith(prefix)]
+    groups = [own, *await service.store.all(GROUPS, GroupRecord)]
+    listed = [_shown(group) for group in groups if group.name.startswith(prefix)]
     shown, token = page(request, listed, limit=LIST_MAX, most=LIST_MAX)
     answer: Answer = {"ScheduleGroups": list(shown)}
     return answer | ({"NextToken": token} if token else {})
@@ -258,7 +259,7 @@ async def _tagged(service: Service, request: Request) -> GroupRecord:
     if name is None:
         raise ValidationException(f"{arn} is not the ARN of a schedule group.")
     if arn != arns.group_arn(name):
-        # It is of another region, account or partition.
+        # The ARN has another region, account or partition.
         raise FunctionNotFound(f"Schedule group {arn} does not exist.")
     if name in (DEFAULT, OF_SETTINGS):
         raise ValidationException(f"The schedule group {name} has no tags.")

@@ -1,4 +1,4 @@
-"""What every operation is given."""
+"""The services that operations of the API use, and pages of lists."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ Answer = dict[str, Any]
 Item = TypeVar("Item")
 
 PAGE_MAX = 50
-"""What Lambda lists at once, unless asked for less."""
+"""The maximum length of a page of Lambda's lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
+    """What every operation gets besides its request."""
+
     client: Client
     store: Store
     packages: Packages
@@ -43,12 +45,13 @@ class Service:
     sessions: Sessions
     clock: Clock
     may_upload: bool
-    """Whether clients may bring code of their own."""
+    """True when clients may upload code."""
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while something that exists is changed."""
+    """Held while a stored record is read, changed and written."""
     under_way: set[asyncio.Task[None]] = field(default_factory=set)
 
     def later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work in the background."""
         task = asyncio.create_task(work)
         self.under_way.add(task)
         task.add_done_callback(self.under_way.discard)
@@ -60,7 +63,7 @@ Operation = Callable[[Service, Request], Awaitable[Answer]]
 def page(
     request: Request, items: Sequence[Item], *, limit: int = PAGE_MAX, most: int = PAGE_MAX
 ) -> tuple[Sequence[Item], str | None]:
-    """Of a sorted list, the part that a request asks for, and the marker of the next."""
+    """The page of a sorted list that a request asks for, and the marker of the next page."""
     start = 0
     marker = request.get("Marker") or request.get("NextToken")
     if marker is not None:

@@ -34,7 +34,7 @@ async def list_tags(service: Service, request: Request) -> Answer:
     arn = request["Resource"]
     record: Tagged
     if (uuid := arns.mapping_of(arn)) is not None:
-        record = await mappings.found(service, uuid)
+        record = await mappings.find(service, uuid)
     else:
         record = await service.catalog.function(_function(arn))
     return {"Tags": record.tags}

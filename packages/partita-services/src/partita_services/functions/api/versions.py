@@ -1,4 +1,4 @@
-"""Versions of functions, and aliases for them."""
+"""Versions of functions, and aliases of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ SAME = (
     "Runtime",
     "Timeout",
 )
-"""What makes a version another one; a description alone does not."""
+"""When one of these has changed, publishing makes a new version. A new description alone does
+not."""
 OTHER_REVISION = (
     "The Revision Id provided does not match the latest Revision Id. Call the "
     "GetFunction/GetAlias API to retrieve the latest Revision Id"
@@ -65,7 +66,8 @@ async def publish_version(service: Service, request: Request) -> Answer:
 
 
 async def publish(service: Service, function: FunctionRecord, description: str) -> Answer:
-    """The configuration of the version; of the last one, if nothing has changed since. (guide)"""
+    """Returns the configuration of the new version, or of the last one if nothing has changed
+    since. (Lambda guide, "Creating function versions")"""
     partition = versions_of(function.name)
     last = await service.store.find(partition, version_sort(function.last_version), VersionRecord)
     latest = function.configuration
@@ -128,10 +130,10 @@ async def _check_versions(service: Service, function: FunctionRecord, alias: Ali
             raise InvalidParameterValueException(
                 "$LATEST is not supported for an alias pointing to more than 1 version"
             )
-        found = number.isdigit() and await service.store.find(
+        version = number.isdigit() and await service.store.find(
             versions_of(function.name), version_sort(int(number)), VersionRecord
         )
-        if not found:
+        if not version:
             raise not_found(function.name, number)
 
 
@@ -146,11 +148,11 @@ def _weights(request: Request) -> dict[str, float]:
 
 async def _alias(service: Service, request: Request) -> tuple[str, AliasRecord]:
     function = await service.catalog.function(arns.qualified(request["FunctionName"]).name)
-    found = await service.store.find(aliases_of(function.name), request["Name"], AliasRecord)
-    if found is None:
+    alias = await service.store.find(aliases_of(function.name), request["Name"], AliasRecord)
+    if alias is None:
         arn = arns.function_arn(function.name, request["Name"])
         raise FunctionNotFound(f"Cannot find alias arn: {arn}")
-    return function.name, found
+    return function.name, alias
 
 
 async def get_alias(service: Service, request: Request) -> Answer:
@@ -185,8 +187,10 @@ async def list_aliases(service: Service, request: Request) -> Answer:
     name = arns.qualified(request["FunctionName"]).name
     await service.catalog.function(name)
     aliases = await service.store.all(aliases_of(name), AliasRecord)
-    wanted = request.get("FunctionVersion")
-    listed = [_shown(name, one) for one in aliases if wanted in (None, one.version, *one.weights)]
+    version = request.get("FunctionVersion")
+    listed = [
+        _shown(name, alias) for alias in aliases if version in (None, alias.version, *alias.weights)
+    ]
     shown, marker = page(request, listed)
     answer: Answer = {"Aliases": list(shown)}
     return answer | ({"NextMarker": marker} if marker else {})

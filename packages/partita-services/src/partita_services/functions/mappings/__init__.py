@@ -1,1 +1,1 @@
-"""Event source mappings: functions that are called with the records of a stream."""
+"""Event source mappings: they call functions with the records of a stream."""

@@ -1,4 +1,4 @@
-"""How far a mapping has come with each shard, in the table of functions."""
+"""Checkpoints: how far a mapping has read each shard, stored in the table of functions."""
 
 from __future__ import annotations
 
@@ -17,18 +17,21 @@ START = "start"
 
 
 class Position(msgspec.Struct, kw_only=True):
+    """A stored checkpoint."""
+
     shard_id: str
     position: str = ""
     window: dict[str, Any] | None = None
-    """The tumbling window that is open, with its state."""
+    """The open tumbling window, with its state."""
     positions: dict[str, str] = {}
-    """Of the record START: where the mapping began with the shards that were there. All that come
-    later begin at their start."""
+    """Only in the record START: the positions at which the mapping began, for the shards of that
+    time. Later shards are read from their start."""
 
 
 @dataclass(slots=True)
 class Checkpoint:
-    """A mapping is the only reader of its checkpoints: the lease of a shard is always its own."""
+    """A mapping is the only reader of its checkpoints, so each one is also the lease of its
+    shard."""
 
     shard_id: str
     position: str
@@ -40,7 +43,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Those of one mapping."""
+    """The checkpoints of one mapping."""
 
     def __init__(self, store: Store, mapping: Mapping, source: EventSource) -> None:
         self._store = store
@@ -51,19 +54,19 @@ class Checkpoints:
         self._known: dict[str, Checkpoint] = {}
 
     async def begin(self) -> None:
-        """Note where the mapping begins, unless it has begun."""
+        """Save the positions at which the mapping begins, unless it has begun before."""
         if self._start is not None:
             return
-        found = {
+        positions = {
             saved.shard_id: saved for saved in await self._store.all(self._partition, Position)
         }
-        start = found.pop(START, None)
+        start = positions.pop(START, None)
         if start is None:
             start = Position(shard_id=START, positions=await self._first_positions())
             await self._store.save(self._partition, START, start)
         self._known = {
             saved.shard_id: Checkpoint(saved.shard_id, saved.position, saved.window)
-            for saved in found.values()
+            for saved in positions.values()
         }
         self._start = start.positions
 
@@ -82,7 +85,7 @@ class Checkpoints:
         await self.begin()
         shards = await list_shards()
         for shard_id in self._known.keys() - {shard.shard_id for shard in shards}:
-            # Its records are too old for the stream.
+            # The stream has trimmed the shard after the retention period.
             await self._store.erase(self._partition, shard_id)
             del self._known[shard_id]
         return [(shard, self._checkpoint(shard)) for shard in shards]
@@ -101,10 +104,10 @@ class Checkpoints:
         return lease
 
     async def renew(self, lease: Checkpoint) -> None:
-        """Nobody else wants it."""
+        """Nothing to do: there is no other reader."""
 
     async def give_back(self, lease: Checkpoint) -> None:
-        """Nobody else wants it."""
+        """Nothing to do: there is no other reader."""
 
     async def save(
         self, checkpoint: Checkpoint, position: str, window: dict[str, Any] | None

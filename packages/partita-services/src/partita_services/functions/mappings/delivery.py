@@ -1,7 +1,8 @@
-"""One shard of a mapping: batches in order, each until it succeeds or is given up.
+"""The delivery of one shard of a mapping: batches in order, each repeated until it succeeds or is
+given up.
 
-A position is noted after the records before it were delivered, so a record may be delivered twice
-after a crash, and never not at all.
+A position is saved after the records before it were delivered. So a record may be delivered twice
+after a crash, but is never lost.
 """
 
 from __future__ import annotations
@@ -42,12 +43,12 @@ BACKOFF_SECONDS_MAX = 30.0
 OK, FAILED = "OK", "PROBLEM: Function call failed"
 
 Save = Callable[[str, dict[str, Any] | None], Awaitable[None]]
-"""Returns when a position, and the window that is open, are on disk."""
+"""Saves a position and the open window; returns when they are on disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the deliveries of a mapping share."""
+    """What the deliveries of one mapping share."""
 
     mapping: Mapping
     source: EventSource
@@ -55,7 +56,7 @@ class Surroundings:
     destinations: Destinations
     clock: Clock
     tell: Callable[[str], None]
-    """Takes how the last call ended."""
+    """Called with the result of each call, for LastProcessingResult."""
 
 
 class Delivery:
@@ -71,10 +72,10 @@ class Delivery:
         self._done = Watermark("")
         self._window: Window | None = None
         self._empty_at = 0.0
-        """When there was nothing more to read."""
+        """The time at which the end of the shard was reached last."""
 
     async def consume(self, position: str, window: dict[str, Any] | None = None) -> None:
-        """From a position to the end of the shard."""
+        """Deliver a shard from a position to its end."""
         self._done = Watermark(position)
         self._saved = (position, window)
         self._window = None if window is None else msgspec.convert(window, Window)
@@ -90,7 +91,8 @@ class Delivery:
             await self._save(SHARD_END, None)
 
     async def _read(self, position: str) -> bool:
-        """Hand records to the lanes; whether the shard has come to its end."""
+        """Hand records to the lanes. Returns True when the shard has come to its end, False when it
+        is gone."""
         while True:
             while self._is_full():
                 self._room.clear()
@@ -119,7 +121,7 @@ class Delivery:
         return page is not None
 
     def _is_full(self) -> bool:
-        """Whether enough is read for the next batches, too."""
+        """True when enough records for the next two batches of each lane were read."""
         lanes = self._lanes
         return sum(map(len, lanes)) >= 2 * self._mapping.batch_size * len(lanes) or sum(
             lane.size for lane in lanes
@@ -153,7 +155,7 @@ class Delivery:
             await self._close_window()
 
     async def _close_window(self, *, is_early: bool = False) -> None:
-        """The last call for a window; what it fails to do is tried again as a batch is."""
+        """Make the final call for a window. It is retried like a batch."""
         assert self._window is not None
         event = event_of_window(self._window, self._shard, (), is_final=True, is_early=is_early)
         attempts = 0
@@ -173,7 +175,7 @@ class Delivery:
     # Batches
 
     async def _deliver(self, records: list[Record]) -> None:
-        """Call the function with these records until all of them are done with."""
+        """Call the function with these records until each of them has succeeded or was given up."""
         attempts, reason = 0, ""
         while records := await self._without_old(records, attempts, reason):
             failed_at, reason = await self._call(records)
@@ -181,10 +183,12 @@ class Delivery:
             if failed_at == len(records):
                 return
             if failed_at > 0:
-                # All before the first that failed are done with (guide, "partial batch responses").
+                # The records before the first failed one are done. (Lambda guide, "Partial batch
+                # responses")
                 records, attempts = records[failed_at:], 0
                 if self._mapping.bisects:
-                    # It is bisected just there (the same page).
+                    # The batch is bisected just there (same page), so the rest is called again at
+                    # once.
                     continue
             logger.warning("The %s failed: %s.", self._mapping.name, reason)
             if self._mapping.bisects and len(records) > 1:
@@ -209,7 +213,7 @@ class Delivery:
         return records[len(old) :]
 
     async def _call(self, records: list[Record]) -> tuple[int, str]:
-        """How many records were done with before the first that was not, and why it was not."""
+        """Returns how many records precede the first failed one, and why that failed."""
         if self._window is None:
             event = event_of(records)
         else:
@@ -226,7 +230,7 @@ class Delivery:
         return _first_failure(records, result)
 
     async def _call_with(self, event: bytes) -> tuple[Any, str]:
-        """The result of the function, or why there is none."""
+        """Returns the result of the function, or the reason why it failed."""
         refusals = 0
         while True:
             try:
@@ -269,7 +273,7 @@ class Delivery:
             try:
                 await self._around.destinations.send(destination, report, self._shard.name)
             except SendFailed as error:
-                # Going on would lose the records.
+                # Without a report, the records would be lost: so the shard waits.
                 refusals += 1
                 logger.error("The %s cannot go on: %s.", self._mapping.name, error)
                 await asyncio.sleep(_backoff_seconds(refusals))
@@ -282,7 +286,7 @@ class Delivery:
         await self._note()
 
     async def _note(self) -> None:
-        """Save how far everything is done with, if that has changed."""
+        """Save the position up to which all records are done, if it has changed."""
         async with self._saving:
             window = None if self._window is None else msgspec.to_builtins(self._window)
             reached = (self._done.position, window)
@@ -295,19 +299,20 @@ def _decoded(content: bytes) -> Any:
     try:
         return msgspec.json.decode(content) if content.strip() else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # Nothing was asked of an endpoint but its status.
+        # An HTTP endpoint answers with its status; the body need not be JSON.
         return None
 
 
 def _first_failure(records: list[Record], result: Any) -> tuple[int, str]:
-    """What a function reports; what makes no sense fails the whole batch (guide)."""
+    """What a function reports in batchItemFailures. A report that makes no sense fails the whole
+    batch. (Lambda guide, "Partial batch responses")"""
     if not result or not isinstance(result, dict) or not result.get("batchItemFailures"):
         return len(records), ""
     places = {record.sequence_number: place for place, record in enumerate(records)}
     try:
         failed = [places[failure["itemIdentifier"]] for failure in result["batchItemFailures"]]
     except (KeyError, TypeError):
-        return 0, "it reported failures that are none of its records"
+        return 0, "it reported failures of records that were not in its batch"
     return min(failed), "it reported failures"
 
 

@@ -1,6 +1,7 @@
-"""Reports of batches that a function could not cope with, as Lambda sends them.
+"""Reports of batches that were given up, in the shape that Lambda sends to an on-failure
+destination.
 
-A report has the event itself and the reason besides.
+Here a report also has the event itself (`payload`) and the reason.
 """
 
 from __future__ import annotations

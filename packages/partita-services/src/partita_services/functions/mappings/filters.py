@@ -1,7 +1,9 @@
-"""Filter patterns: which records a function is called with. (Lambda guide, "Event filtering".)
+"""Filter patterns: which records a function is called with. (Lambda guide, "Event filtering")
 
-A pattern has the shape of the record, with a list of rules where the record has a value: one of
-them must hold. All fields of a pattern must match; of several patterns, one.
+A pattern has the shape of the record. Where the record has a value, the pattern has a list of
+rules, of which one must hold. All fields of a pattern must match; of several patterns, one.
+
+    {"dynamodb": {"NewImage": {"status": {"S": ["paid", {"prefix": "re"}]}}}}
 """
 
 from __future__ import annotations
@@ -16,22 +18,23 @@ from partita.errors import PartitaError
 
 Matches = Callable[[dict[str, Any]], bool]
 Rule = Callable[[Any], bool]
-"""Takes the value of a field, ABSENT when there is none."""
+"""Takes the value of a field, or ABSENT, and returns True when the rule holds."""
 
 ABSENT = object()
 OR = "$or"
 NUMBER_TYPES = ("N", "NS")
 LEVELS_MAX = 100
-"""Items nest to 32 levels, each with two of JSON."""
+"""Items nest to 32 levels, each of which is two levels of JSON."""
 COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 class _Malformed(Exception):
-    """A pattern that is none; says why."""
+    """Raised for a malformed pattern; its text continues "The filter pattern ... is wrong: "."""
 
 
 def compile_filters(patterns: Sequence[str]) -> Matches | None:
-    """Whether a record matches any of the patterns; None when there are none, and all do."""
+    """A function that is True for records that match any pattern; None without patterns, when all
+    records match."""
     if not patterns:
         return None
     compiled = [_compile(text) for text in patterns]
@@ -49,7 +52,7 @@ def _compile(text: str) -> Matches:
 
 
 def _levels(pattern: Any) -> int:
-    """How deep it nests; rules are looked for to that depth in every record."""
+    """How deep a pattern nests. Each level costs time with every record."""
     if not isinstance(pattern, dict | list):
         return 0
     members = pattern.values() if isinstance(pattern, dict) else pattern
@@ -73,13 +76,13 @@ def _field(name: str, rules: Any) -> Matches:
         if not rules:
             raise _Malformed(f"{name} has no rules")
         compiled = [_rule(rule) for rule in rules]
-        # Numbers of DynamoDB are texts; only there may a text be compared as a number.
+        # DynamoDB writes numbers as texts; no other text is compared as a number.
         is_number = name in NUMBER_TYPES
         return lambda record: _holds_any(compiled, _leaves(record, name, is_number))
     if not isinstance(rules, dict):
         raise _Malformed(f"{name} takes a list of rules, such as [{json.dumps(rules)}]")
     inner = _object(rules, name)
-    # A field below nothing is absent.
+    # Where the object is missing, its fields are absent.
     return lambda record: any(map(inner, _objects(record, name) or [{}]))
 
 
@@ -88,25 +91,26 @@ class _Number(str):
 
 
 def _members(record: dict[str, Any], name: str) -> list[Any]:
-    """A field's value, or those of its list: any of them will do."""
+    """The value of a field. For a list, its elements, of which any may match."""
     value = record.get(name, ABSENT)
     return value if isinstance(value, list) else [value]
 
 
 def _objects(record: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    return [one for one in _members(record, name) if isinstance(one, dict)]
+    return [member for member in _members(record, name) if isinstance(member, dict)]
 
 
 def _leaves(record: dict[str, Any], name: str, is_number: bool) -> list[Any]:
-    """What rules are about: an object has fields, and is no value itself (guide, "Exists")."""
-    leaves = [one for one in _members(record, name) if not isinstance(one, dict)]
+    """The values of a field that rules apply to. An object has fields of its own, and is not a
+    value. (Lambda guide, "Exists")"""
+    leaves = [member for member in _members(record, name) if not isinstance(member, dict)]
     if is_number:
-        leaves = [_Number(one) if isinstance(one, str) else one for one in leaves]
+        leaves = [_Number(leaf) if isinstance(leaf, str) else leaf for leaf in leaves]
     return leaves or [ABSENT]
 
 
 def _holds_any(rules: list[Rule], values: list[Any]) -> bool:
-    return any(rule(one) for rule in rules for one in values)
+    return any(rule(value) for rule in rules for value in values)
 
 
 def _rule(rule: Any) -> Rule:
@@ -148,7 +152,7 @@ def _ignoring_case(operand: Any) -> Rule:
 
 
 def _anything_but(operand: Any) -> Rule:
-    refused = [_rule(one) for one in (operand if isinstance(operand, list) else [operand])]
+    refused = [_rule(rule) for rule in (operand if isinstance(operand, list) else [operand])]
     return lambda value: value is not ABSENT and not any(rule(value) for rule in refused)
 
 
@@ -164,7 +168,7 @@ def _numeric(operand: Any) -> Rule:
     comparisons = list(zip(operand[::2], operand[1::2], strict=True))
     for sign, bound in comparisons:
         if sign not in COMPARISONS or _number(bound) is None:
-            raise _Malformed(f"{sign} {bound} is no comparison")
+            raise _Malformed(f"{sign} {bound} is not a comparison")
     bounds = [(COMPARISONS[sign], _number(bound)) for sign, bound in comparisons]
 
     def holds(value: Any) -> bool:

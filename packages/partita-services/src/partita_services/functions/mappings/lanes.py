@@ -1,6 +1,7 @@
-"""A lane: records of a shard that are delivered one batch after the other.
+"""A delivery lane: records of a shard that are delivered one batch after the other.
 
-A shard has one, or as many as its parallelization factor; the records of a key are in one lane.
+A shard has one lane, or as many as its parallelization factor. The records of a key are all in one
+lane, so they stay in order.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from partita_services.functions.mappings.sources import Record
 
 EVENT_BYTES_MAX = 6 * MB
 RECORD_BYTES_MORE = 64
-"""What an event has besides its records, at most."""
+"""The size of an event without its records, at most."""
 
 
 class Lane:
     def __init__(self) -> None:
         self._records: deque[Record] = deque()
         self.size = 0
-        """In bytes."""
+        """The size of the waiting records in bytes."""
         self._changed = asyncio.Event()
         self._is_closed = False
 
@@ -34,11 +35,11 @@ class Lane:
         self.size += len(record.body)
 
     def wake(self) -> None:
-        """There is something new."""
+        """Look at the records again, some of which are new."""
         self._changed.set()
 
     def close(self) -> None:
-        """Nothing follows."""
+        """No more records will come."""
         self._is_closed = True
         self._changed.set()
 
@@ -47,9 +48,11 @@ class Lane:
         return self._is_closed and not self._records
 
     async def batch(self, size: int, window_seconds: float, patience: float | None) -> list[Record]:
-        """The next records: as many as a batch takes, or all that come while the window is open.
+        """The next batch: as many records as it takes, or all that arrive while the batching window
+        is open.
 
-        Nothing after so many seconds of patience, and at the end.
+        Returns an empty list after `patience` seconds without a record, and at the end of the
+        shard.
         """
         loop = asyncio.get_running_loop()
         if not await self._wait(lambda: bool(self._records), patience):

@@ -1,4 +1,4 @@
-"""What an event source mapping does, whether a client created it or the settings name it."""
+"""An event source mapping, whether a client created it or it is a trigger in the settings."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from partita.settings import FOR_EVER, Trigger
 from partita_services.functions import arns
 
 TRIGGERS = uuid.UUID("3c9e6d0e-7f0b-4f0c-9a53-6f3ad6c5a7d1")
-"""The namespace in which the name of a trigger becomes the UUID of its mapping."""
+"""The namespace of the UUIDs of triggers, which follow from their names."""
 KINESIS, DYNAMODB = "kinesis", "dynamodb"
 REPORT_FAILURES = "ReportBatchItemFailures"
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
+    """The configuration of a mapping, in the units that delivery needs."""
+
     uuid: str
     name: str
-    """How the log calls it."""
+    """The name in the log."""
     source: str
     """The ARN of a stream; for triggers, the name of a table."""
     starting_position: str = TRIM_HORIZON
-    """TRIM_HORIZON, LATEST, or AT_TIMESTAMP and a moment."""
+    """TRIM_HORIZON, LATEST, or AT_TIMESTAMP and a time."""
     batch_size: int = 100
     window_seconds: float = 0.0
     parallelization_factor: int = 1
@@ -38,9 +40,9 @@ class Mapping:
     on_failure: str | None = None
     filter_patterns: tuple[str, ...] = ()
     since: float | None = None
-    """When "the latest" was; of mappings that are created, it is now."""
+    """The time from which LATEST counts; None for now, as for mappings that clients create."""
     last_sequences: dict[str, str] | None = None
-    """What was in the streams of a table then."""
+    """The last sequence number of each of the table's streams at that time."""
 
     @property
     def is_of_kinesis(self) -> bool:
@@ -52,7 +54,7 @@ def service_of(arn: str) -> str:
 
 
 def mapping_of(configuration: dict[str, Any]) -> Mapping:
-    """From EventSourceMappingConfiguration."""
+    """Reads an EventSourceMappingConfiguration."""
     get: Callable[..., Any] = configuration.get
     position = get("StartingPosition", TRIM_HORIZON)
     if position == AT_TIMESTAMP:
@@ -72,12 +74,12 @@ def mapping_of(configuration: dict[str, Any]) -> Mapping:
         reports_failures=REPORT_FAILURES in get("FunctionResponseTypes", ()),
         tumbling_seconds=get("TumblingWindowInSeconds"),
         on_failure=get("DestinationConfig", {}).get("OnFailure", {}).get("Destination"),
-        filter_patterns=tuple(one["Pattern"] for one in filters),
+        filter_patterns=tuple(filter["Pattern"] for filter in filters),
     )
 
 
 def configuration_of(trigger: Trigger, function_arn: str) -> dict[str, Any]:
-    """A trigger as EventSourceMappingConfiguration."""
+    """Describes a trigger as EventSourceMappingConfiguration."""
     table = f"arn:aws:dynamodb:{arns.REGION}:{arns.ACCOUNT}:table/{trigger.table}"
     identity = str(uuid.uuid5(TRIGGERS, trigger.name))
     configuration: dict[str, Any] = {
@@ -125,12 +127,12 @@ def mapping_of_trigger(trigger: Trigger, since: float, last_sequences: dict[str,
 
 
 def stream_arn(name: str) -> str:
-    """Of a Kinesis stream."""
+    """The ARN of a Kinesis stream."""
     return f"arn:aws:kinesis:{arns.REGION}:{arns.ACCOUNT}:stream/{name}"
 
 
 def stream_name(arn: str) -> str:
-    """Of a Kinesis stream."""
+    """The name in the ARN of a Kinesis stream."""
     name = arn.partition(":stream/")[2]
     if not name:
         raise InvalidParameterValueException(f"Unrecognized event source: {arn}")

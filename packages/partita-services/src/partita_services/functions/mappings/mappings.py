@@ -1,4 +1,4 @@
-"""All mappings of a server: each a worker that reads its stream."""
+"""All event source mappings of a server; each one is a worker that reads its stream."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 REST_SECONDS = 5.0
-"""After something unforeseen, such as a full disk that keeps positions from being noted."""
+"""The pause after an unforeseen failure, for example when a full disk keeps checkpoints from being
+saved."""
 NOTHING_YET = "No records processed"
 ENABLED, DISABLED, DELETING = "Enabled", "Disabled", "Deleting"
 
@@ -59,7 +60,8 @@ class Mappings:
         folder: Path,
         clock: Clock,
     ) -> None:
-        """`since` is when triggers began, and what was in their streams then."""
+        """`since` is the time at which triggers began, and the last sequence numbers of their
+        streams then."""
         self._store = store
         self._client = client
         self._catalog = catalog
@@ -82,15 +84,15 @@ class Mappings:
             runner.start()
 
     def check(self, configuration: dict[str, Any]) -> None:
-        """Refuse what could never run, such as filters that are none."""
+        """Refuse a configuration that can never run, for example malformed filter patterns."""
         source_of(mapping_of(configuration), self._client, self._clock)
 
     async def begin(self, configuration: dict[str, Any]) -> None:
-        """Note where a new mapping begins: what comes from now on is delivered."""
+        """Save where a new mapping begins: records that come from now on are delivered."""
         await (await self._made(configuration)).checkpoints.begin()
 
     async def settle(self, record: MappingRecord) -> None:
-        """End a transition: let the mapping run as it is configured, stop it, or remove it."""
+        """End a transition: run the mapping as it is configured, stop it, or remove it."""
         await self._stop(record.uuid)
         if record.goal == DELETING:
             await self._store.erase_all(checkpoints_of(record.uuid))
@@ -109,18 +111,18 @@ class Mappings:
             await runner.stop()
 
     def of_settings(self) -> list[MappingRecord]:
-        """The triggers, as mappings that nobody can change but in the settings."""
-        found = []
+        """The triggers as mappings. Only the settings can change them."""
+        records = []
         for trigger in self._triggers:
             uuid = mapping_of_trigger(trigger, *self._since).uuid
             configuration = configuration_of(trigger, self._runners[uuid].target_arn)
-            found.append(
+            records.append(
                 MappingRecord(
                     uuid=uuid,
                     configuration={**configuration, "LastModified": self._since[0]},
                 )
             )
-        return found
+        return records
 
     def last_result(self, uuid: str) -> str:
         runner = self._runners.get(uuid)
@@ -130,7 +132,7 @@ class Mappings:
         await asyncio.gather(*(runner.stop() for runner in self._runners.values()))
 
     async def _made(self, configuration: dict[str, Any]) -> Runner:
-        """Streams are read with the rights of the function's role."""
+        """A runner for a mapping. It reads the stream with the rights of the function's role."""
         function = Qualified(*arns.qualified(configuration["FunctionArn"]))
         role = await self._catalog.role_of(function.name)
         return self._runner(
@@ -138,7 +140,7 @@ class Mappings:
         )
 
     def _runner(self, mapping: Mapping, target: Target, role: str = "") -> Runner:
-        """Without a role, with the server's own rights."""
+        """Without a role, the mapping has the server's own rights."""
         return Runner(
             self._store,
             self._client.acting_for(role),
@@ -166,7 +168,7 @@ class Mappings:
 
 
 class Runner:
-    """One mapping."""
+    """Runs one mapping."""
 
     def __init__(
         self,

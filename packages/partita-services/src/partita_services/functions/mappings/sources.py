@@ -1,4 +1,5 @@
-"""Streams as a mapping reads them: shards, and records in the form in which Lambda passes them."""
+"""The streams that a mapping reads: their shards, and their records in the shape that Lambda passes
+on."""
 
 from __future__ import annotations
 
@@ -30,12 +31,14 @@ from partita_services.functions.mappings.mapping import DYNAMODB, Mapping, servi
 logger = logging.getLogger(__name__)
 
 SHARD_END = "SHARD_END"
-"""The position of a shard of which everything is done with."""
+"""The position of a shard whose records are all done."""
 ROLE = arns.role_arn(arns.OWN_ROLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
+    """A record of a stream, as an entry of an event's `Records`."""
+
     sequence_number: str
     key: str
     """Records with the same key stay in order."""
@@ -48,30 +51,31 @@ RecordPage = Page[str, Record]
 
 @dataclass(frozen=True, slots=True)
 class ShardOf:
-    """A shard of one of several streams that are read one after the other."""
+    """A shard of one of several streams, which are read one after the other."""
 
     stream_arn: str
     shard_id: str
     name: str
     parents: tuple[str, ...]
     is_closed: bool
-    """Whether nothing will be added to it."""
+    """True when nothing more will be added to it."""
 
 
 class EventSource(Protocol):
     batch_info: str
-    """What reports of failures call a batch of it."""
+    """The member with which reports of failures describe a batch."""
 
     async def shards(self) -> list[ShardOf]: ...
 
     async def read(self, shard: ShardOf, position: str, limit: int) -> RecordPage | None:
-        """What comes from a position on and matches; None when the shard is gone."""
+        """The matching records from a position on; None when the shard is gone."""
 
     async def latest(self, shard: ShardOf) -> str:
         """The position after everything that is in the shard now."""
 
 
 def source_of(mapping: Mapping, client: Client, clock: Clock) -> EventSource:
+    """The source of a mapping. Raises PartitaError for malformed filter patterns."""
     matches = compile_filters(mapping.filter_patterns)
     if mapping.is_of_kinesis:
         return KinesisSource(mapping, client, matches, clock)
@@ -79,6 +83,8 @@ def source_of(mapping: Mapping, client: Client, clock: Clock) -> EventSource:
 
 
 class KinesisSource:
+    """A Kinesis stream."""
+
     batch_info = "KinesisBatchInfo"
 
     def __init__(
@@ -91,11 +97,13 @@ class KinesisSource:
         self._clock = clock
 
     async def shards(self) -> list[ShardOf]:
-        found = await self._stream.shards()
-        parents = {parent for shard in found for parent in shard.parents}
+        shards = await self._stream.shards()
+        parents = {parent for shard in shards for parent in shard.parents}
         return [
-            ShardOf(self._arn, one.shard_id, one.shard_id, one.parents, one.shard_id in parents)
-            for one in found
+            ShardOf(
+                self._arn, shard.shard_id, shard.shard_id, shard.parents, shard.shard_id in parents
+            )
+            for shard in shards
         ]
 
     async def read(self, shard: ShardOf, position: str, limit: int) -> RecordPage | None:
@@ -135,7 +143,8 @@ class KinesisSource:
 
 
 def _filtered(record: KinesisRecord) -> dict[str, Any]:
-    """What filters see: the data as JSON, where it is. (guide, "Filtering Kinesis records")"""
+    """The record that filters see: its data as JSON if it is JSON. (Lambda guide, "Using event
+    filtering with a Kinesis event source")"""
     try:
         data = orjson.loads(record.data)
     except ValueError:
@@ -149,8 +158,8 @@ def _filtered(record: KinesisRecord) -> dict[str, Any]:
 
 
 class TableSource:
-    """One stream of a table; or, by the name of a table, all that it has had lately, as if they
-    were one."""
+    """One stream of a table. A trigger names the table instead, and then reads all streams that the
+    table has had lately, as if they were one."""
 
     batch_info = "DDBStreamBatchInfo"
 
@@ -162,27 +171,27 @@ class TableSource:
         self._is_warned = False
 
     async def shards(self) -> list[ShardOf]:
-        found = [
+        streams_with_shards = [
             (stream.arn, await stream.shards()) for stream in map(self._stream, await self._arns())
         ]
-        return list(shards_of(found))
+        return list(shards_of(streams_with_shards))
 
     async def _arns(self) -> list[str]:
         source = self._mapping.source
         if service_of(source) == DYNAMODB:
             return [source]
-        found: list[str] = []
-        asked: dict[str, Any] = {"TableName": source}
-        while asked:
-            page = await self._client.call("dynamodbstreams", "ListStreams", asked)
-            found += [one["StreamArn"] for one in page["Streams"]]
+        stream_arns: list[str] = []
+        request: dict[str, Any] = {"TableName": source}
+        while request:
+            page = await self._client.call("dynamodbstreams", "ListStreams", request)
+            stream_arns += [stream["StreamArn"] for stream in page["Streams"]]
             last = page.get("LastEvaluatedStreamArn")
-            asked = {"TableName": source, "ExclusiveStartStreamArn": last} if last else {}
-        if not found and not self._is_warned:
+            request = {"TableName": source, "ExclusiveStartStreamArn": last} if last else {}
+        if not stream_arns and not self._is_warned:
             self._is_warned = True
             logger.warning("The %s waits for a stream of table %s.", self._mapping.name, source)
-        # Labels are moments: the oldest stream is the first.
-        return sorted(found, key=lambda arn: arn.rpartition("/")[2])
+        # The label of a stream is the time of its creation: the oldest stream comes first.
+        return sorted(stream_arns, key=lambda arn: arn.rpartition("/")[2])
 
     def _stream(self, arn: str) -> DynamoDBStream:
         if arn not in self._streams:
@@ -197,7 +206,7 @@ class TableSource:
         for record in page.records:
             record["eventSourceARN"] = shard.stream_arn
             if identity := record.get("userIdentity"):
-                # Lambda has other capitals.
+                # Lambda spells these members with a small letter, DynamoDB Streams with a capital.
                 record["userIdentity"] = {
                     name[:1].lower() + name[1:]: value for name, value in identity.items()
                 }
@@ -210,11 +219,12 @@ class TableSource:
         return await self._stream(shard.stream_arn).read(place, position, limit)
 
     async def latest(self, shard: ShardOf) -> str:
-        """The stream does not tell: it is read to its end, or to what was its end."""
-        known = self._mapping.last_sequences
-        if known is None and shard.is_closed:
+        """DynamoDB Streams does not tell the last sequence number: so the stream is read, to its
+        end or to what its end was at `since`."""
+        last_sequences = self._mapping.last_sequences
+        if last_sequences is None and shard.is_closed:
             return SHARD_END
-        last = None if known is None else int(known.get(shard.stream_arn, 0))
+        last = None if last_sequences is None else int(last_sequences.get(shard.stream_arn, 0))
         position = TRIM_HORIZON
         while True:
             page = await self._read(shard, position, streams.RECORDS_MAX)
@@ -240,14 +250,20 @@ def _table_record(record: dict[str, Any]) -> Record:
     )
 
 
-def shards_of(found: Iterable[tuple[str, list[StreamShard]]]) -> Iterator[ShardOf]:
-    """The first shards of a stream are children of the last ones of the stream before, so that the
-    changes of an item stay in order when the stream of its table is closed and another opened."""
+def shards_of(streams: Iterable[tuple[str, list[StreamShard]]]) -> Iterator[ShardOf]:
+    """The shards of several streams as one tree: the first shards of a stream are children of the
+    last ones of the stream before.
+
+    So the changes of an item stay in order when the stream of its table is closed and another one
+    is opened.
+    """
     last_ids: tuple[str, ...] = ()
-    for arn, shards in found:
+    for arn, shards in streams:
         names = {shard.shard_id for shard in shards}
         for shard in shards:
-            parents = tuple(_id_in(arn, one) for one in shard.parents if one in names) or last_ids
+            parents = (
+                tuple(_id_in(arn, name) for name in shard.parents if name in names) or last_ids
+            )
             shard_id = _id_in(arn, shard.shard_id)
             yield ShardOf(arn, shard_id, shard.shard_id, parents, shard.is_closed)
         with_children = {parent for shard in shards for parent in shard.parents}

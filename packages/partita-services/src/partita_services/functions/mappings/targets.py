@@ -1,4 +1,4 @@
-"""What a mapping calls: a function, one that the settings name for it alone, or a URL."""
+"""What a mapping calls: a function, a function that only this trigger has, or a URL."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from partita_services.functions.sinks import SendFailed, in_thread, post
 
 
 class CallFailed(Exception):
-    """What was called did not succeed; says why."""
+    """Raised when the call did not succeed; its text is the reason."""
 
 
 class CallRefused(Exception):
-    """Nothing was called, and no attempt is counted; says why."""
+    """Raised when the call was not made, so that it does not count as an attempt; its text is the
+    reason."""
 
 
 class Target(Protocol):
     arn: str
-    """Its name in reports of failures."""
+    """The name of the target in reports of failures."""
     version: str
-    """That of the function that was called last."""
+    """The version of the function that was called last."""
 
     async def call(self, event: bytes) -> bytes:
-        """The result as JSON; CallFailed when there is none."""
+        """Returns the result as JSON. Raises CallFailed or CallRefused."""
 
     async def close(self) -> None: ...
 
@@ -58,14 +59,14 @@ class FunctionTarget:
 
 
 class OwnFunction:
-    """A function that the settings name for one trigger alone."""
+    """A function that the settings name for one trigger only."""
 
     version = arns.LATEST
 
     def __init__(
         self, arn: str, catalog: Catalog, role: str | None, make: Callable[[dict[str, str]], Pool]
     ) -> None:
-        """`make` is given the environment of its processes."""
+        """`make` makes a pool, given the environment of its processes."""
         self.arn = arn
         self._catalog = catalog
         self._role = role
@@ -83,7 +84,8 @@ class OwnFunction:
             raise CallRefused(f"{error.wire_code}: {error.message}") from error
 
     async def _current(self) -> Pool:
-        """Its processes, which have a session that lasts."""
+        """The pool of processes. It is replaced when the session in their environment is
+        renewed."""
         surroundings = await self._catalog.surroundings(self._role)
         key_id = surroundings["AWS_ACCESS_KEY_ID"]
         if self._pool is not None and self._key_id != key_id:
@@ -99,7 +101,7 @@ class OwnFunction:
 
 
 class HttpEndpoint:
-    """Gets the event in a POST; any status of 2xx is a success."""
+    """A URL that gets the event as a POST; any 2xx status is a success."""
 
     version = arns.LATEST
 
@@ -109,7 +111,7 @@ class HttpEndpoint:
 
     async def call(self, event: bytes) -> bytes:
         try:
-            # Sockets wait that long for each piece of an answer; this is for all of them.
+            # A socket's timeout holds for each part of an answer. This one holds for the whole.
             async with asyncio.timeout(self._timeout_seconds):
                 return await in_thread(partial(post, self._url, event, self._timeout_seconds))
         except TimeoutError:

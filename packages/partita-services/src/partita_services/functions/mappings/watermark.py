@@ -1,4 +1,5 @@
-"""Up to where everything is done with, while some of it is done sooner than what came before."""
+"""The watermark of a shard: the position up to which all records are done, while lanes finish
+records out of order."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ from collections import deque
 
 
 class Watermark:
-    """Places are added in the order of the shard, and finished in any order."""
+    """Positions are added in the order of the shard, and finished in any order."""
 
     def __init__(self, position: str) -> None:
         self.position = position
-        """Everything up to here is done with."""
+        """All records up to this position are done."""
         self._places: deque[str] = deque()
         self._finished: set[str] = set()
 
@@ -28,7 +29,7 @@ class Watermark:
             self._finished.remove(self.position)
 
     def pass_over(self, place: str) -> None:
-        """Something up to there needs nothing to be done."""
+        """The records up to this position were filtered out: there is nothing to do for them."""
         if self._places:
             if self._places[-1] != place:
                 self.add(place)

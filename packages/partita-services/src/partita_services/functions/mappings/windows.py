@@ -1,4 +1,5 @@
-"""Tumbling windows: what a function is told of the window, and the state that it hands on."""
+"""Tumbling windows: the events that describe them, and the state that a function passes from call
+to call."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ STATE_BYTES_MAX = 1 * MB
 
 
 class Window(msgspec.Struct):
-    """One that is open. Its state is what the function returned last."""
+    """An open window. Its state is what the function returned last."""
 
     start: int
     end: int
@@ -35,16 +36,19 @@ def window_of(moment: float, seconds: int) -> Window:
 
 
 def by_window(records: Iterable[Record], seconds: int) -> Iterator[tuple[Window, list[Record]]]:
-    """Records in their order, those of one window together."""
-    for start, group in groupby(records, lambda one: window_of(one.created_at, seconds).start):
+    """Groups records by window, in their order."""
+    for start, group in groupby(
+        records, lambda record: window_of(record.created_at, seconds).start
+    ):
         yield Window(start, start + seconds), list(group)
 
 
 def event_of_window(
     window: Window, shard: ShardOf, records: Iterable[Record], *, is_final: bool, is_early: bool
 ) -> bytes:
-    """(Lambda guide, "Using Lambda for stateful processing of streams")"""
-    told = {
+    """The event for a call within a window. (Lambda guide, "Using Lambda for stateful
+    processing")"""
+    members = {
         "window": {"start": _moment(window.start), "end": _moment(window.end)},
         "state": window.state,
         "shardId": shard.name,
@@ -53,11 +57,11 @@ def event_of_window(
         "isWindowTerminatedEarly": is_early,
     }
     bodies = b",".join(record.body for record in records)
-    return b'{"Records":[%b],%b' % (bodies, orjson.dumps(told)[1:])
+    return b'{"Records":[%b],%b' % (bodies, orjson.dumps(members)[1:])
 
 
 def state_in(result: Any) -> Any:
-    """What the function hands on; nothing, when it returns no state."""
+    """The state that a function has returned; an empty one when it returned none."""
     state = result.get("state") if isinstance(result, dict) else None
     return {} if state is None else state
 

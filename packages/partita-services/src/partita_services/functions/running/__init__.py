@@ -1,1 +1,1 @@
-"""Functions at work: their processes, and how many there are."""
+"""The runtime of functions: their processes, pools of them, and their logs."""

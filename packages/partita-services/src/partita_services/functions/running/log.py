@@ -1,4 +1,5 @@
-"""What a process logs: passed on to our own stderr, and its end kept for who asks for it."""
+"""The log of a function's process: copied to our stderr, and its end kept for LogType=Tail of
+Invoke."""
 
 from __future__ import annotations
 
@@ -8,16 +9,18 @@ import sys
 from partita.limits import KB, MB
 
 TAIL_BYTES = 4 * KB
-"""How much of the log Invoke shows. (guide)"""
+"""How much of the log Invoke returns. (Lambda API reference, Invoke)"""
 KEPT_BYTES = 256 * KB
 READ_BYTES = 64 * KB
 READ_BYTES_PER_SECOND = 8 * MB
-"""A function that logs faster waits; otherwise reading would leave no time for other functions."""
+"""A function that logs faster is slowed down, because reading its log would leave no time for the
+other functions."""
 LINE_BYTES_MAX = 256 * KB
-"""What is longer is passed on as several lines. (CloudWatch's maximum)"""
+"""Longer lines are split. (The maximum of CloudWatch Logs)"""
 END_SECONDS_MAX = 1.0
-"""A process that was killed never says that a call has ended."""
+"""How long to wait for the REPORT line of a call. A killed process never writes it."""
 MARKS = (b"START RequestId: ", b"END RequestId: ", b"REPORT RequestId: ")
+"""The lines that Lambda adds to a log. They are not copied to our stderr."""
 
 
 class Log:
@@ -38,7 +41,7 @@ class Log:
                 lines, rest = [*lines, rest], b""
             _pass_on(lines)
             self._more.set()
-            # A second's worth may come at once.
+            # A burst of one second's worth is allowed.
             ready_at = max(ready_at, clock() - 1.0) + len(part) / READ_BYTES_PER_SECOND
             if ready_at > clock():
                 await asyncio.sleep(ready_at - clock())
@@ -46,7 +49,7 @@ class Log:
         self._more.set()
 
     async def end_of(self, request_id: str) -> bytes:
-        """The last of what was logged since a call began, when all of it has come."""
+        """The end of what was logged during a call, once its REPORT line has arrived."""
         report = b"REPORT RequestId: %b" % request_id.encode()
         try:
             async with asyncio.timeout(END_SECONDS_MAX):

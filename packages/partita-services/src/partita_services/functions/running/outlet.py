@@ -1,7 +1,7 @@
-"""The stderr of a companion: nobody waits for who reads it.
+"""The stderr of a companion, which never blocks.
 
-Functions decide how much is printed, and a pipe that nobody reads would stop the companion, and
-with it the functions of everybody.
+Functions decide how much is printed. A pipe that nobody reads would stop the companion, and with it
+everybody's functions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from partita.limits import MB
 
 WAITING_BYTES_MAX = 4 * MB
 DRAIN_SECONDS_MAX = 1.0
-DROPPED = "partita functions: %d bytes were dropped here: nobody read them in time.\n"
+DROPPED = "partita functions: %d bytes of output were dropped here, because nobody read them.\n"
 
 
 def install() -> None:
@@ -25,7 +25,7 @@ def install() -> None:
 
 
 class Outlet(io.TextIOBase):
-    """Text that comes faster than it is taken is dropped, and its size is told."""
+    """Text that is written faster than it is read is dropped, and a line says how many bytes."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -62,7 +62,7 @@ class Outlet(io.TextIOBase):
                 self._file.write(content)
                 self._file.flush()
             except (OSError, ValueError):
-                # There is nobody to tell.
+                # The reader is gone, and there is no other place for an error message.
                 return
             with self._change:
                 self._waiting.popleft()
@@ -70,6 +70,6 @@ class Outlet(io.TextIOBase):
                 self._change.notify_all()
 
     def drain(self) -> None:
-        """At the end: as much as is taken at once."""
+        """Write what is left at exit, as long as the reader takes it at once."""
         with self._change:
             self._change.wait_for(lambda: not self._waiting, DRAIN_SECONDS_MAX)

@@ -1,6 +1,6 @@
-"""The processes of a function: each runs one call at a time, and is kept for the next.
+"""The processes of a function. Each runs one call at a time, and is kept for the next call.
 
-Processes are started when they are needed, and end when they were not used for a while.
+Processes are started when calls need them, and end after they were idle for a while.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ from partita.errors import TooManyRequestsException
 from partita_services.functions.running.process import Function, FunctionProcess, Outcome
 
 PROCESSES_MAX = 8
-"""For a function without a limit of its own; further calls wait."""
+"""The processes of a function without reserved concurrency; further calls wait."""
 CORES = os.cpu_count() or 1
 BUSY_SECONDS = 0.05
 """How long a call waits for a busy process before another one is started."""
 CALLS_MAX = 1000
-"""Running and waiting: the concurrency that Lambda gives an account."""
+"""Running and waiting calls together: the concurrency that Lambda gives an account."""
 IDLE_SECONDS_MAX = 600.0
 IDLE_MAX = 64
-"""Processes of all functions that are kept for the next call; more are ended after a moment."""
+"""Idle processes of all functions together that are kept; more are ended after a moment."""
 
 
 class Pool:
-    """`concurrency` is how many calls may run at once; one more is refused. Without it, calls wait
-    their turn."""
+    """The processes of one function.
+
+    `concurrency` is its reserved concurrency: one more call is refused. Without it, calls wait
+    their turn.
+    """
 
     def __init__(
         self, function: Function, starts: asyncio.Lock, concurrency: int | None = None
@@ -42,7 +45,7 @@ class Pool:
 
     @property
     def folder(self) -> Path:
-        """Where its function's code is."""
+        """The folder with the function's code."""
         return self._function.folder
 
     @property
@@ -71,8 +74,10 @@ class Pool:
             self._idle.put_nowait(process)
 
     async def _take(self) -> FunctionProcess:
-        """An idle process, or a new one. More processes than cores help only functions that wait
-        rather than compute, so they are started only when none becomes idle for a while.
+        """Returns an idle process, or a new one.
+
+        More processes than cores only help functions that wait instead of computing. So they are
+        started only when no process has become idle for a while.
         """
         while len(self._processes) >= CORES or not self._idle.empty():
             try:
@@ -86,7 +91,7 @@ class Pool:
         return process
 
     def idle_since(self) -> list[float]:
-        """When each process that runs and is idle was used last, in the event loop's time."""
+        """When each running, idle process was used last, in the event loop's time."""
         return [
             process.used_at
             for process in self._processes
@@ -94,9 +99,9 @@ class Pool:
         ]
 
     async def close_unused(self, since: float) -> None:
-        """Those that nobody has called since then."""
+        """End the processes that were not called since then."""
         for process in self._processes:
-            # They stay in the queue of the idle, and start again when they are called.
+            # They stay in the queue of idle processes, and start again with the next call.
             if process.used_at < since and not process.is_called:
                 await process.close()
 

@@ -1,4 +1,4 @@
-"""One process of a function, started when it is first called, and called once at a time."""
+"""One process of a function: started with the first call, and called once at a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from signal import strsignal
 from typing import Any
 
 import msgspec
 
+from partita import child_process
 from partita_services.functions.running import supervisor
 from partita_services.functions.running.log import Log
 from partita_services.functions.running.supervisor import descendants
@@ -24,12 +26,13 @@ from partita_services.functions.running.worker import LOADED, RESULT_BYTES_MAX, 
 
 LINE_BYTES_MAX = 2 * RESULT_BYTES_MAX
 START_SECONDS_MAX = 60.0
-"""For an interpreter on a busy machine, and once more for what the function imports."""
+"""The time for an interpreter to start on a busy machine, and again for the function's imports."""
 END_SECONDS_MAX = 5.0
-"""For a supervisor to end all processes of its function."""
+"""The time for a supervisor to end all processes of its function."""
 EXIT_ERROR, TIMED_OUT, UNKNOWN = "Runtime.ExitError", "Sandbox.Timedout", "Runtime.Unknown"
 INVALID_ENTRYPOINT, OUT_OF_MEMORY = "Runtime.InvalidEntrypoint", "Runtime.OutOfMemory"
-"""Lambda's names for a process that ended, one that took too long, and one that talks nonsense."""
+"""Lambda's names for a process that exited, timed out, wrote nonsense, could not start, or ran out
+of memory."""
 EXCEEDED = {
     -supervisor.OUT_OF_MEMORY: (OUT_OF_MEMORY, "Runtime exited with error: signal: killed"),
     -supervisor.OUT_OF_STORAGE: (
@@ -42,58 +45,58 @@ EXCEEDED = {
         "threads.",
     ),
 }
-"""What is told of a function that exceeded a limit, by how its supervisor ended."""
+"""The error for each limit that a function can exceed, by the exit code of its supervisor."""
 
 
 class FunctionError(Exception):
-    """The function did not succeed; says why, in Lambda's shape."""
+    """Raised when a function did not succeed. `content` is the error in Lambda's shape."""
 
     def __init__(self, error_type: str, message: str, content: Mapping[str, Any] = {}) -> None:
         super().__init__(f"{error_type}: {message}")
         self.error_type = error_type
         self.is_of_the_sandbox = not content
-        """Whether the process did not tell of it itself, and is of no more use."""
+        """True when the process did not report the error itself; the process is not used again."""
         self.content = {"errorMessage": message, "errorType": error_type, **content}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a function may use; one of the settings has none."""
+    """The limits of a function. Functions from the settings have none."""
 
     memory_mb: int
     storage_mb: int
     scratch: Path
-    """Where each of its processes has a temporary folder of its own."""
+    """The folder in which each of its processes gets a temporary folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What there is to know of a function before it is called."""
+    """What is needed to start a process of a function."""
 
     name: str
     handler: str
-    """module:callable or module.callable, looked for in the folder first."""
+    """`module:callable` or `module.callable`; the folder is the first place on the import path."""
     folder: Path
     timeout_seconds: float
     arn: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """With which its interpreter starts."""
+    """The environment that its interpreter starts with."""
     version: str = "$LATEST"
     memory_mb: int = 128
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Further ones that its code sees, and its interpreter does not."""
+    """Further variables that its code sees, but its interpreter does not."""
     limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call."""
+    """The result of a call."""
 
     payload: bytes
     """The result as JSON, or the error in Lambda's shape."""
     error: FunctionError | None
     log: bytes
-    """The end of what the function has logged meanwhile."""
+    """The end of what the function logged during the call."""
 
     def result(self) -> bytes:
         if self.error is not None:
@@ -102,8 +105,8 @@ class Outcome:
 
 
 class FunctionProcess:
-    """Processes with the same `starts` start one after the other: interpreters that all start at
-    once would leave no time for anything else."""
+    """Processes with the same `starts` lock start one after the other: many interpreters that start
+    at once would leave no time for anything else."""
 
     def __init__(self, function: Function, starts: asyncio.Lock | None = None) -> None:
         self._function = function
@@ -119,7 +122,7 @@ class FunctionProcess:
         return self._process is not None
 
     async def call(self, event: bytes, request_id: str = "", **context: Any) -> Outcome:
-        """`context` is what the function is told besides of the call."""
+        """Call the function. `context` holds further members of the call for the worker."""
         request_id = request_id or str(uuid.uuid4())
         self.is_called = True
         try:
@@ -150,7 +153,7 @@ class FunctionProcess:
         head = json.dumps(described)[:-1].encode()
         try:
             process = self._process
-            # One that died since its last call has not failed this one.
+            # A process that died since its last call has not failed this call.
             if process is None or process.returncode is not None:
                 process = await self._start(request_id)
             async with _timeout(seconds, request_id):
@@ -198,22 +201,18 @@ class FunctionProcess:
         return process
 
     async def close(self) -> None:
-        """Returns when neither the process is left, nor anything that the function has started."""
+        """Returns when the process and everything that the function has started have ended."""
         process, self._process = self._process, None
         if process is None:
             return
-        # It may have ended by itself meanwhile.
-        with suppress(ProcessLookupError):
-            process.terminate()
-        try:
-            async with asyncio.timeout(END_SECONDS_MAX):
-                await process.wait()
-        except TimeoutError:
-            # A function can stop its supervisor, too.
-            for pid in [process.pid, *descendants(process.pid)]:
-                with suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-            await process.wait()
+        await child_process.stop(process, END_SECONDS_MAX, partial(_kill_tree, process.pid))
+
+
+def _kill_tree(supervisor_pid: int) -> None:
+    # A function can stop its own supervisor (SIGSTOP), which then kills nobody.
+    for pid in [supervisor_pid, *descendants(supervisor_pid)]:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _start_line(function: Function) -> bytes:
@@ -241,14 +240,14 @@ async def _timeout(seconds: float, request_id: str) -> AsyncIterator[None]:
 
 async def _send(process: asyncio.subprocess.Process, line: bytes) -> None:
     assert process.stdin is not None
-    # Why a process does not listen is reported when its answer is asked for.
+    # If the process is gone, reading its answer reports why.
     with suppress(ConnectionError):
         process.stdin.write(line)
         await process.stdin.drain()
 
 
 async def _line(process: asyncio.subprocess.Process, request_id: str) -> bytes:
-    """What the process says next."""
+    """Read the next line that the process writes."""
     assert process.stdout is not None
     try:
         line = await process.stdout.readline()
@@ -262,16 +261,17 @@ async def _line(process: asyncio.subprocess.Process, request_id: str) -> bytes:
 
 
 def _exit(code: int) -> str:
-    """How Lambda tells of a process that has ended."""
+    """The message with which Lambda reports that a process has ended."""
     if code == 0:
         return "Runtime exited without providing a reason"
-    # Go's words for a signal: "signal: killed", "signal: segmentation fault".
+    # Lambda's words are those of Go: "signal: killed", "signal: segmentation fault".
     how = f"exit status {code}" if code > 0 else f"signal: {strsignal(-code) or -code}".lower()
     return f"Runtime exited with error: {how}"
 
 
 def _result(line: bytes, request_id: str) -> bytes:
-    """Of this very call: a function may have written into the pipe of its results."""
+    """The result in a line, checked to be of this call: a function may write into the pipe of its
+    results."""
     head = b'{"requestId":"%b","result":' % request_id.encode()
     try:
         if line.startswith(head):

@@ -1,13 +1,13 @@
-"""The supervisor of a function's process: it holds the function to its limits and outlives it.
+"""The supervisor of a function's process. It holds the function to its limits, and outlives it.
 
-It is run as a program, reads one line of JSON about the function, and forks: the child becomes the
-function's process (`worker.py`), the parent stays with it. Processes that a function starts become
-children of the supervisor when their own parent ends, whatever sessions they make (it is their
-subreaper), so that none of them is left when the supervisor has ended: with the function's process,
-on SIGTERM, or when the companion is gone, however that ended.
+It is run as a program, reads one line of JSON about the function, and forks. The child becomes the
+function's process (`worker.py`), and the parent watches it. Processes that the function starts
+become children of the supervisor when their own parent ends, even in sessions of their own (the
+supervisor is their subreaper). So none of them is left when the supervisor has ended: together with
+the function's process, on SIGTERM, or when the companion is gone for whatever reason.
 
-Other systems than Linux have neither subreapers nor `/proc`: there the process group is killed, and
-the limits on memory and processes do not hold.
+Only Linux has subreapers and `/proc`. Elsewhere the process group is killed, and the limits of
+memory and processes are not enforced.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
-"""Of prctl(2)."""
+"""PR_SET_PDEATHSIG and PR_SET_CHILD_SUBREAPER of prctl(2)."""
 BUSY_SECONDS, IDLE_SECONDS = 0.05, 0.25
-"""How often a function's memory is looked at, while it computes and while it waits."""
+"""How often a function's memory is measured, while it computes and while it waits."""
 SHARE_MAX = 0.05
-"""Of a processor, for looking."""
+"""The share of a processor that measuring may take."""
 STORAGE_SECONDS = 1.0
 KILL_SECONDS = 0.005
 FILES_MAX = 100_000
-"""In the temporary folder of a function."""
+"""The maximum number of files in a function's temporary folder."""
 PROCESSES_MAX = 1024
-"""Processes and threads. (Lambda guide, "Quotas")"""
+"""Processes and threads together. (Lambda guide, "Quotas")"""
 DESCRIPTORS_MAX = 1024
 OOM_SCORE = "500"
-"""The kernel, when it is out of memory itself, ends functions before the server."""
+"""When the kernel itself runs out of memory, it kills functions before the server."""
 OUT_OF_MEMORY = getattr(signal, "SIGRTMAX", signal.SIGUSR2)
 OUT_OF_STORAGE, OUT_OF_PROCESSES = OUT_OF_MEMORY - 1, OUT_OF_MEMORY - 2
-"""The signals with which a supervisor ends itself after it has ended a function for a limit."""
+"""With these signals a supervisor kills itself after it has killed a function for exceeding a
+limit, so that its exit code says which limit it was."""
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 MB = 1024 * 1024
 
 
 def main() -> NoReturn:
-    # uvloop lets children inherit descriptors of the companion: its socket to the server, even the
-    # database's file.
+    # uvloop lets children inherit descriptors of the companion, such as its socket to the server.
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     start = json.loads(_first_line())
     is_over = Signalled()
@@ -95,7 +95,7 @@ def _prctl(option: int, value: int) -> None:
 
 
 def _become_worker(start: dict[str, Any], supervisor: int) -> NoReturn:
-    # Not a session: the scheduler treats those as strangers, which doubles the time of a call.
+    # Not a session of its own: the kernel's autogroup scheduling would double the time of a call.
     os.setpgid(0, 0)
     _prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != supervisor:
@@ -117,7 +117,7 @@ def _become_worker(start: dict[str, Any], supervisor: int) -> NoReturn:
 def _limit(start: dict[str, Any]) -> None:
     limits = {resource.RLIMIT_CORE: 0}
     if start["storage_mb"]:
-        # Also for files that have no name any more.
+        # This limit also holds for deleted files that are still open.
         limits[resource.RLIMIT_FSIZE] = start["storage_mb"] * MB
     if start["memory_mb"]:
         limits[resource.RLIMIT_NOFILE] = DESCRIPTORS_MAX
@@ -127,7 +127,8 @@ def _limit(start: dict[str, Any]) -> None:
 
 
 def _worker() -> Any:
-    """Not by its name: a function may have a module of the same, and need not see ours."""
+    """Load `worker.py` by its path. An import by name could find a module of the function instead,
+    or let the function see ours."""
     place = Path(__file__).with_name("worker.py")
     spec = importlib.util.spec_from_file_location("partita_worker", place)
     assert spec is not None
@@ -141,7 +142,7 @@ def _worker() -> Any:
 
 
 class Signalled:
-    """Notices SIGTERM and the end of children; everything else that a terminal sends is for the
+    """Wakes up on SIGTERM and at the end of children. Other signals from a terminal are left to the
     server."""
 
     def __init__(self) -> None:
@@ -164,7 +165,7 @@ class Signalled:
             os.read(self._reading, 4096)
 
     def forget(self) -> None:
-        """In the child."""
+        """Undo everything in the child, after the fork."""
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGTERM, signal.SIGCHLD, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -173,14 +174,15 @@ class Signalled:
 
 
 def _let_go_of_the_pipes() -> None:
-    """Their other end is told when the function's process closes them."""
+    """Close our copies of the pipes, so that the companion notices when the function's process
+    closes its own."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
 
 
 def _supervise(worker: int, start: dict[str, Any], signals: Signalled) -> int:
-    """Until the worker has ended, or must; the status that tells of it."""
+    """Watch the worker until it has ended, or must end; returns the status to end with."""
     usage = Usage(start["memory_mb"], start["storage_mb"], start["scratch"])
     seconds = 0.0
     while True:
@@ -198,7 +200,7 @@ def _supervise(worker: int, start: dict[str, Any], signals: Signalled) -> int:
 
 
 def _reaped(worker: int) -> int | None:
-    """The status of the worker when it has ended; orphans that have ended are forgotten."""
+    """The status of the worker if it has ended. Orphans that have ended are reaped as well."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if not pid:
@@ -208,8 +210,8 @@ def _reaped(worker: int) -> int | None:
 
 
 class Usage:
-    """What a function and everything that it has started use together. Without a limit on memory,
-    nothing is looked at."""
+    """What a function and all its processes use together. Nothing is measured without a limit of
+    memory."""
 
     def __init__(self, memory_mb: int | None, storage_mb: int | None, scratch: str | None) -> None:
         self._memory_bytes_max = (memory_mb or 0) * MB
@@ -220,7 +222,7 @@ class Usage:
         self.rest_seconds = IDLE_SECONDS
 
     def exceeded(self) -> int:
-        """The signal that stands for the limit that is exceeded, or 0."""
+        """The signal for the limit that is exceeded, or 0."""
         if not self._memory_bytes_max:
             return 0
         ticks = threads = memory_bytes = 0
@@ -236,7 +238,7 @@ class Usage:
         self._ticks = ticks
         if threads > PROCESSES_MAX:
             return OUT_OF_PROCESSES
-        # What processes share is counted once, which takes longer.
+        # Measure again, counting shared pages once (Pss). This takes longer, so it is done last.
         is_over = memory_bytes > self._memory_bytes_max
         if is_over and sum(map(_proportional_bytes, pids)) > self._memory_bytes_max:
             return OUT_OF_MEMORY
@@ -265,7 +267,7 @@ def _entries(folder: str) -> Iterator[os.DirEntry[str]]:
 
 
 def _stat(pid: int) -> list[bytes] | None:
-    """The fields after the name, which may have anything in it."""
+    """The fields of /proc/PID/stat after the name, which may contain anything."""
     return (_read(f"/proc/{pid}/stat") or b"").rpartition(b") ")[2].split() or None
 
 
@@ -286,7 +288,7 @@ def _read(path: str) -> bytes | None:
 
 
 def descendants(pid: int) -> Iterator[int]:
-    """All processes below one, parents first."""
+    """All processes below a process, parents first."""
     found = [pid]
     for parent in found:
         for child in _children(parent):
@@ -304,8 +306,9 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def kill_all(worker: int) -> None:
-    """Returns when no child is left, and so no descendant: orphans become our children."""
-    # At once, so that no process of the group can start another one meanwhile.
+    """Returns when no child is left, and therefore no descendant either: orphans become our
+    children."""
+    # The whole group at once, so that none of its processes can fork in the meantime.
     with suppress(OSError):
         os.killpg(worker, signal.SIGKILL)
     while True:
@@ -321,7 +324,7 @@ def kill_all(worker: int) -> None:
 
 
 def remove(folder: Path) -> None:
-    """A folder with all that is in it, also where a function has taken away our rights."""
+    """Remove a folder, even where a function has taken away our permissions."""
     import shutil
 
     shutil.rmtree(folder, ignore_errors=True)
@@ -334,7 +337,7 @@ def remove(folder: Path) -> None:
 
 
 def _end_as(status: int) -> NoReturn:
-    """As the worker did: the companion tells of it."""
+    """End with the worker's status, which the companion reports."""
     code = os.waitstatus_to_exitcode(status)
     if code < 0:
         with suppress(OSError, ValueError):

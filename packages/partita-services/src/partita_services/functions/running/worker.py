@@ -1,9 +1,9 @@
-"""A function's own process: a slow or broken function stops nothing but itself.
+"""A function's own process: a slow or broken function affects nothing but itself.
 
-Its supervisor makes it. It says when it has started, and when it has looked for the function. From
-then on, a call comes in as a line of JSON on what was stdin, the result goes out as one on what was
-stdout; what the function prints goes to stderr, between the lines with which Lambda's log shows
-where a call begins and ends. Errors have Lambda's names and shape.
+The supervisor forks it. It reports that it has started, and that it has loaded the function. After
+that, each call comes in as a line of JSON on what was stdin, and its result goes out as a line on
+what was stdout. What the function prints goes to stderr, between the lines with which Lambda's log
+marks the beginning and the end of a call. Errors have Lambda's names and shape.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OWN = os.getpid()
 
 
 class Context:
-    """The second argument of a function."""
+    """The second argument of a handler."""
 
     identity = None
 
@@ -49,7 +49,7 @@ class Context:
 
 
 class ClientContext:
-    """What a caller says of itself, in the members that Lambda's runtime gives it."""
+    """What a caller says about itself, in the members that Lambda's runtime provides."""
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.custom = content.get("custom")
@@ -62,7 +62,7 @@ def _client_context(content: Any) -> ClientContext | None:
 
 
 class RuntimeFault(Exception):
-    """What Lambda's runtime itself finds wrong with a function, under its name for it."""
+    """Raised for problems that Lambda's runtime itself reports, under its name for them."""
 
     def __init__(self, error_type: str, message: str) -> None:
         super().__init__(message)
@@ -73,10 +73,11 @@ Handler = Callable[[Any, Context], Any]
 
 
 def main(handler_name: str, memory_mb_max: int | None, out_of_memory: int) -> None:
-    """`out_of_memory` is the signal that tells the supervisor of it."""
+    """`out_of_memory` is the signal that tells the supervisor that the function used too much
+    memory."""
     # Ctrl-C is for the server, which ends this process when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # What a function prints must not come between its results, nor may what it starts read calls.
+    # The function must not print between results, and its child processes must not read calls.
     calls, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
@@ -84,7 +85,7 @@ def main(handler_name: str, memory_mb_max: int | None, out_of_memory: int) -> No
     _say(answers, STARTED)
     sys.path.insert(0, str(Path.cwd()))
     handler: Handler | None = None
-    # One that cannot be loaded is looked for again when it is called, and the call says why.
+    # A handler that cannot be loaded is tried again with each call, which then reports the error.
     with suppress(Exception):
         handler = load(handler_name)
     _end_copies()
@@ -106,14 +107,15 @@ def main(handler_name: str, memory_mb_max: int | None, out_of_memory: int) -> No
             answer = json.dumps({**described, "requestId": request_id}).encode()
         _end_copies()
         if memory_mb_max and _peak_mb() > memory_mb_max:
-            # Before the supervisor has seen it.
+            # The supervisor only measures now and then, and may not have noticed.
             os.kill(os.getpid(), out_of_memory)
         _log(f"END RequestId: {request_id}", _report(call, time.monotonic() - started))
         _say(answers, answer + b"\n")
 
 
 def _end_copies() -> None:
-    """Of this process that the function has made by a fork: only the original answers."""
+    """End forked copies of this process that the function has made: only the original may
+    answer."""
     if os.getpid() != OWN:
         os._exit(0)
 
@@ -123,7 +125,7 @@ def _say(answers: BinaryIO, line: bytes) -> None:
         answers.write(line)
         answers.flush()
     except BrokenPipeError:
-        # Who asked was killed, and we are about to be: at once, or the pipe would be tried again.
+        # The companion is gone. Without _exit, flushing the file at exit would fail again.
         os._exit(0)
 
 
@@ -149,7 +151,7 @@ def _peak_mb() -> int:
 
 
 def load(handler_name: str) -> Handler:
-    """module:callable, or module.callable as Lambda has it, with folders before it."""
+    """Load `module:callable`, or `module.callable` as on Lambda, with folders before it."""
     separator = ":" if ":" in handler_name else "."
     path, found, name = handler_name.rpartition(separator)
     module_name = path.replace("/", ".")
@@ -188,7 +190,7 @@ def _too_large() -> RuntimeFault:
 def _described(error: Exception) -> dict[str, Any]:
     if isinstance(error, RuntimeFault):
         return {"errorMessage": str(error), "errorType": error.error_type, "stackTrace": []}
-    # Without our own frame, as Lambda shows it.
+    # Without our own frame, as on Lambda.
     frames = traceback.format_list(traceback.extract_tb(error.__traceback__)[1:])
     return {
         "errorMessage": str(error),

@@ -1,1 +1,1 @@
-"""Schedules, as EventBridge Scheduler has them: they call functions and start machines."""
+"""EventBridge Scheduler: schedules that call functions, start machines and send messages."""

@@ -1,7 +1,7 @@
 """Schedule expressions: rate(5 minutes), cron(0 10 * * ? *), at(2026-11-20T13:00:00).
 
-(EventBridge Scheduler guide, "Schedule types") What is parsed is a function from a moment to the
-next one at which the schedule runs.
+(EventBridge Scheduler guide, "Schedule types") An expression is parsed into a function from a time
+to the next due time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from partita.errors import PartitaError
 
 Next = Callable[[float], float | None]
-"""The next moment after one, in seconds since the epoch; None when there is none."""
+"""The next due time after a time, in seconds since the epoch; None when the schedule has ended."""
 
 UNITS = {"minute": 60, "hour": 3600, "day": 86_400}
 MONTHS = {name.upper(): number for number, name in enumerate(calendar.month_abbr) if name}
@@ -29,11 +29,11 @@ _CRON = re.compile(r"cron\(([^()]*)\)")
 
 
 class InvalidExpression(PartitaError):
-    """Not a schedule expression; says which."""
+    """Raised for a malformed expression or an unknown time zone."""
 
 
 def parse(expression: str, timezone: str, since: float, time_scale: float = 1.0) -> Next:
-    """Rates count from `since`; with a time scale, in its time."""
+    """Parse an expression. Rates count from `since`, and are divided by `time_scale`."""
     try:
         zone = ZoneInfo(timezone)
     except (KeyError, ValueError, OSError):
@@ -83,7 +83,7 @@ def _cron(text: str, zone: ZoneInfo) -> Next:
     if len(fields) != 6:
         raise ValueError
     minutes, hours, days, months, weekdays, years = (field.upper() for field in fields)
-    # One of the two days is left open. (guide)
+    # Exactly one of day-of-month and day-of-week is "?". (EventBridge Scheduler guide)
     if (days == "?") == (weekdays == "?"):
         raise ValueError
     cron = Cron(
@@ -94,7 +94,7 @@ def _cron(text: str, zone: ZoneInfo) -> Next:
         weekdays,
         frozenset(_values(years, *YEARS)),
     )
-    # Refuse now what could not be understood later.
+    # These fields are parsed when they are used. A trial run finds the malformed ones now.
     probe = date(2024, 1, 31)
     _is_day_of_month(days, probe)
     _is_weekday(weekdays, probe)
@@ -108,8 +108,9 @@ def _next(cron: Cron, zone: ZoneInfo, after: float) -> float | None:
             for minute in sorted(cron.minutes):
                 local = datetime.combine(day, time(hour, minute), zone)
                 moment = local.timestamp()
-                # A time that a change of the clock leaves out does not exist, and comes back as
-                # another one.
+                # When the clock goes forward, some local times do not exist. They come back from
+                # UTC
+                # as another hour.
                 exists = datetime.fromtimestamp(moment, UTC).astimezone(zone).hour == hour
                 if moment > after and exists:
                     return moment
@@ -133,7 +134,7 @@ def _days(cron: Cron, first: date) -> Iterator[date]:
 def _values(
     field: str, least: int, most: int, names: dict[str, int] | None = None
 ) -> Iterator[int]:
-    """The numbers that a field stands for: *, lists, ranges, steps."""
+    """The numbers of a cron field: `*`, lists, ranges, steps."""
     for part in field.split(","):
         span, slash, step = part.partition("/")
         first, dash, last = span.partition("-")
@@ -164,15 +165,15 @@ def _is_day_of_month(field: str, day: date) -> bool:
     if field == "LW":
         return day == _nearest_weekday(day.replace(day=last))
     if field.endswith("W"):
-        wanted = _number(field[:-1], None)
-        if not 1 <= wanted <= 31:
+        number = _number(field[:-1], None)
+        if not 1 <= number <= 31:
             raise ValueError
-        return wanted <= last and day == _nearest_weekday(day.replace(day=wanted))
+        return number <= last and day == _nearest_weekday(day.replace(day=number))
     return day.day in set(_values(field, 1, 31))
 
 
 def _nearest_weekday(day: date) -> date:
-    """In the same month."""
+    """The nearest weekday in the same month."""
     if day.isoweekday() == 6:
         other = day - timedelta(days=1)
         return other if other.month == day.month else day + timedelta(days=2)
@@ -188,13 +189,13 @@ def _is_weekday(field: str, day: date) -> bool:
     weekday = day.isoweekday() % 7 + 1
     if "#" in field:
         name, _, count = field.partition("#")
-        wanted, nth = _number(name, WEEKDAYS), _number(count, None)
-        if not (1 <= wanted <= 7 and 1 <= nth <= 5):
+        number, nth = _number(name, WEEKDAYS), _number(count, None)
+        if not (1 <= number <= 7 and 1 <= nth <= 5):
             raise ValueError
-        return weekday == wanted and (day.day - 1) // 7 + 1 == nth
+        return weekday == number and (day.day - 1) // 7 + 1 == nth
     if field.endswith("L") and field != "L":
-        wanted = _number(field[:-1], WEEKDAYS)
-        return weekday == wanted and (day + timedelta(days=7)).month != day.month
+        number = _number(field[:-1], WEEKDAYS)
+        return weekday == number and (day + timedelta(days=7)).month != day.month
     if field == "L":
         return weekday == 7
     return weekday in set(_values(field, 1, 7, WEEKDAYS))

@@ -1,7 +1,7 @@
-"""The scheduler: waits for the moments of all schedules, and runs each at its own.
+"""The scheduler: it waits for the due times of all schedules, and runs each when it is due.
 
-When a schedule runs next is on disk. One that was missed, because no server ran, runs once when
-there is one again; one that was killed while it ran may run twice.
+The next due time of a schedule is on disk. A run that was missed because no server was up is made
+up for once. A run during which the server was killed may happen twice.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from partita_services.functions.storage.store import SCHEDULES, Store
 logger = logging.getLogger(__name__)
 
 DEFAULT, OF_SETTINGS = "default", "settings"
-"""The groups that are always there: the second has the schedules of the settings."""
+"""The groups that always exist. The second one has the schedules of the settings."""
 ROLE = arns.role_arn(arns.OWN_ROLE)
 RETRIES_MAX, AGE_SECONDS_MAX = 185, 86_400
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 60.0
 SLEEP_SECONDS_MAX = 3600.0
 REST_SECONDS = 5.0
-"""After the database did not answer."""
+"""The pause after the database did not answer."""
 ENABLED = "ENABLED"
 
 
@@ -42,7 +42,7 @@ def sort_of(group: str, name: str) -> str:
 
 
 class Scheduler:
-    """`time_scale` is how fast the time of rates passes."""
+    """`time_scale` speeds up rates and retries, for tests."""
 
     def __init__(
         self,
@@ -67,19 +67,19 @@ class Scheduler:
             self._wait_for(record)
 
     async def _take_over_settings(self) -> None:
-        wanted = {schedule.name: _configuration(schedule) for schedule in self._settings}
+        changed = {schedule.name: _configuration(schedule) for schedule in self._settings}
         for record in await self._store.all(SCHEDULES, ScheduleRecord):
             if record.group != OF_SETTINGS:
                 continue
-            kept = record.configuration
-            configuration = wanted.get(record.name)
+            stored = record.configuration
+            configuration = changed.get(record.name)
             if configuration is not None and all(
-                kept.get(name) == value for name, value in configuration.items()
+                stored.get(name) == value for name, value in configuration.items()
             ):
-                del wanted[record.name]
+                del changed[record.name]
             else:
                 await self._store.erase(SCHEDULES, sort_of(record.group, record.name))
-        for name, configuration in wanted.items():
+        for name, configuration in changed.items():
             now = self._clock()
             dates = {"CreationDate": now, "LastModificationDate": now}
             await self.put(
@@ -89,7 +89,7 @@ class Scheduler:
             )
 
     def next_of(self, configuration: dict[str, Any]) -> Next:
-        """Raises InvalidExpression."""
+        """The function that computes due times. Raises InvalidExpression."""
         return parse(
             configuration["ScheduleExpression"],
             configuration.get("ScheduleExpressionTimezone", "UTC"),
@@ -98,7 +98,7 @@ class Scheduler:
         )
 
     async def put(self, record: ScheduleRecord) -> None:
-        """Save a schedule that is new or was changed, and wait for it."""
+        """Save a new or changed schedule, and wait for its next due time."""
         now = self._clock()
         start = record.configuration.get("StartDate", 0.0)
         record.due_at = self._following(record, max(now, start - 1e-6))
@@ -139,7 +139,7 @@ class Scheduler:
             while (left := record.due_at - self._clock()) > 0:
                 await asyncio.sleep(min(left, SLEEP_SECONDS_MAX))
             await self._reach(record, record.due_at)
-            # What was missed meanwhile is not made up for.
+            # Due times that passed during a long run are skipped.
             record.due_at = self._following(record, max(record.due_at, self._clock()))
             if record.due_at is None and record.configuration.get("ActionAfterCompletion") == (
                 "DELETE"
@@ -149,7 +149,7 @@ class Scheduler:
             await self._store.save(SCHEDULES, sort_of(record.group, record.name), record)
 
     async def _reach(self, record: ScheduleRecord, due_at: float) -> None:
-        """Call the target until it accepts, or is given up."""
+        """Call the target until it accepts, or until the retry policy gives up."""
         target = record.configuration["Target"]
         policy = target.get("RetryPolicy", {})
         retries = policy.get("MaximumRetryAttempts", RETRIES_MAX)
@@ -188,7 +188,7 @@ class Scheduler:
 
 
 def _role_of(record: ScheduleRecord) -> str:
-    """Whose rights count; those of the settings run with the server's own."""
+    """The role whose rights a schedule has. Schedules of the settings have the server's own."""
     return "" if record.group == OF_SETTINGS else str(record.configuration["Target"]["RoleArn"])
 
 
@@ -213,7 +213,7 @@ def _configuration(schedule: Schedule) -> dict[str, Any]:
 
 
 def _input(target: dict[str, Any], arn: str, due_at: float, execution: str, attempt: int) -> str:
-    """What the target gets. (EventBridge Scheduler guide, "Adding context attributes")"""
+    """The target's input. (EventBridge Scheduler guide, "Adding context attributes")"""
     due = moment(due_at, "seconds")
     if "Input" not in target:
         event = {

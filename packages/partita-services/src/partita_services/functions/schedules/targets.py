@@ -20,20 +20,21 @@ BUS = re.compile(r"arn:aws[\w-]*:events:[\w-]*:\d*:event-bus/.+")
 MACHINE = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:stateMachine:.+")
 UNIVERSAL = re.compile(r"arn:aws[\w-]*:scheduler:::aws-sdk:(\w+):(\w+)")
 SERVICES = {"dynamodb": "dynamodb", "kinesis": "kinesis", "sfn": "states"}
-"""The client's names of those whose operations a schedule can call."""
+"""The services whose operations a schedule can call: their SDK names, and the client's names."""
 READING = (
     *("get", "describe", "list", "poll", "receive", "search", "scan", "query", "select", "read"),
     *("lookup", "discover", "validate", "batchGet", "batchDescribe", "batchRead", "transactGet"),
 )
-"""How operations are called that a schedule does not call. (guide, "Using universal targets")"""
+"""The beginnings of operation names that a schedule cannot call. (EventBridge Scheduler guide,
+"Using universal targets")"""
 
 
 class RunFailed(Exception):
-    """A schedule did not reach its target; says why."""
+    """Raised when a schedule did not reach its target; its text is the reason."""
 
 
 class Targets:
-    """`operations` are those that the server has built, by their names in its registry."""
+    """`operations` are those that the server implements, by their names in its registry."""
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Targets:
         self._operations = frozenset(operations)
 
     def check(self, target: dict[str, Any]) -> None:
-        """Refuse what cannot be called."""
+        """Refuse a target that cannot be called."""
         arn = target["Arn"]
         if (BUS.fullmatch(arn) is not None) != ("EventBridgeParameters" in target):
             raise ValidationException(
@@ -80,9 +81,11 @@ class Targets:
         return prefix + name in self._operations
 
     async def run(self, target: dict[str, Any], text: str, execution: str, role: str = "") -> None:
-        """Returns when the target has accepted the call; RunFailed when it has not. An execution
-        that is repeated starts a machine once. The rights are those of a role, without one the
-        server's own."""
+        """Returns when the target has accepted the call; raises RunFailed when it has not.
+
+        A repeated run starts a machine only once, because `execution` is the same. Without a role,
+        the call has the server's own rights.
+        """
         arn, client = target["Arn"], self._client.acting_for(role)
         try:
             if arns.is_function(arn):
@@ -91,14 +94,14 @@ class Targets:
                 await self._catalog.version(function)
                 await self._queue.add(function, _one_line(text))
             elif MACHINE.fullmatch(arn):
-                asked = {"stateMachineArn": arn, "input": text, "name": execution}
-                await client.call("states", "StartExecution", asked)
+                request = {"stateMachineArn": arn, "input": text, "name": execution}
+                await client.call("states", "StartExecution", request)
             elif (universal := UNIVERSAL.fullmatch(arn)) is not None:
                 await self._call(client, universal[1], universal[2], json.loads(text))
             else:
-                if (about := target.get("EventBridgeParameters")) is not None:
+                if (event := target.get("EventBridgeParameters")) is not None:
                     detail = json.loads(text)
-                    text = json.dumps(event_of_bus(about["Source"], about["DetailType"], detail))
+                    text = json.dumps(event_of_bus(event["Source"], event["DetailType"], detail))
                 key = target.get("KinesisParameters", {}).get("PartitionKey", execution)
                 await self._destinations.acting_for(role).send(arn, text.encode(), key)
         except ClientError as error:
@@ -127,8 +130,8 @@ def _wire_name(operation: str) -> str:
     return operation[:1].upper() + operation[1:]
 
 
-async def _check_function(client: Client, given: str) -> None:
-    function = arns.qualified(given)
+async def _check_function(client: Client, name_or_arn: str) -> None:
+    function = arns.qualified(name_or_arn)
     suffix = "" if function.qualifier == arns.LATEST else function.qualifier
     arn = arns.function_arn(function.name, suffix)
     await client.check_own_right("lambda:InvokeFunction", arn)

@@ -1,1 +1,1 @@
-"""The operations of AWS Step Functions: shapes, errors and texts are the service's own."""
+"""The operations of AWS Step Functions. Shapes, errors and texts are the service's own."""

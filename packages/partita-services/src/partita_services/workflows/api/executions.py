@@ -31,14 +31,14 @@ from partita_services.workflows.running.storage.records import (
 
 NOT_SUPPORTED = "This operation is not supported by this type of state machine"
 HISTORY_PAGE_CHARS_MAX = 4 * MB
-"""A page of a history ends after that, however many events it may have."""
+"""A page of a history ends after so much data, even if it has fewer events than it may."""
 DATA_MEMBERS = ("input", "output", "parameters")
 CHANGES = {
     "maxConcurrency": "concurrency",
     "toleratedFailureCount": "tolerated_count",
     "toleratedFailurePercentage": "tolerated_percentage",
 }
-"""What UpdateMapRun may change, by its members."""
+"""What UpdateMapRun may change, by the request's members."""
 
 
 async def start_execution(service: Service, request: Request) -> Answer:
@@ -135,7 +135,8 @@ async def list_executions(service: Service, request: Request) -> Answer:
 
 
 def _is_wanted(qualifier: str | None, filter: str | None, entry: dict[str, Any]) -> bool:
-    """Whether an execution was started with a version or alias, and was redriven or not."""
+    """True when the execution was started with this version or alias, and the redrive filter
+    matches."""
     if qualifier is not None and qualifier not in (str(entry.get("version")), entry.get("alias")):
         return False
     return filter is None or (filter == "REDRIVEN") == (entry.get("redrive_count", 0) > 0)
@@ -157,8 +158,12 @@ def _listed(machine: Machine, entry: dict[str, Any]) -> Answer:
 
 def _started_with(machine: str, version: int | None, alias: str | None) -> Answer:
     """The version and the alias that an execution was started with."""
-    found = {"stateMachineVersionArn": version, "stateMachineAliasArn": alias}
-    return {name: arns.version_arn(machine, one) for name, one in found.items() if one is not None}
+    qualifiers = {"stateMachineVersionArn": version, "stateMachineAliasArn": alias}
+    return {
+        name: arns.version_arn(machine, qualifier)
+        for name, qualifier in qualifiers.items()
+        if qualifier is not None
+    }
 
 
 async def get_execution_history(service: Service, request: Request) -> Answer:
@@ -196,7 +201,7 @@ def _without_data(event: dict[str, Any]) -> dict[str, Any]:
 
 
 async def list_map_runs(service: Service, request: Request) -> Answer:
-    """Those of distributed Map states, in order of their start."""
+    """The map runs of an execution's distributed Map states, in order of their start."""
     execution = await find(service, request["executionArn"])
     runs = await service.store.map_runs(execution.arn)
     runs.sort(key=lambda run: (run.started_at, run.arn))
@@ -243,7 +248,7 @@ async def update_map_run(service: Service, request: Request) -> Answer:
 
 
 async def _find_map_run(service: Service, arn: str) -> MapRun:
-    """Its ARN ends with the name of the execution and the number of the task."""
+    """Finds a map run. Its ARN ends with the name of the execution and the number of the task."""
     prefix, _, names = arn.partition(":mapRun:")
     machine, _, last = names.partition(":")
     execution_arn = f"{prefix}:execution:{machine.rpartition('/')[0]}:{last.rpartition('-')[0]}"
@@ -254,7 +259,7 @@ async def _find_map_run(service: Service, arn: str) -> MapRun:
 
 
 def _current(service: Service, run: MapRun, execution: Execution) -> MapRun:
-    """With the counts of the moment; aborted with its execution."""
+    """The map run with its current counts. It counts as aborted when its execution has ended."""
     if run.status != RUNNING:
         return run
     if execution.status != RUNNING:

@@ -46,7 +46,7 @@ async def create_state_machine(service: Service, request: Request) -> Answer:
         updated_at=now,
         logging=request.get("loggingConfiguration"),
         tracing=request.get("tracingConfiguration"),
-        tags=tags.given(request),
+        tags=tags.tags_in(request),
     )
     await _check_definition(service, machine.definition, machine.type)
     version = versions.next_version(machine, request, now)
@@ -64,15 +64,15 @@ async def create_state_machine(service: Service, request: Request) -> Answer:
 async def _same(service: Service, machine: Machine, version: Version | None) -> Machine:
     """The existing machine, if creating it again is idempotent. (API reference)"""
     arn = arns.machine_arn(machine.name)
-    there = await service.store.machine(machine.name)
-    # If it is not there any more, its deletion has come to its end just now.
-    if there is None or there.status == DELETING:
+    existing = await service.store.machine(machine.name)
+    # If it does not exist any more, its deletion has just ended.
+    if existing is None or existing.status == DELETING:
         raise StateMachineDeleting(f"State Machine Deleting: '{arn}'")
     names = ("definition", "type", "logging", "tracing")
-    is_other = any(getattr(there, name) != getattr(machine, name) for name in names)
-    if is_other or (version is not None and there.last_version == 0):
+    is_different = any(getattr(existing, name) != getattr(machine, name) for name in names)
+    if is_different or (version is not None and existing.last_version == 0):
         raise StateMachineAlreadyExists(f"State Machine Already Exists: '{arn}'")
-    return there
+    return existing
 
 
 async def update_state_machine(service: Service, request: Request) -> Answer:
@@ -122,7 +122,8 @@ async def delete_state_machine(service: Service, request: Request) -> Answer:
 
 
 def remove_later(service: Service, name: str) -> None:
-    """Stop and remove the executions of a deleted machine, and then itself."""
+    """Stop and remove the executions of a deleted machine in the background, and then the
+    machine."""
 
     async def remove() -> None:
         await service.engine.stop_all(name)
@@ -162,20 +163,25 @@ async def list_state_machines(service: Service, request: Request) -> Answer:
 
 
 async def validate_state_machine_definition(service: Service, request: Request) -> Answer:
-    found = await _findings(service, request["definition"], request.get("type", STANDARD))
+    diagnostics = await _diagnose(service, request["definition"], request.get("type", STANDARD))
+    errors = _errors_in(diagnostics)
     if request.get("severity", "ERROR") == "ERROR":
-        found = [one for one in found if one.severity == "ERROR"]
+        diagnostics = errors
     limit = request.get("maxResults") or DIAGNOSTICS_MAX
     return {
-        "result": "FAIL" if any(one.severity == "ERROR" for one in found) else "OK",
-        "diagnostics": [_diagnostic(one) for one in found[:limit]],
-        "truncated": len(found) > limit,
+        "result": "FAIL" if errors else "OK",
+        "diagnostics": [_described_diagnostic(diagnostic) for diagnostic in diagnostics[:limit]],
+        "truncated": len(diagnostics) > limit,
     }
 
 
-def _diagnostic(diagnostic: Diagnostic) -> Answer:
-    found: Answer = msgspec.structs.asdict(diagnostic)
-    return {name: value for name, value in found.items() if value is not None}
+def _errors_in(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    return [diagnostic for diagnostic in diagnostics if diagnostic.severity == "ERROR"]
+
+
+def _described_diagnostic(diagnostic: Diagnostic) -> Answer:
+    members: Answer = msgspec.structs.asdict(diagnostic)
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _described(machine: Machine) -> Answer:
@@ -195,13 +201,11 @@ def _described(machine: Machine) -> Answer:
 
 
 async def _check_definition(service: Service, definition: str, type: str) -> None:
-    found = await _findings(service, definition, type)
-    wrong = [one for one in found if one.severity == "ERROR"]
-    if wrong:
-        raise InvalidStateMachineDefinition(str(InvalidDefinition(wrong)))
+    if errors := _errors_in(await _diagnose(service, definition, type)):
+        raise InvalidStateMachineDefinition(str(InvalidDefinition(errors)))
 
 
-async def _findings(service: Service, definition: str, type: str) -> list[Diagnostic]:
+async def _diagnose(service: Service, definition: str, type: str) -> list[Diagnostic]:
     key = blake2b(definition.encode(), digest_size=16).hexdigest()
     try:
         return (await service.pool.run(Examine(definition, type), key, Examined)).diagnostics
@@ -210,7 +214,7 @@ async def _findings(service: Service, definition: str, type: str) -> list[Diagno
 
 
 def _check_configurations(request: Request) -> None:
-    """Refuse what is not supported."""
+    """Refuse configurations that this server does not support."""
     if "versionDescription" in request and not request.get("publish"):
         raise ValidationException("Version description can only be set when publish is true")
     if request.get("loggingConfiguration", {}).get("level", "OFF") != "OFF":

@@ -1,4 +1,4 @@
-"""Pages of lists: their size, and tokens that say where the next one begins."""
+"""Pages of lists: their length, and the tokens that say where the next page begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = TypeVar("Place")
 
 PAGE_MAX = 1000
 PAGE = 100
-"""The size of a page without maxResults, or with 0. (API reference)"""
+"""The length of a page without maxResults, or with 0. (API reference)"""
 
 
 def limit_of(request: Request) -> int:
@@ -28,15 +28,15 @@ def token(place: Any) -> str:
 
 def place(request: Request, kind: type[Place]) -> Place | None:
     """Where the previous page ended; None for the first page."""
-    given = request.get("nextToken")
-    if given is None:
+    token = request.get("nextToken")
+    if token is None:
         return None
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(given), type=kind)
+        return msgspec.json.decode(base64.urlsafe_b64decode(token), type=kind)
     except (ValueError, msgspec.MsgspecError):
         raise InvalidToken("Invalid Token: 'Invalid token'") from None
 
 
 def more(place: Any) -> dict[str, str]:
-    """The token for the next page, if there is one."""
+    """The member with the token of the next page, if there is one."""
     return {} if place is None else {"nextToken": token(place)}

@@ -1,4 +1,4 @@
-"""The table of operations, and the checks that every request passes."""
+"""The operations of Step Functions, and what every request passes through."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ class Api:
             return await operation(self._service, request)
         except ClientError as error:
             if error.code == "ValidationException" and "nextToken" in request:
-                # The token belongs to another list.
+                # The start key in the token belongs to another list.
                 raise InvalidToken("Invalid Token: 'Invalid token'") from error
             if error.code != "ResourceNotFoundException":
                 raise
-        # The table was deleted: everything is gone, and it is created again.
+        # Somebody has deleted the table, and with it everything in it. Start with a new one.
         await self._service.store.prepare()
         return await operation(self._service, request)

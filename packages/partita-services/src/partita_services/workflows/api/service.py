@@ -1,4 +1,4 @@
-"""What every operation of the API is given."""
+"""The services that operations of the API use."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Service:
+    """What every operation gets besides its request."""
+
     store: Store
     engine: Engine
     pool: Pool
@@ -29,9 +31,9 @@ class Service:
     trials: Trials
     clock: Clock
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while an existing machine or activity is changed, or an execution redriven."""
+    """Held while a stored machine or activity is changed, or an execution is redriven."""
     removals: set[asyncio.Task[None]] = field(default_factory=set)
-    """Removals of deleted machines that are under way."""
+    """The removals of deleted machines that are under way."""
 
 
 Operation = Callable[[Service, Request], Awaitable[Answer]]

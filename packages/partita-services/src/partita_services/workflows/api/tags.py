@@ -9,7 +9,7 @@ from partita_services.workflows.running import arns
 from partita_services.workflows.running.storage.records import Activity, Machine
 
 
-def given(request: Request) -> dict[str, str]:
+def tags_in(request: Request) -> dict[str, str]:
     tags = {tag.get("key", ""): tag.get("value", "") for tag in request.get("tags", ())}
     _check_count(tags)
     return tags
@@ -18,7 +18,7 @@ def given(request: Request) -> dict[str, str]:
 async def tag_resource(service: Service, request: Request) -> Answer:
     async with service.changes:
         resource = await _resource(service, request["resourceArn"])
-        resource.tags = {**resource.tags, **given(request)}
+        resource.tags = {**resource.tags, **tags_in(request)}
         _check_count(resource.tags)
         await _keep(service, resource)
     return {}
@@ -45,16 +45,16 @@ def _check_count(tags: dict[str, str]) -> None:
 
 async def _resource(service: Service, arn: str) -> Machine | Activity:
     kind = arns.kind_of(arn)
-    found: Machine | Activity | None
+    resource: Machine | Activity | None
     if kind == arns.MACHINE:
-        found = await service.store.machine(arns.machine_name(arn))
+        resource = await service.store.machine(arns.machine_name(arn))
     elif kind == arns.ACTIVITY:
-        found = await service.store.activity(arns.activity_name(arn))
+        resource = await service.store.activity(arns.activity_name(arn))
     else:
         raise InvalidArn(f"Invalid Arn: 'Resource type not valid in this context: {kind or arn}'")
-    if found is None:
+    if resource is None:
         raise ResourceNotFound(f"Resource not found: '{arn}'", resourceName=arn)
-    return found
+    return resource
 
 
 async def _keep(service: Service, resource: Machine | Activity) -> None:

@@ -23,7 +23,9 @@ from partita_services.workflows.running.tasks.activities import POLL_SECONDS
 
 async def create_activity(service: Service, request: Request) -> Answer:
     arns.check_name(request["name"])
-    activity = Activity(name=request["name"], created_at=service.clock(), tags=tags.given(request))
+    activity = Activity(
+        name=request["name"], created_at=service.clock(), tags=tags.tags_in(request)
+    )
     try:
         await service.store.put_activity(activity, is_new=True)
     except Conflict:
@@ -43,7 +45,7 @@ async def describe_activity(service: Service, request: Request) -> Answer:
 async def list_activities(service: Service, request: Request) -> Answer:
     limit, after = pages.limit_of(request), pages.place(request, str)
     activities, last = await service.store.page(ACTIVITIES, Activity, limit, after)
-    return {"activities": [_described(one) for one in activities], **pages.more(last)}
+    return {"activities": [_described(activity) for activity in activities], **pages.more(last)}
 
 
 async def get_activity_task(service: Service, request: Request) -> Answer:
@@ -79,11 +81,11 @@ async def send_task_heartbeat(service: Service, request: Request) -> Answer:
 
 
 def _task(service: Service, token: str) -> tuple[LiveExecution, str]:
-    """The execution that waits for an answer to a token, and the id of its task."""
-    found = task_of_token(token)
-    if found is None:
+    """The execution that waits for the answer to a token, and the id of its task."""
+    task_id = task_of_token(token)
+    if task_id is None:
         raise InvalidToken("Invalid Token: 'Invalid token'")
-    arn, id = found
+    arn, id = task_id
     live = service.engine.live(arn)
     if live is None:
         raise TaskTimedOut("Task Timed Out: 'Provided task does not exist anymore'")

@@ -23,7 +23,7 @@ SEED_BYTES = 32
 
 async def test_state(service: Service, request: Request) -> Answer:
     job = TestState(encode_json(request), service.clock(), token_bytes(SEED_BYTES))
-    # Tests of other definitions do not wait for one that takes long.
+    # With the definition as the key, a slow test does not hold up tests of other definitions.
     key = blake2b(request["definition"].encode(), digest_size=16).hexdigest()
     tested = await _tested(service, job, key)
     happening: TaskHappening | TimerFired | None = None

@@ -1,4 +1,4 @@
-"""Versions of machines, which are immutable, and aliases, which route to one or two of them."""
+"""Versions of machines, which never change, and aliases, which route to one or two versions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from partita_services.workflows.running.storage.commits import Conflict
 from partita_services.workflows.running.storage.records import DELETING, Alias, Machine, Version
 
 VERSIONS_MAX, ALIASES_MAX = 1000, 100
-"""Of a machine. (API reference)"""
+"""The maximum of a machine. (API reference)"""
 INITIAL = "INITIAL"
 """The revision of a machine before its first update. (API reference)"""
 
@@ -29,7 +29,8 @@ INITIAL = "INITIAL"
 
 
 def next_version(machine: Machine, request: Request, now: float) -> Version | None:
-    """The version that is published with a machine that is created or updated, if requested."""
+    """The version to publish together with a created or updated machine, if the request asks for
+    it."""
     if not request.get("publish"):
         return None
     return _published_now(machine, request.get("versionDescription"), now)
@@ -77,12 +78,12 @@ async def publish_state_machine_version(service: Service, request: Request) -> A
 async def list_state_machine_versions(service: Service, request: Request) -> Answer:
     machine = await service.executions.machine(request["stateMachineArn"])
     limit, after = pages.limit_of(request), pages.place(request, str)
-    found, last = await service.store.page(
+    versions, last = await service.store.page(
         versions_of(machine.name), Version, limit, after, is_reverse=True
     )
     listed = [
         {**published(machine.name, version), "creationDate": version.created_at}
-        for version in found
+        for version in versions
     ]
     return {"stateMachineVersions": listed, **pages.more(last)}
 
@@ -125,13 +126,16 @@ async def create_state_machine_alias(service: Service, request: Request) -> Answ
         try:
             await service.store.put_alias(machine, alias, is_new=True)
         except Conflict:
-            there = await service.store.alias(machine, alias.name)
-            if there is None or (there.routes, there.description) != (routes, alias.description):
+            existing = await service.store.alias(machine, alias.name)
+            if existing is None or (existing.routes, existing.description) != (
+                routes,
+                alias.description,
+            ):
                 raise ConflictException(
                     "Failed to create alias because an alias with the same name and a different "
                     "routing configuration already exists."
                 ) from None
-            alias = there
+            alias = existing
     return {
         "stateMachineAliasArn": arns.version_arn(machine, alias.name),
         "creationDate": alias.created_at,
@@ -178,25 +182,25 @@ async def delete_state_machine_alias(service: Service, request: Request) -> Answ
 
 
 async def list_state_machine_aliases(service: Service, request: Request) -> Answer:
-    """All of a machine, or those of a version, in order of names."""
+    """All aliases of a machine, or of a version, in order of their names."""
     name, qualifier = arns.qualified(request["stateMachineArn"])
     machine = await service.executions.machine(arns.machine_arn(name))
-    found = await _aliases(service, machine.name)
+    aliases = await _aliases(service, machine.name)
     if qualifier is not None:
-        found = [alias for alias in found if qualifier in map(str, alias.routes)]
+        aliases = [alias for alias in aliases if qualifier in map(str, alias.routes)]
     after = pages.place(request, str) or ""
-    found = [alias for alias in found if alias.name > after]
+    aliases = [alias for alias in aliases if alias.name > after]
     limit = pages.limit_of(request)
     listed = [
         {
             "stateMachineAliasArn": arns.version_arn(machine.name, alias.name),
             "creationDate": alias.created_at,
         }
-        for alias in found[:limit]
+        for alias in aliases[:limit]
     ]
     return {
         "stateMachineAliases": listed,
-        **pages.more(found[limit - 1].name if len(found) > limit else None),
+        **pages.more(aliases[limit - 1].name if len(aliases) > limit else None),
     }
 
 
@@ -215,37 +219,37 @@ async def _alias(service: Service, arn: str) -> tuple[str, Alias]:
 
 
 async def _routes(service: Service, routing: list[Request]) -> tuple[str, dict[int, int]]:
-    """The machine of a routing configuration, and its weights by version."""
-    given = [route["stateMachineVersionArn"] for route in routing]
-    if len(set(given)) < len(given):
-        raise ValidationException(_received("distinct state machine version ARNs", given))
+    """The machine in a routing configuration, and the weight of each version."""
+    version_arns = [route["stateMachineVersionArn"] for route in routing]
+    if len(set(version_arns)) < len(version_arns):
+        raise ValidationException(_received("distinct state machine version ARNs", version_arns))
     weights = [route["weight"] for route in routing]
     if sum(weights) != 100:
         raise ValidationException(
             f"Sum of routing configuration weights must equal 100. Received: {weights}"
         )
     machines, routes = set(), {}
-    for arn, weight in zip(given, weights, strict=True):
+    for arn, weight in zip(version_arns, weights, strict=True):
         machine, qualifier = arns.qualified(arn)
         is_version = qualifier is not None and qualifier.isdecimal()
         if not is_version or await service.store.version(machine, int(qualifier or 0)) is None:
-            raise ValidationException(_received("state machine version ARNs", given))
+            raise ValidationException(_received("state machine version ARNs", version_arns))
         machines.add(machine)
         routes[int(qualifier or 0)] = weight
     if len(machines) > 1:
-        raise ValidationException(_received("versions of one state machine", given))
+        raise ValidationException(_received("versions of one state machine", version_arns))
     return machines.pop(), routes
 
 
-def _received(what: str, given: list[str]) -> str:
-    return f"Routing configuration must contain {what}. Received: [{', '.join(given)}]"
+def _received(what: str, arns: list[str]) -> str:
+    return f"Routing configuration must contain {what}. Received: [{', '.join(arns)}]"
 
 
 async def _check_count(
     service: Service, partition: str, kind: type[msgspec.Struct], most: int
 ) -> None:
-    found, _ = await service.store.page(partition, kind, most)
-    if len(found) >= most:
+    records, _ = await service.store.page(partition, kind, most)
+    if len(records) >= most:
         raise ServiceQuotaExceededException(
             f"A state machine has {most} {kind.__name__.lower()} records at most"
         )

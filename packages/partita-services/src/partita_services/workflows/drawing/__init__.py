@@ -17,7 +17,7 @@ _FORMATS = {".svg": svg, ".mmd": mermaid, ".md": _page}
 
 
 def for_file(machine: StateMachine, suffix: str) -> str:
-    """The drawing in the format of a file's suffix."""
+    """A drawing in the format of the file's suffix."""
     draw = _FORMATS.get(suffix)
     if draw is None:
         raise PartitaError(

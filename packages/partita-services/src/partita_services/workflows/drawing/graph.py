@@ -1,8 +1,9 @@
-"""States as a layered graph that flows downwards: edges, and the row of each node.
+"""The states of a machine as a layered graph that flows downwards: the edges, and the row of each
+node.
 
 States are on even rows. An edge passes through every row between its states, with a node of its own
-on each; the first of these has the label that says when the edge is taken. Edges back up become
-notes at the state where they start, because lines upwards make a drawing hard to read.
+in each; the first of these has the label that says when the edge is taken. Edges that lead back up
+become notes at the state where they start, because upward lines make a drawing hard to read.
 """
 
 from __future__ import annotations
@@ -47,11 +48,11 @@ def graph(states: States) -> Graph:
     last = max(source.row for source, _, _ in down) + 2
     end.row = max(end.row, last) if any(target is end for _, target, _ in down) else end.row
     used = {id(node): node for way in down for node in way[:2]}
-    found: list[Node] = list(used.values())
+    placed: list[Node] = list(used.values())
     for source, target, label in down:
-        found += _connect(source, target, label)
-    rows: list[list[Node]] = [[] for _ in range(max(node.row for node in found) + 1)]
-    for node in found:
+        placed += _connect(source, target, label)
+    rows: list[list[Node]] = [[] for _ in range(max(node.row for node in placed) + 1)]
+    for node in placed:
         rows[node.row].append(node)
     for _ in range(SWEEPS):
         for upper, lower in pairwise(rows):
@@ -95,7 +96,7 @@ def _downwards(start: Node, ways: list[Way]) -> list[Way]:
 
 
 def _set_rows(start: Node, down: list[Way]) -> None:
-    """Each state below everything that leads to it."""
+    """Put each state below everything that leads to it."""
     entering: dict[int, int] = {}
     for _, target, _ in down:
         entering[id(target)] = entering.get(id(target), 0) + 1
@@ -128,7 +129,8 @@ def _join(above: Node, below: Node) -> None:
 
 
 def _sort(row: list[Node], neighbour: list[Node], towards: str) -> None:
-    """Move connected nodes over each other, by the mean position of those above or below."""
+    """Sort a row by the mean position of the connected nodes in the next row, so that edges cross
+    less."""
     places = {id(node): place for place, node in enumerate(neighbour)}
     own = {id(node): place for place, node in enumerate(row)}
 

@@ -1,4 +1,4 @@
-"""The layout of a drawing, in the units of its format."""
+"""The layout of a drawing: positions and sizes, in the units of the output format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PASSES = 6
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """Sizes of characters, of margins around texts and boxes, and of lanes between rows."""
+    """The sizes of characters, of paddings, of gaps between boxes, and of lanes between rows."""
 
     char: float
     line: float
@@ -24,6 +24,8 @@ class Units:
 
 @dataclass(slots=True, eq=False)
 class Box:
+    """A state, or the place where an edge passes through a row."""
+
     node: Node
     width: float
     height: float
@@ -39,7 +41,7 @@ class Box:
 
 @dataclass(slots=True)
 class Route:
-    """From the bottom of a box, across in a lane, to the top of one in the row below."""
+    """An edge: from the bottom of a box, across in a lane, to the top of a box in the row below."""
 
     source: Box
     target: Box
@@ -55,14 +57,14 @@ class Layout:
 
 
 def lay_out(states: States, units: Units) -> Layout:
-    found: Graph = graph(states)
-    boxes = {id(node): _box(node, units) for row in found.rows for node in row}
-    rows = [[boxes[id(node)] for node in row] for row in found.rows]
+    layers: Graph = graph(states)
+    boxes = {id(node): _box(node, units) for row in layers.rows for node in row}
+    rows = [[boxes[id(node)] for node in row] for row in layers.rows]
     _place_across(rows, boxes, units)
     layout = Layout([box for row in rows for box in row])
     y = 0.0
-    is_told = [any(box.node.text for box in row) for row in rows]
-    for row, has_text, is_next_told in zip(rows, is_told, [*is_told[1:], True], strict=True):
+    has_texts = [any(box.node.text for box in row) for row in rows]
+    for row, has_text, has_next_text in zip(rows, has_texts, [*has_texts[1:], True], strict=True):
         # A row without labels has no height: lines pass straight through it.
         height = max(box.height for box in row) if has_text else 0.0
         for box in row:
@@ -73,7 +75,7 @@ def lay_out(states: States, units: Units) -> Layout:
         routes = [Route(box, boxes[id(below)]) for box in row for below in box.node.below]
         lanes = _set_lanes(routes, y + height, units)
         layout.routes += routes
-        y += height + (lanes + 1 if is_next_told else lanes) * units.lane
+        y += height + (lanes + 1 if has_next_text else lanes) * units.lane
     layout.height = max(box.y + box.height for box in layout.boxes)
     layout.width = max(box.x + box.width for box in layout.boxes)
     return layout
@@ -85,15 +87,16 @@ def _box(node: Node, units: Units) -> Box:
     lines = [node.text, *([node.state.type] if node.state else []), *node.notes]
     inner = [lay_out(branch, units) for branch in (node.state.branches if node.state else ())]
     width = max(map(len, lines)) * units.char
-    inner_width = sum(one.width for one in inner) + units.gap * max(0, len(inner) - 1)
+    inner_width = sum(branch.width for branch in inner) + units.gap * max(0, len(inner) - 1)
     height = len(lines) * units.line + 2 * units.pad_y
     if inner:
-        height += max(one.height for one in inner) + units.pad_y
+        height += max(branch.height for branch in inner) + units.pad_y
     return Box(node, max(width, inner_width) + 2 * units.pad_x, height, lines, inner)
 
 
 def _place_across(rows: list[list[Box]], boxes: dict[int, Box], units: Units) -> None:
-    """Place boxes side by side, each as near as possible to the middle of its neighbours."""
+    """Place boxes side by side, each as near as possible to the middle of its neighbors above or
+    below."""
     for row in rows:
         x = 0.0
         for box in row:
@@ -102,12 +105,12 @@ def _place_across(rows: list[list[Box]], boxes: dict[int, Box], units: Units) ->
     for number in range(PASSES):
         is_down = number % 2 == 0
         for row in rows if is_down else reversed(rows):
-            wanted = []
+            targets = []
             for box in row:
                 others = box.node.above if is_down else box.node.below
                 middles = [boxes[id(other)].middle for other in others]
-                wanted.append(sum(middles) / len(middles) if middles else box.middle)
-            _settle(row, wanted, units.gap)
+                targets.append(sum(middles) / len(middles) if middles else box.middle)
+            _settle(row, targets, units.gap)
     left = min(box.x for row in rows for box in row)
     for row in rows:
         for box in row:
@@ -116,20 +119,21 @@ def _place_across(rows: list[list[Box]], boxes: dict[int, Box], units: Units) ->
         _straighten(row, boxes, units)
 
 
-def _settle(row: list[Box], wanted: list[float], gap: float) -> None:
-    """Place boxes from the left, pushed right where there is no room; then shift all back."""
+def _settle(row: list[Box], targets: list[float], gap: float) -> None:
+    """Place boxes from the left, pushed to the right where they would overlap; then shift all of
+    them back."""
     x = float("-inf")
-    for box, middle in zip(row, wanted, strict=True):
+    for box, middle in zip(row, targets, strict=True):
         box.x = max(middle - box.width // 2, x)
         x = box.x + box.width + gap
-    pushed = [box.middle - middle for box, middle in zip(row, wanted, strict=True)]
+    pushed = [box.middle - middle for box, middle in zip(row, targets, strict=True)]
     back = sum(pushed) / len(pushed)
     for box in row:
         box.x -= back
 
 
 def _straighten(row: list[Box], boxes: dict[int, Box], units: Units) -> None:
-    """Move boxes slightly where that makes a line straight."""
+    """Move boxes slightly where that makes an edge straight."""
     for place, box in enumerate(row):
         left = row[place - 1].x + row[place - 1].width if place else 0.0
         right = row[place + 1].x if place + 1 < len(row) else float("inf")
@@ -141,7 +145,7 @@ def _straighten(row: list[Box], boxes: dict[int, Box], units: Units) -> None:
 
 
 def _set_lanes(routes: list[Route], top: float, units: Units) -> int:
-    """Give each route a lane, so that no two overlap; returns the number of lanes."""
+    """Give each route a lane, so that routes do not overlap. Returns the number of lanes."""
     lanes: list[list[tuple[float, float, Box]]] = []
     across = [route for route in routes if route.source.middle != route.target.middle]
     for route in sorted(across, key=lambda route: abs(route.source.middle - route.target.middle)):

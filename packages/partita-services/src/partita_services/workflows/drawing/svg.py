@@ -10,7 +10,7 @@ from partita_services.workflows.language import StateMachine, States
 UNITS = Units(char=8, line=18, pad_x=14, pad_y=10, gap=28, lane=20)
 MARGIN = 20
 STRAIGHT = 4
-"""Lines that are no further from straight than this are drawn straight."""
+"""Lines that are almost straight are drawn straight, up to this many pixels."""
 COLOURS = {
     "Task": "#d9e8fb",
     "Choice": "#fdf0c8",

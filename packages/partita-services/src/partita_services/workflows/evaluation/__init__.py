@@ -1,2 +1,3 @@
-"""Computing for workflows, in processes of their own: nothing of the language runs in the process
-that answers. See `pool.py` for how jobs are shared out, and `worker.py` for what bounds them."""
+"""Evaluation of the States Language in processes of their own: no user's definition or expression
+is evaluated in the process that answers requests. `pool.py` shares the jobs out, `worker.py` limits
+them."""

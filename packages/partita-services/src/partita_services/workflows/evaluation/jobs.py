@@ -1,4 +1,4 @@
-"""The jobs of a process that computes: pure functions from a job to its outcome."""
+"""The jobs of an evaluation process: each a pure function from a job to its outcome."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ from partita_services.workflows.language.values import json_text, parse_json
 from partita_services.workflows.running.tasks.integrations import Abilities, check_resources
 
 FIRST_PART = 1_000_000
-"""The parts of a step have larger numbers than those of loading its machine."""
+"""The parts of a step are numbered from here, those of loading its machine from 1. So a part has
+the same number whether the machine was in the cache or not."""
 TOO_MUCH = Diagnostic(
     "ERROR", "SCHEMA_VALIDATION_FAILED", "Examining the definition takes too much time or memory"
 )
@@ -81,7 +82,7 @@ class Jobs:
     def __init__(self, abilities: Abilities) -> None:
         self._abilities = abilities
         self._machines: dict[str, StateMachine] = {}
-        """By their digests, until the other side says that they are to be forgotten."""
+        """Loaded machines by digest, until an order says to clear the cache."""
 
     def forget(self) -> None:
         self._machines.clear()
@@ -102,19 +103,19 @@ class Jobs:
 
     def _examine(self, job: Examine) -> Outcome:
         try:
-            found = diagnose(job.text)
-            if all(one.severity != "ERROR" for one in found):
+            diagnostics = diagnose(job.text)
+            if all(diagnostic.severity != "ERROR" for diagnostic in diagnostics):
                 check_resources(parse(job.text), job.machine_type, self._abilities)
         except InvalidDefinition as error:
-            found = [*found, *error.diagnostics]
+            diagnostics = [*diagnostics, *error.diagnostics]
         except (MemoryError, RecursionError, meter.Exhausted):
-            found = [TOO_MUCH]
-        return Examined(found)
+            diagnostics = [TOO_MUCH]
+        return Examined(diagnostics)
 
     def _machine(
         self, job: Begin | Advance | Redrive | FindOutstanding | PlanMapRun
     ) -> StateMachine:
-        """Definitions were examined when they were created."""
+        """Load the machine. Its definition was validated when it was created."""
         digest = job.definition.digest
         if digest not in self._machines:
             self._machines[digest] = StateMachine(parse_json(job.definition.text))
@@ -161,8 +162,7 @@ class Jobs:
 
     def _find_outstanding(self, job: FindOutstanding) -> Outcome:
         machine, run = self._machine(job), decode_run(job.run)
-        found = Progress(run, outstanding(run))
-        return _step(machine, found, job.run)
+        return _step(machine, Progress(run, outstanding(run)), job.run)
 
     def _test_state(self, job: TestState) -> Outcome:
         happening: Any = None if job.happening is None else decode_happening(job.happening)
@@ -182,22 +182,22 @@ class Jobs:
         config = (task.input["reader"] or {}).get("ReaderConfig", {})
         try:
             if job.content is not None:
-                found = items_in(job.content, config)
+                items = items_in(job.content, config)
             else:
-                found = msgspec.json.decode(job.items or b"[]")
+                items = msgspec.json.decode(job.items or b"[]")
             limit = items_limit(config)
-            if limit is not None and isinstance(found, list):
-                found = found[:limit]
+            if limit is not None and isinstance(items, list):
+                items = items[:limit]
         except (AttributeError, TypeError) as error:
             raise StateError(ITEM_READER_FAILED, f"The ReaderConfig is wrong: {error}") from None
         except StateError as error:
             raise StateError(ITEM_READER_FAILED, error.cause) from error
-        inputs = distributed.inputs_of(state, task, found)
+        inputs = distributed.inputs_of(state, task, items)
         tolerated = distributed.threshold(state, task)
         has_batches = "ItemBatcher" in state.fields
         return MapRunPlan(
-            inputs=[json_text(one) for one in inputs],
-            sizes=[len(one["Items"]) if has_batches else 1 for one in inputs],
+            inputs=[json_text(input) for input in inputs],
+            sizes=[len(input["Items"]) if has_batches else 1 for input in inputs],
             tolerated_count=tolerated.number,
             tolerated_percentage=tolerated.percentage,
             label=distributed.label_of(state),
@@ -218,8 +218,8 @@ _JOBS: dict[type[Job], Callable[[Jobs, Any], Outcome]] = {
 
 
 class _Chance(random.Random):
-    """Random numbers that follow from a seed, which is used when the first is drawn: most steps
-    need none."""
+    """Random numbers from a seed. Seeding is expensive and most steps draw no number, so it is put
+    off until the first draw."""
 
     def __new__(cls, seed: bytes) -> _Chance:
         return super().__new__(cls)
@@ -274,8 +274,8 @@ def _unchanged(machine: StateMachine, run: Run, handled: int) -> Stepped:
 
 def _step(machine: StateMachine, progress: Progress, encoded: bytes) -> Stepped:
     run, events = progress.run, progress.events
-    # What was started in this step may have ended in it as well.
-    wanted = {command.id for command in outstanding(run)}
+    # A task or timer that was started in this step may also have been cancelled in it.
+    outstanding_ids = {command.id for command in outstanding(run)}
     return Stepped(
         run=encoded,
         status=run.status,
@@ -285,10 +285,16 @@ def _step(machine: StateMachine, progress: Progress, encoded: bytes) -> Stepped:
         event_count=run.event_count,
         events=encode_json(events),
         first_event=events[0]["id"] if events else 0,
-        tasks=encode_json([one for one in _of(progress, StartTask) if one.id in wanted]),
-        timers=[(one.id, one.until) for one in _of(progress, StartTimer) if one.id in wanted],
-        cancelled_tasks=[one.id for one in _of(progress, CancelTask)],
-        cancelled_timers=[one.id for one in _of(progress, CancelTimer)],
+        tasks=encode_json(
+            [task for task in _of(progress, StartTask) if task.id in outstanding_ids]
+        ),
+        timers=[
+            (timer.id, timer.until)
+            for timer in _of(progress, StartTimer)
+            if timer.id in outstanding_ids
+        ],
+        cancelled_tasks=[task.id for task in _of(progress, CancelTask)],
+        cancelled_timers=[timer.id for timer in _of(progress, CancelTimer)],
         timeout_seconds=machine.timeout_seconds,
     )
 

@@ -1,7 +1,7 @@
-"""What the process that answers and a process that computes say to each other.
+"""Messages between the process that answers requests and the processes that evaluate.
 
-A message is its length and MessagePack. Values of workflows are in it as JSON, which only the
-computing side reads: it may be nested deeply, and its numbers may be large.
+Each is a frame (`partita.child_process`) of MessagePack. The values of executions are in it as JSON
+text, which only the evaluating side parses: they may be deeply nested, or have huge numbers.
 """
 
 from __future__ import annotations
@@ -13,39 +13,42 @@ import msgspec
 
 from partita_services.workflows.language import Diagnostic, Happening, StartTask
 
-LENGTH = struct.Struct(">I")
 PAGE = struct.Struct("QQ")
-"""The memory that both sides see: the number of the job under way, and of the part of it."""
+"""The layout of the shared page: the number of the job under way, and of the part of it."""
 
 
 class Setup(msgspec.Struct):
-    """The first message to a process: what it is told once."""
+    """The first message to a process: settings that hold for all its jobs."""
 
     seconds_max: float
-    """The processor time that a job may take; the process is ended by the system after that."""
+    """The processor time that a job may take. After that, the kernel ends the process (SIGPROF)."""
     turn_seconds: float
-    """The processor time after which an execution leaves the turn to others."""
+    """The processor time after which an execution yields to the others."""
     operations: list[str] | None
     may_call: bool
     stand_ins: dict[str, str]
 
 
 class Definition(msgspec.Struct, frozen=True, weakref=True):
+    """A machine's definition. Its digest is the key in the cache of the process."""
+
     digest: str
     text: str
-    """Empty when the process has it."""
+    """Empty when the process has it in its cache."""
 
 
 class Happened(msgspec.Struct, array_like=True):
+    """A happening and its time, in seconds since the epoch."""
+
     what: Happening
     when: float
 
 
-# Jobs: each is a pure function of its members, so it can be done again.
+# Jobs. Each is a pure function of its members, so it can be repeated in another process.
 
 
 class Examine(msgspec.Struct, tag=True):
-    """Find what is wrong with a definition."""
+    """Find the errors in a definition."""
 
     text: str
     machine_type: str
@@ -60,7 +63,7 @@ class Begin(msgspec.Struct, tag=True):
     now: float
     seed: bytes
     is_short: bool = False
-    """Leave the first state to the next turn: nothing is evaluated."""
+    """Leave the first state to the next turn, so that nothing is evaluated in this job."""
 
 
 class Advance(msgspec.Struct, tag=True):
@@ -74,6 +77,8 @@ class Advance(msgspec.Struct, tag=True):
 
 
 class Redrive(msgspec.Struct, tag=True):
+    """Continue an execution that failed, from the states in which it ended."""
+
     definition: Definition
     run: bytes
     now: float
@@ -81,14 +86,14 @@ class Redrive(msgspec.Struct, tag=True):
 
 
 class FindOutstanding(msgspec.Struct, tag=True):
-    """Find what an execution waits for, after a restart."""
+    """Find the tasks and timers that an execution waits for, after a restart."""
 
     definition: Definition
     run: bytes
 
 
 class TestState(msgspec.Struct, tag=True):
-    """Test a state: up to its task or wait, or with what happened to that."""
+    """Test one state: up to its task or wait, or on from there with the result."""
 
     request: bytes
     now: float
@@ -97,12 +102,12 @@ class TestState(msgspec.Struct, tag=True):
 
 
 class PlanMapRun(msgspec.Struct, tag=True):
-    """Work out the executions of a distributed Map state."""
+    """Compute the inputs of the executions of a distributed Map state."""
 
     definition: Definition
     task: bytes
     items: bytes | None
-    """JSON; None when they are in the object."""
+    """The items as JSON; None when they are in an object (`content`)."""
     content: bytes | None
 
 
@@ -110,14 +115,14 @@ Job = Examine | Begin | Advance | Redrive | FindOutstanding | TestState | PlanMa
 
 
 class Order(msgspec.Struct):
-    """A job, as it goes to a process."""
+    """A job as it is sent to a process."""
 
     number: int
     job: Job
     broken: list[int] = []
-    """The parts that ended a process when it was done before."""
+    """The parts of the job that ended a process in earlier attempts; they fail at once now."""
     forgets: bool = False
-    """Whether the process drops the definitions that it has."""
+    """True when the process has to clear its cache of definitions."""
 
 
 # Answers
@@ -128,7 +133,7 @@ class Examined(msgspec.Struct, tag=True):
 
 
 class Stepped(msgspec.Struct, tag=True, kw_only=True):
-    """An execution after a step, or as it is."""
+    """An execution after a step, or unchanged."""
 
     run: bytes
     status: str
@@ -138,21 +143,21 @@ class Stepped(msgspec.Struct, tag=True, kw_only=True):
     event_count: int
     events: bytes = b"[]"
     first_event: int = 0
-    """The number of the first event of the step; 0 when there is none."""
+    """The number of the first history event of the step; 0 without events."""
     tasks: bytes = b"[]"
-    """A list of StartTask."""
+    """The tasks to start: a JSON list of StartTask."""
     timers: list[tuple[str, float]] = []
     cancelled_tasks: list[str] = []
     cancelled_timers: list[str] = []
     handled: int = 1
-    """How many happenings the step took in; the others wait for the next turn."""
+    """How many happenings the step has handled. The others wait for the next turn."""
     is_changed: bool = True
     timeout_seconds: float | None = None
-    """That of the machine."""
+    """TimeoutSeconds of the machine."""
 
 
 class Tested(msgspec.Struct, tag=True):
-    """The answer, or the command that is to be carried out first."""
+    """The answer to TestState, or the task or timer that has to be carried out first."""
 
     answer: bytes | None = None
     task: bytes | None = None
@@ -163,9 +168,9 @@ class Tested(msgspec.Struct, tag=True):
 
 class MapRunPlan(msgspec.Struct, tag=True, kw_only=True):
     inputs: list[str]
-    """The inputs of the executions."""
+    """The input of each execution, as JSON."""
     sizes: list[int]
-    """How many items are in each of them."""
+    """How many items each input has."""
     tolerated_count: int | None
     tolerated_percentage: float | None
     label: str
@@ -174,21 +179,21 @@ class MapRunPlan(msgspec.Struct, tag=True, kw_only=True):
 
 
 class Refused(msgspec.Struct, tag=True):
-    """An error of the API, by the name of its class."""
+    """An error that the API answers with, by the name of its class in `partita.errors`."""
 
     name: str
     message: str
 
 
 class FailedState(msgspec.Struct, tag=True):
-    """A StateError."""
+    """A StateError: the state fails with this error and cause."""
 
     error: str | None
     cause: str | None
 
 
 class Crashed(msgspec.Struct, tag=True):
-    """An error of ours, with its traceback."""
+    """Our own bug, with its traceback."""
 
     text: str
 
@@ -199,7 +204,7 @@ Outcome = Examined | Stepped | Tested | MapRunPlan | Refused | FailedState | Cra
 class Answer(msgspec.Struct):
     number: int
     seconds: float
-    """The processor time that it took."""
+    """The processor time that the job took."""
     outcome: Outcome
 
 
@@ -212,7 +217,3 @@ decode_happenings = msgspec.json.Decoder(list[Happened]).decode
 decode_happening = msgspec.json.Decoder(Happening).decode
 decode_task = msgspec.json.Decoder(StartTask).decode
 decode_tasks = msgspec.json.Decoder(list[StartTask]).decode
-
-
-def framed(content: bytes) -> bytes:
-    return LENGTH.pack(len(content)) + content

@@ -1,13 +1,14 @@
-"""Who computes what: jobs wait for one of two processes, and the process that answers only waits.
+"""Jobs wait here for one of two evaluation processes, the quick lane and the slow lane.
 
-Everything of the language is computed in them: definitions, expressions, templates, the steps of
-executions. A job begins in the quick lane. One that takes longer than a moment there ends the
-process. The jobs behind it go on in the next process; it is done again in the slow lane, and for a
-while the other jobs of its machine are done there as well. So machines that compute much wait for
-each other, and others do not wait for them. In each lane machines take turns.
+Everything in the States Language is evaluated there: definitions, expressions, templates, the steps
+of executions. A job begins in the quick lane. If it takes longer than a moment, the kernel ends the
+process. The jobs behind it continue in the next process; the job itself is repeated in the slow
+lane, and for a while all jobs of its machine go there too. So machines that compute a lot wait for
+each other, and nobody else waits for them. Within a lane, machines take turns.
 
-A job is pure, so it can be done again. When it ends a process of the slow lane, by the limits on
-time and memory, the part of it that did so fails in the next try (`language/meter.py`).
+A job is pure, so it can be repeated. When it ends a process of the slow lane by exceeding a limit
+of time or memory, the part of it that did so fails at once in the next attempt
+(`language/meter.py`).
 """
 
 from __future__ import annotations
@@ -45,17 +46,18 @@ from partita_services.workflows.running.tasks.integrations import Abilities
 logger = logging.getLogger(__name__)
 
 ENDS_MAX = 3
-"""How many processes a job may end before it is given up."""
+"""How many processes a job may end before it fails."""
 SLOW_JOB_SECONDS = 0.03
 """A job that took longer was too slow for the quick lane."""
 SLOW_SECONDS = 600.0
-"""How long the jobs of a machine stay in the slow lane after that."""
+"""How long the jobs of its machine stay in the slow lane after that."""
 SLOW_KEYS_MAX = 10_000
 IDLE_SECONDS_MAX = 20.0
-"""After that a process of the slow lane ends, and its memory is free again."""
+"""An idle process of the slow lane ends after this, which frees its memory."""
 DEFINITIONS_CHARS_MAX = 8 * MB
-"""How many definitions a process keeps."""
+"""The size of a process's cache of definitions."""
 START_REST_SECONDS = 0.5
+"""The pause before a process that failed to start is started again."""
 TOO_MUCH = "It took too much time or memory."
 
 Kind = TypeVar("Kind")
@@ -65,8 +67,9 @@ class Limits(NamedTuple):
     seconds_max: float
     turn_seconds: float
     jobs_max: int
-    """How many jobs a process has at a time, the one under way included."""
+    """How many jobs a process has at a time, including the one under way."""
     bytes_max: int
+    """The size of these jobs, after which no further one is sent."""
     niceness: int
     idle_seconds: float | None
 
@@ -76,19 +79,20 @@ SLOW = Limits(5.0, 0.25, 1, 1, 10, IDLE_SECONDS_MAX)
 
 
 class Pending(msgspec.Struct, eq=False):
-    """A job that somebody waits for."""
+    """A job, and the future of its outcome."""
 
     job: Job
     key: str
+    """Jobs with the same key belong to the same machine."""
     done: asyncio.Future[Outcome]
     is_urgent: bool
     broken: list[int] = []
     ends: int = 0
-    """How many processes it has ended."""
+    """How many processes the job has ended."""
 
 
 class Turns:
-    """Jobs that wait: urgent ones first, then one of each key in turn."""
+    """Waiting jobs: urgent ones first, then one job of each key in turn."""
 
     def __init__(self) -> None:
         self._urgent: deque[Pending] = deque()
@@ -117,15 +121,18 @@ class Turns:
         return pending
 
     def take_all(self) -> list[Pending]:
-        found = []
+        pending = []
         while self:
-            found.append(self.take())
-        return found
+            pending.append(self.take())
+        return pending
 
 
 class Lane:
-    """A process and the jobs for it. `answered` is told of each answer, `broken_by` which job has
-    ended the process, with the exit code and the number of the part of the job."""
+    """A process, and the jobs that wait for it.
+
+    `answered` is called with each answer; `broken_by` with the job that has ended the process, the
+    exit code, and the number of the part of the job.
+    """
 
     def __init__(
         self,
@@ -151,7 +158,7 @@ class Lane:
         self._numbers = count(1)
         self._process: Process | None = None
         self._changing: asyncio.Task[None] | None = None
-        """The start or the end of a process."""
+        """The task that starts or ends a process."""
         self._idle: asyncio.TimerHandle | None = None
         self._is_closed = False
 
@@ -160,7 +167,7 @@ class Lane:
         self._send_more()
 
     def withdraw(self, pending: Pending) -> None:
-        """Nobody waits for a job any more. If the process does nothing else, it is ended."""
+        """Nobody waits for this job any more. A process that does nothing else is ended."""
         if self._process is not None and len(self._sent) == 1:
             [(sent, _)] = self._sent.values()
             if sent is pending and self._limits.jobs_max == 1:
@@ -238,7 +245,7 @@ class Lane:
             self._changing = asyncio.create_task(self._clear_up(process))
 
     async def _clear_up(self, process: Process) -> None:
-        """Send what a process has not answered to the next one, except what ended it."""
+        """Send the unanswered jobs of a process to its successor, except the one that ended it."""
         code = await process.exit_code()
         job, part = process.under_way()
         sent, self._sent, self._sent_bytes = self._sent, {}, 0
@@ -253,7 +260,7 @@ class Lane:
         self._send_more()
 
     async def _give_up(self, reason: str) -> None:
-        """A process that does not even start: everybody who waits is told so."""
+        """Fail all waiting jobs, because the process cannot even start."""
         logger.error("The process that computes for workflows %s.", reason)
         for pending in self._waiting.take_all():
             if not pending.done.done():
@@ -266,11 +273,14 @@ class Pool:
         self._quick = Lane(QUICK, abilities, self._answered, self._broken_by)
         self._slow = Lane(SLOW, abilities, self._answered, self._broken_by)
         self._slow_keys: dict[str, float] = {}
-        """Until when the jobs of a key are in the slow lane."""
+        """The keys whose jobs go to the slow lane, each with the time at which that ends."""
 
     async def run(self, job: Job, key: str, kind: type[Kind], *, is_urgent: bool = False) -> Kind:
-        """The outcome of a job. `key` stands for the machine that it belongs to; an urgent job is
-        one that evaluates nothing. Raises errors of the API, and StateError."""
+        """Returns the outcome of a job; raises errors of the API, and StateError.
+
+        `key` is the machine that the job belongs to. An urgent job evaluates nothing, so it can go
+        first.
+        """
         loop = asyncio.get_running_loop()
         pending = Pending(job, key, loop.create_future(), is_urgent)
         lane = self._slow if self.is_slow(key) and not is_urgent else self._quick

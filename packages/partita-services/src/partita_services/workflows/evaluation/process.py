@@ -1,41 +1,44 @@
-"""A process that computes, as the process that answers sees it."""
+"""An evaluation process, as seen by the process that answers requests."""
 
 from __future__ import annotations
 
 import asyncio
 import mmap
 import os
-import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import IO
 
+from partita import child_process
+from partita.child_process import framed, take_frame
 from partita_services.workflows.evaluation.messages import (
-    LENGTH,
     PAGE,
     Answer,
     Setup,
     decode_answer,
     encode,
-    framed,
 )
 
 MODULE = "partita_services.workflows.evaluation.worker"
 ENVIRONMENT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ")
-"""What it is given of the environment: no secrets."""
+"""The variables that the process inherits. Credentials are not among them."""
 
 
 def _page_file() -> IO[bytes]:
-    """In memory where the system has such files: a container may have no folder to write to."""
+    """A file for the shared page: in memory on Linux, because a container may have no writable
+    folder."""
     if sys.platform == "linux":
         return os.fdopen(os.memfd_create("partita-workflows"), "r+b")
     return TemporaryFile()
 
 
 class Process(asyncio.Protocol):
-    """`answered` is called with each answer, and `ended` when there will be none any more."""
+    """The connection to a child that evaluates jobs.
+
+    `answered` is called with each answer, and `ended` once when no more answers will come.
+    """
 
     def __init__(
         self, answered: Callable[[Answer], None], ended: Callable[[Process], None]
@@ -47,26 +50,20 @@ class Process(asyncio.Protocol):
         self._process: asyncio.subprocess.Process | None = None
         self._page: mmap.mmap | None = None
         self.definitions: dict[str, int] = {}
-        """The lengths of the definitions that it has, by their digests."""
+        """The length of each definition that the child has in its cache, by digest."""
 
     async def start(self, setup: Setup, niceness: int) -> None:
-        ours, theirs = socket.socketpair()
-        try:
-            with theirs, _page_file() as file:
-                file.truncate(mmap.PAGESIZE)
-                self._page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
-                numbers = (file.fileno(), niceness, os.getpid())
-                self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-P", "-m", MODULE, *map(str, numbers)),
-                    stdin=theirs.fileno(),
-                    env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
-                    pass_fds=(file.fileno(),),
-                )
-        except BaseException:
-            ours.close()
-            raise
+        with _page_file() as file:
+            file.truncate(mmap.PAGESIZE)
+            self._page = mmap.mmap(file.fileno(), mmap.PAGESIZE)
+            self._process, connection = await child_process.start(
+                MODULE,
+                *(str(file.fileno()), str(niceness)),
+                environment={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
+                kept=(file.fileno(),),
+            )
         loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_connection(lambda: self, sock=ours)
+        self._transport, _ = await loop.create_connection(lambda: self, sock=connection)
         self.send(encode(setup))
 
     def send(self, content: bytes) -> None:
@@ -84,23 +81,15 @@ class Process(asyncio.Protocol):
         return await self._process.wait()
 
     def under_way(self) -> tuple[int, int]:
-        """The number of the job that it began last, and of the part of it."""
+        """The number of the job that the child began last, and of the part of the job it is in."""
         assert self._page is not None
         job, part = PAGE.unpack_from(self._page)
         return job, part
 
     def data_received(self, data: bytes) -> None:
-        received = self._received
-        received += data
-        place = 0
-        while len(received) - place >= LENGTH.size:
-            end = place + LENGTH.size + LENGTH.unpack_from(received, place)[0]
-            if len(received) < end:
-                break
-            answer = decode_answer(received[place + LENGTH.size : end])
-            place = end
-            self._answered(answer)
-        del received[:place]
+        self._received += data
+        while (content := take_frame(self._received)) is not None:
+            self._answered(decode_answer(content))
 
     def connection_lost(self, _: Exception | None) -> None:
         self._ended(self)

@@ -1,5 +1,5 @@
-"""TestState, without the services that the state calls: what the state does with its input, with
-a mock, or with what became of its task."""
+"""TestState without calling services: what a state does with its input, with a mock, or with the
+result of its task."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Request = dict[str, Any]
 Answer = dict[str, Any]
 
 STATE_NAME = "StateName"
-"""The name of a state that is given without one. (observed)"""
+"""The name of a state that comes without one. (observed)"""
 MOCKED_TYPES = ("Task", "Map", "Parallel")
 CONTEXT_FIELDS = {
     "Execution": ("Id", "Input", "Name", "RoleArn", "StartTime", "RedriveCount", "RedriveTime"),
@@ -49,6 +49,8 @@ TEXT_FIELDS = ("Id", "Name", "RoleArn", "StartTime", "EnteredTime", "Token")
 
 
 class Tried(NamedTuple):
+    """The answer, or the command to carry out first, with the context that it needs."""
+
     answer: Answer | None
     command: StartTask | StartTimer | None = None
     execution_arn: str = ""
@@ -61,8 +63,10 @@ def try_state(
     moment: Moment,
     happening: TaskHappening | TimerFired | None = None,
 ) -> Tried:
-    """The answer to TestState, or the command to carry out before it: with what became of that,
-    the test is done again."""
+    """The answer to TestState, or the command to carry out before it.
+
+    When the command has been carried out, the test is repeated with the happening that it led to.
+    """
     mock = request.get("mock")
     _check_combination(request, mock)
     machine = _machine(request)
@@ -90,14 +94,14 @@ def try_state(
 
 
 def _go_on(trial: Trial, happening: TaskHappening | TimerFired) -> None:
-    # A wait that is longer than a test may take. (API reference)
+    # A test may take five minutes. A longer wait times out. (API reference)
     if isinstance(happening, TaskTimedOut) and trial.state.type == "Wait":
         trial.break_off(TIMEOUT, None)
     else:
         trial.go_on(happening)
 
 
-# Validation. The texts are the service's own, as far as they were observed.
+# Validation. The texts are the service's own where they could be observed.
 
 
 def _check_combination(request: Request, mock: Request | None) -> None:
@@ -152,18 +156,18 @@ def _check_with_mock(state: State, configuration: Request) -> None:
     if "mapItemReaderData" in configuration:
         raise ValidationException("Map states run inline here: there is no ItemReader.")
     cause = configuration.get("errorCausedByState")
-    if cause is not None and not any(_found(branch, cause) for branch in state.branches):
+    if cause is not None and not any(_find(branch, cause) for branch in state.branches):
         raise ValidationException(f"State not found in the definition: '{cause}'")
 
 
 def _machine(request: Request) -> StateMachine:
-    """A machine with nothing but the state."""
+    """A machine that only has this state."""
     definition, name = request["definition"], request.get("stateName")
     try:
         if name is None:
             return alone(STATE_NAME, parse_json(definition))
         whole = parse(definition)
-        state = _found(States(whole.start_at, whole.states), name)
+        state = _find(States(whole.start_at, whole.states), name)
         if state is None:
             raise ValidationException(f"State not found in the definition: '{name}'")
         return alone(name, state.fields, whole.query_language)
@@ -175,11 +179,11 @@ def _machine(request: Request) -> StateMachine:
         ) from error
 
 
-def _found(states: States, name: str) -> State | None:
+def _find(states: States, name: str) -> State | None:
     if name in states.states:
         return states.states[name]
     inner = (branch for state in states.states.values() for branch in state.branches)
-    return next(filter(None, (_found(branch, name) for branch in inner)), None)
+    return next(filter(None, (_find(branch, name) for branch in inner)), None)
 
 
 def _object(request: Request, name: str) -> dict[str, Json]:
@@ -246,7 +250,7 @@ def _context_problem(context: dict[str, Json], state: State) -> str | None:
 
 
 def _act_on(trial: Trial, mock: Request, configuration: Request) -> None:
-    """Give the state the result or the error of a mock."""
+    """Give the state the result or the error of the mock."""
     failed = mock.get("errorOutput")
     result = None if failed else _mocked_result(trial.state, mock)
     trial.begin()

@@ -1,9 +1,10 @@
-"""The process that computes for workflows: it has no keys, and the system ends it when a job takes
-too much time or memory.
+"""The process that evaluates the States Language. It has no credentials, and the kernel ends it
+when a job takes too much time or memory.
 
-`python -m partita_services.workflows.evaluation.worker PAGE NICENESS` is started by `pool.py`,
-with a socket as its standard input and the file of the memory that both see, and ends when the
-socket does.
+    python -m partita_services.workflows.evaluation.worker PARENT PAGE NICENESS
+
+`process.py` starts it, with a socket as its standard input. PAGE is the descriptor of a page of
+shared memory, in which it notes the job that it is working on. It ends when the socket is closed.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from contextlib import suppress
 from time import monotonic, process_time
 
 from partita import child_process
+from partita.child_process import framed, take_frame
 from partita.limits import MB
 from partita_services.workflows.evaluation.jobs import Jobs
 from partita_services.workflows.evaluation.messages import (
-    LENGTH,
     PAGE,
     Answer,
     Order,
@@ -30,16 +31,15 @@ from partita_services.workflows.evaluation.messages import (
     decode_order,
     decode_setup,
     encode,
-    framed,
 )
 from partita_services.workflows.language import meter
 from partita_services.workflows.running.tasks.integrations import Abilities
 
 MEMORY_BYTES_MAX = 512 * MB
-"""What jobs may take, besides what the process has when it starts."""
+"""What a job may allocate on top of the memory that the process has after its start."""
 RECEIVE_BYTES = 1 * MB
 ANSWERS_SECONDS_MAX = 0.01
-"""Answers wait for each other as long as there are orders; not longer than this."""
+"""Answers are sent together while further orders wait, but no later than this."""
 
 
 class Worker:
@@ -85,21 +85,15 @@ class Worker:
             self._answers.clear()
 
     def _read(self) -> bytes:
-        """The next message. Ends the process when there are none any more."""
-        self._fill(LENGTH.size)
-        end = LENGTH.size + LENGTH.unpack_from(self._received)[0]
-        self._fill(end)
-        content = bytes(self._received[LENGTH.size : end])
-        del self._received[:end]
-        return content
-
-    def _fill(self, size: int) -> None:
-        while len(self._received) < size:
+        """Returns the next message. Ends the process when the connection is closed."""
+        while (content := take_frame(self._received)) is None:
+            # Nobody else would send the answers while this process waits.
             self._send()
             received = self._connection.recv(RECEIVE_BYTES)
             if not received:
                 raise SystemExit
             self._received += received
+        return content
 
 
 def _abilities(setup: Setup) -> Abilities:
@@ -108,7 +102,7 @@ def _abilities(setup: Setup) -> Abilities:
 
 
 def _limit_memory() -> None:
-    """Where the system has no such limit, there is none."""
+    """Sets RLIMIT_AS. Systems without it (macOS) run jobs without a limit."""
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with open("/proc/self/statm") as file:
@@ -117,18 +111,18 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def main(page_file: str, niceness: str, parent: str) -> None:
+def main(parent: str, page_file: str, niceness: str) -> None:
     child_process.begin(int(parent), int(page_file))
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # A service of systemd may not be allowed to.
+    # A systemd service may lack the permission to change its niceness.
     with suppress(OSError):
         os.nice(int(niceness))
     connection = socket.socket(fileno=os.dup(0))
     page = mmap.mmap(int(page_file), mmap.PAGESIZE)
-    # A library that has no memory says so before it ends the process; so does the other side.
+    # A library that runs out of memory prints that before it aborts. The parent logs it anyway.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     _limit_memory()
-    # What the process starts with stays: collecting garbage need not look at it.
+    # Everything imported so far stays alive: the garbage collector need not visit it again.
     gc.freeze()
     Worker(connection, page).run()
 

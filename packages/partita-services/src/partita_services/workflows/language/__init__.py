@@ -1,4 +1,4 @@
-"""The Amazon States Language: the public interface of the room."""
+"""The Amazon States Language, without I/O: the names that other packages use."""
 
 from __future__ import annotations
 

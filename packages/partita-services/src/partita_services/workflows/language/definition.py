@@ -12,6 +12,8 @@ JSONATA = "JSONata"
 
 
 class State(NamedTuple):
+    """A state of a definition; its query language is resolved."""
+
     name: str
     type: str
     fields: dict[str, Json]
@@ -29,15 +31,15 @@ class State(NamedTuple):
         return following
 
     def transitions(self) -> list[tuple[str, str]]:
-        """The states that it may go to, each with a label that says when."""
-        found = [("", self.next)] if self.next else []
+        """The states that may follow, each with a label that says when."""
+        transitions = [("", self.next)] if self.next else []
         for number, rule in enumerate(self.fields.get("Choices", ()), 1):
-            found.append((f"choice {number}", rule["Next"]))
+            transitions.append((f"choice {number}", rule["Next"]))
         if "Default" in self.fields:
-            found.append(("default", self.fields["Default"]))
+            transitions.append(("default", self.fields["Default"]))
         for catcher in self.fields.get("Catch", ()):
-            found.append((f"catch {', '.join(catcher['ErrorEquals'])}", catcher["Next"]))
-        return found
+            transitions.append((f"catch {', '.join(catcher['ErrorEquals'])}", catcher["Next"]))
+        return transitions
 
 
 class States(NamedTuple):
@@ -48,7 +50,7 @@ class States(NamedTuple):
 
 
 class StateMachine:
-    """A valid definition."""
+    """A parsed definition, which has passed validation."""
 
     def __init__(self, definition: dict[str, Any]) -> None:
         self.definition = definition
@@ -66,11 +68,12 @@ class StateMachine:
         return self._top.states
 
     def states_at(self, path: tuple[str | int, ...]) -> States:
-        """The states of a branch; the path alternates names of states and numbers of branches."""
-        found = self._top
+        """The states of a branch. The path alternates names of states and numbers of branches:
+        `("Map", 0)`."""
+        states = self._top
         for name, number in zip(path[::2], path[1::2], strict=True):
-            found = found.states[str(name)].branches[int(number)]
-        return found
+            states = states.states[str(name)].branches[int(number)]
+        return states
 
     def tasks(self) -> Iterator[tuple[str, str]]:
         """The resource of every Task, with its location in the definition."""
@@ -78,7 +81,7 @@ class StateMachine:
 
 
 def processor_of(fields: dict[str, Json]) -> tuple[str, Json]:
-    """The processor of a Map state, and the name of its field."""
+    """The name of a Map state's processor field, and its value."""
     name = "ItemProcessor" if "ItemProcessor" in fields else "Iterator"
     return name, fields.get(name)
 

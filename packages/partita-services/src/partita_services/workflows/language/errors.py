@@ -26,7 +26,7 @@ EXCEED_TOLERATED_FAILURE_THRESHOLD = "States.ExceedToleratedFailureThreshold"
 
 
 class StateError(Exception):
-    """A state failed, with the error name that retriers and catchers match, and a cause."""
+    """Raised when a state fails. Retriers and catchers match the error's name."""
 
     def __init__(
         self,
@@ -40,13 +40,13 @@ class StateError(Exception):
         self.error = error and error[:ERROR_CHARS_MAX]
         self.cause = cause and cause[:CAUSE_CHARS_MAX]
         self.aliases = tuple(aliases)
-        """Other names for it in the documentation, which retriers and catchers may use."""
+        """Other names for the error in the documentation, which retriers and catchers may use."""
         self.location = location
         """The field whose JSONata expression failed."""
 
 
 class Diagnostic(msgspec.Struct, frozen=True):
-    """One finding in a definition, as ValidateStateMachineDefinition shows it."""
+    """A problem in a definition, as ValidateStateMachineDefinition shows it."""
 
     severity: str
     code: str
@@ -59,7 +59,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
 
 class InvalidDefinition(PartitaError):
-    """A definition that cannot run, with all findings."""
+    """Raised for a definition that cannot run, with everything that is wrong in it."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = list(diagnostics)

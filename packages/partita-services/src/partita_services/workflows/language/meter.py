@@ -1,8 +1,9 @@
-"""The meter of what is being computed: how long it may take, and which part of it is under way.
+"""A meter for a job under way: how much processor time it may take, and which part of it is
+running.
 
-A process that computes for others (evaluation/worker.py) can be ended in the middle of a job, by
-its limits on time and memory. The job is pure, so it is done again, and everything in it has the
-same number as before: the part that ended the process fails instead.
+An evaluation process (evaluation/worker.py) may be killed in the middle of a job, by its limits on
+time and memory. The job is pure, so it is repeated, and its parts have the same numbers as before.
+The part that was under way when the process ended fails at once this time.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from partita_services.workflows.language.limits import (
 
 
 class Exhausted(Exception):
-    """Raised for a part of a job that took too much time or memory when it was tried."""
+    """Raised for a part of a job that took too much time or memory in an earlier attempt."""
 
 
 class Meter:
-    """`broken` are the numbers of the parts that ended a process; `announce` is told the number of
-    each part before it begins."""
+    """`broken` has the numbers of the parts that ended a process. `announce` is called with the
+    number of each part before it begins."""
 
     def __init__(
         self,
@@ -39,8 +40,8 @@ class Meter:
         self._state_ends = inf
 
     def start_turn(self, first_number: int) -> None:
-        """The numbers of the parts do not depend on what came before, such as loading a machine
-        that the process may or may not have loaded already."""
+        """Start counting at `first_number`, so that the numbers do not depend on whether the
+        machine was already loaded."""
         self._number = first_number
         self._turn_ends = process_time() + self._turn_seconds
 
@@ -53,7 +54,7 @@ class Meter:
         self.start_part()
 
     def start_part(self) -> None:
-        """Raises Exhausted."""
+        """Raises Exhausted when this part has ended a process before."""
         self._number += 1
         if self._announce is not None:
             self._announce(self._number)
@@ -61,7 +62,7 @@ class Meter:
                 raise Exhausted
 
     def query_milliseconds(self) -> int:
-        """How long the next expression may take. Raises Exhausted when the state has used its
+        """How long the next expression may take. Raises Exhausted when the state has used up its
         time."""
         if self._state_ends == inf:
             return QUERY_MILLISECONDS_MAX
@@ -75,7 +76,7 @@ _current = Meter()
 
 
 def current() -> Meter:
-    """That of the job under way; one without limits where there are no jobs."""
+    """The meter of the job under way. Outside an evaluation process, it has no limits."""
     return _current
 
 

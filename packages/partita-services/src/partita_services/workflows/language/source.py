@@ -1,4 +1,4 @@
-"""The text of a definition, before it is JSON: comments and substitutions."""
+"""The text of a definition before it is parsed: comments and substitutions."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _SUBSTITUTION = re.compile(r"\$\{([A-Za-z0-9_:.-]+)\}")
 
 
 def strip_comments(text: str) -> str:
-    """The text without comments; everything else keeps its line and column."""
+    """The text without comments; everything else keeps its line and column for error messages."""
 
     def blank(match: re.Match[str]) -> str:
-        found = match[0]
-        return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
+        text = match[0]
+        return text if text.startswith('"') else re.sub(r"[^\n]", " ", text)
 
     return _COMMENT.sub(blank, text)
 
 
 def substitute(text: str, values: Mapping[str, str]) -> str:
-    """The text with `${Name}` replaced, as CloudFormation's DefinitionSubstitutions does it."""
+    """The text with each `${Name}` replaced, like CloudFormation's DefinitionSubstitutions."""
     return _SUBSTITUTION.sub(lambda match: values.get(match[1], match[0]), text)

@@ -22,6 +22,6 @@ def parse_timestamp(text: object) -> float | None:
 
 
 def format_timestamp(seconds: float) -> str:
-    """In the format of the context object: to the millisecond, in UTC."""
+    """The format of the context object: milliseconds, UTC."""
     moment = datetime.fromtimestamp(seconds, UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"

@@ -31,7 +31,8 @@ def parse_json(text: str | bytes) -> Json:
 
 
 def is_nested_deeper(value: Json, levels: int) -> bool:
-    """Whether a value is nested deeper than that; without recursion."""
+    """True when a value has more levels than that. Works without recursion, which a hostile value
+    would exhaust."""
     depth, level = 0, [value]
     while level and depth <= levels:
         depth += 1
@@ -46,7 +47,8 @@ def is_nested_deeper(value: Json, levels: int) -> bool:
 
 
 def parse_data(text: str) -> Json:
-    """The value of a JSON text that a client gives to an execution. Raises ValueError."""
+    """The value of a JSON text from a client. Raises ValueError when it is invalid, too long or too
+    deeply nested."""
     if len(text.encode()) > DATA_BYTES_MAX:
         raise ValueError(f"It is longer than {DATA_BYTES_MAX} bytes")
     value = parse_json(text)
@@ -62,7 +64,7 @@ def is_number(value: Json) -> bool:
 
 
 def is_integer(value: Json) -> bool:
-    """Whether it is a whole number, which JSON may also write as 3.0."""
+    """True for a whole number, which JSON may also write as 3.0."""
     return is_number(value) and value == value // 1
 
 
@@ -83,7 +85,7 @@ _TYPE_NAMES = {
 
 
 def is_equal(left: Json, right: Json) -> bool:
-    """Equality of JSON, in which true is not 1."""
+    """Equality of JSON values: unlike in Python, `true` does not equal 1."""
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(is_equal, left, right))
     if isinstance(left, dict) and isinstance(right, dict):

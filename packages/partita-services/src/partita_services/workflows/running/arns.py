@@ -1,6 +1,6 @@
-"""Names of machines, executions, activities and functions, as ARNs.
+"""ARNs of machines, executions, activities and functions.
 
-There is one shared database whatever the region: of a given ARN only the kind and the names matter,
+There is one shared database whatever the region. So only the kind and the names in an ARN count,
 and ARNs in answers always have the same region and account.
 """
 
@@ -62,7 +62,7 @@ def machine_name(arn: str) -> str:
 
 
 def qualified(arn: str) -> tuple[str, str | None]:
-    """A machine's name, and the version or alias that an ARN adds to it."""
+    """The name of a machine, and the version or alias that the ARN adds to it."""
     name, colon, qualifier = machine_name(arn).partition(":")
     if not name or (colon and not qualifier):
         raise InvalidArn(f"Invalid Arn: 'Invalid ARN: {arn}'")
@@ -86,8 +86,8 @@ def kind_of(arn: str) -> str:
 
 
 def function_name(resource: str) -> str | None:
-    """The function that an ARN, a name, or a template's `${NameArn}` stands for, with the version
-    or alias that an ARN names."""
+    """The function in an ARN, a name, or a template's `${NameArn}`, with the version or alias if
+    the ARN names one."""
     if match := _SUBSTITUTION.fullmatch(resource):
         return match[1]
     match = _FUNCTION.fullmatch(resource)

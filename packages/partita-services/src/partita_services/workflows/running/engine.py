@@ -1,8 +1,9 @@
-"""The engine: each step of an execution is decided, stored with its events, and then acted on.
+"""The engine: each step of an execution is computed, stored with its events, and only then acted
+on.
 
-So the process may be killed at any moment: executions are loaded again, timers are set again, and
-tasks that were under way are started again. No step is lost and no event is stored twice, because
-each write is conditional on the revision of the state that it continues.
+So the process may be killed at any moment. Executions are then loaded again, timers are set again,
+and tasks that were under way are started again. No step is lost and no event is stored twice,
+because each write is conditional on the revision of the state before.
 """
 
 from __future__ import annotations
@@ -61,24 +62,23 @@ logger = logging.getLogger(__name__)
 
 LOADS_AT_ONCE = 64
 UNREADABLE = (KeyError, ValueError, msgspec.MsgspecError, RuntimeError, errors.StateError)
-"""Errors of executions that were stored by another version of Partita."""
+"""Errors of executions that another version of Partita has stored."""
 SEED_BYTES = 32
 BEGIN_SECONDS = 0.5
-"""What StartExecution waits for the first step; an execution that needs longer begins without
-it."""
+"""How long StartExecution waits for the first step. A slower execution begins without it."""
 ENDS = (Stopped, ExecutionTimedOut)
 
 Loaded = tuple[LiveExecution, Stepped]
-"""An execution, and what it waits for."""
+"""An execution, and a step that says what it waits for."""
 SLEEP_SECONDS_MAX = 24 * 3600.0
-"""Longer waits are split: event loops limit the delay of a timer."""
+"""Longer waits are split, because event loops limit the delay of a timer."""
 EXPRESS_SECONDS_MAX = 300
-"""How long an express execution may take. (guide)"""
+"""The maximum duration of an express execution. (Step Functions guide, "Quotas")"""
 EXECUTION_TIMER = "execution"
 
 
 class Engine:
-    """All running executions; `tasks` runs their tasks."""
+    """Runs all executions. `tasks` runs their tasks."""
 
     def __init__(
         self,
@@ -106,7 +106,8 @@ class Engine:
     async def start(
         self, execution: Execution, definition: str, *, is_kept: bool = True
     ) -> LiveExecution:
-        """Begin an execution; it is durable on return. Raises Conflict when the name is taken."""
+        """Begin an execution, which is durable on return. Raises Conflict when the name is
+        taken."""
         shared = self._definition(execution.digest, definition)
         step = await self._begun(execution, shared)
         live = live_after(execution, shared, step)
@@ -121,7 +122,7 @@ class Engine:
         return live
 
     async def _begun(self, execution: Execution, definition: Definition) -> Stepped:
-        """The first step; that of a machine that computes much is left to the next turn."""
+        """The first step. For a slow machine, it leaves the first state to the next turn."""
         job = Begin(
             definition,
             execution.input,
@@ -144,19 +145,19 @@ class Engine:
             raise _refused_input(error) from error
 
     def take_up(self, live: LiveExecution, step: Stepped) -> None:
-        """Run an execution that has been stored."""
+        """Run an execution that is stored."""
         self._live[live.execution.arn] = live
         self._act(live, step)
         self._limit(live)
 
     def _definition(self, digest: str, text: str) -> Definition:
-        """Executions of one machine share its text."""
+        """The definition, shared by all executions that run it."""
         return self._definitions.setdefault(digest, Definition(digest, text))
 
     async def definition_of(self, execution: Execution) -> Definition:
-        known = self._definitions.get(execution.digest)
-        if known is not None:
-            return known
+        definition = self._definitions.get(execution.digest)
+        if definition is not None:
+            return definition
         text = await self._store.definition(execution.digest)
         return self._definition(execution.digest, text)
 
@@ -167,11 +168,11 @@ class Engine:
         await done
 
     def heartbeat(self, live: LiveExecution, id: str) -> None:
-        """A worker has reported that it is still working."""
+        """A worker has reported that it is still working on a task."""
         self._expect_heartbeat(live, live.tasks[id].command)
 
     async def end_stored(self, execution: Execution, stopped: Stopped) -> Execution:
-        """Stop an execution that is stored as running, but could not be resumed."""
+        """Stop an execution that is stored as running but could not be resumed."""
         state = await self._store.state(execution.arn)
         if state is None:
             return execution
@@ -197,17 +198,18 @@ class Engine:
                 try:
                     return await self._load(arn)
                 except UNREADABLE:
-                    # The others are not affected.
+                    # An execution that cannot be read must not stop the others.
                     logger.exception("%s cannot be resumed.", arn)
                     return None
 
         loaded = await asyncio.gather(*[load(arn) async for arn in self._store.running()])
-        # After all are loaded, because one may wait for another.
+        # All are loaded before any continues, because one may wait for another.
         for live, step in filter(None, loaded):
             self.take_up(live, step)
 
     def abort(self, live: LiveExecution) -> None:
-        """Stop an execution that nobody waits for any more; not when all of them will go on."""
+        """Stop an execution that nobody waits for any more. When the engine closes, it is left to
+        the next process instead."""
         if not self._is_closing and live.execution.arn in self._live:
             self._post(live, (Stopped(),))
 
@@ -225,12 +227,13 @@ class Engine:
     async def _load(
         self, arn: str, finished: asyncio.Future[Execution] | None = None
     ) -> Loaded | None:
-        """An execution as it was stored; None when it has ended.
+        """Load an execution; None when it has ended.
 
-        `finished` is resolved with its end, for callers that wait for it already.
+        `finished` is the future that earlier callers wait for; it is resolved when the execution
+        has ended.
         """
         finished = finished or asyncio.get_running_loop().create_future()
-        # In this order, so that an execution that ends meanwhile is seen with its end.
+        # In this order: if the execution ends between the two reads, its record shows that.
         state, execution = await self._store.state(arn), await self._store.execution(arn)
         if execution is None or execution.status != RUNNING or state is None:
             if execution is not None:
@@ -253,7 +256,7 @@ class Engine:
         done: asyncio.Future[None] | None = None,
         began: float | None = None,
     ) -> None:
-        """The last happening happens now, those before it happened when it `began`."""
+        """Queue happenings. The last one happens now, the others happened when the call `began`."""
         now = self._clock()
         *before, last = happenings
         live.inbox += [(happening, began or now, None) for happening in before]
@@ -264,15 +267,16 @@ class Engine:
             live.draining = asyncio.create_task(self._drain(live))
 
     async def _drain(self, live: LiveExecution) -> None:
-        """Everything that happened since the last step is one step."""
+        """Compute steps until the inbox is empty. Everything that has happened since the last step
+        is one step."""
         try:
             while live.inbox:
-                # What ends it goes first: it does not wait for what would have come before.
-                gathered = sorted(live.inbox, key=lambda one: not isinstance(one[0], ENDS))
+                # A stop or timeout overtakes everything else in the inbox.
+                gathered = sorted(live.inbox, key=lambda entry: not isinstance(entry[0], ENDS))
                 live.inbox = []
                 waiting = [done for _, _, done in gathered if done is not None]
                 try:
-                    handled = await self._step(live, [one[:2] for one in gathered])
+                    handled = await self._step(live, [entry[:2] for entry in gathered])
                 except Exception as error:
                     _settle(waiting, error)
                     raise
@@ -294,7 +298,8 @@ class Engine:
             live.inbox.clear()
 
     async def _abandon(self, live: LiveExecution, error: Exception) -> None:
-        """Stop an execution that cannot be stored, for example with too much data."""
+        """Stop an execution whose step failed, for example because it has too much data to be
+        stored."""
         stopped = Stopped(errors.RUNTIME, f"{type(error).__name__}: {error}")
         try:
             await self._step(live, [(stopped, self._clock())])
@@ -308,12 +313,12 @@ class Engine:
                 live.stop_waiting()
 
     async def _step(self, live: LiveExecution, happenings: list[tuple[Happening, float]]) -> int:
-        """Returns how many of the happenings were taken in."""
+        """Returns how many of the happenings the step has handled."""
         is_end = isinstance(happenings[0][0], ENDS)
         job = Advance(
             live.definition,
             live.run,
-            encode_json([Happened(*one) for one in happenings]),
+            encode_json([Happened(*happening) for happening in happenings]),
             token_bytes(SEED_BYTES),
         )
         computed = self._pool.run(job, live.definition.digest, Stepped, is_urgent=is_end)
@@ -321,9 +326,9 @@ class Engine:
         try:
             step = await live.step
         except asyncio.CancelledError:
-            if self._is_closing or not any(isinstance(one[0], ENDS) for one in live.inbox):
+            if self._is_closing or not any(isinstance(entry[0], ENDS) for entry in live.inbox):
                 raise
-            # The end comes first; the others are told after it.
+            # The step was dropped for an end in the inbox, which is handled next.
             return 0
         finally:
             live.step = None
@@ -334,7 +339,7 @@ class Engine:
             await self._count(live, step)
         if live.execution.status == RUNNING:
             for happening in taken:
-                # Heartbeats of an activity are expected from the worker that has it. (guide)
+                # The heartbeat of an activity counts from when a worker has taken it. (guide)
                 if isinstance(happening, TaskStarted) and happening.id in live.tasks:
                     self.heartbeat(live, happening.id)
         return step.handled
@@ -362,7 +367,7 @@ class Engine:
         live.finished.set_result(live.execution)
 
     def _forget(self, live: LiveExecution, happening: Happening) -> None:
-        """Stop waiting for what has ended."""
+        """Stop waiting for a task or timer that has ended."""
         if isinstance(happening, TimerFired):
             live.drop_timer(happening.id)
         elif isinstance(happening, TaskTimedOut | HeartbeatMissed):
@@ -371,7 +376,7 @@ class Engine:
             live.drop_task(happening.id)
 
     def _give_up_task(self, live: LiveExecution, id: str) -> None:
-        """Stop waiting for a task; an execution that it started is stopped."""
+        """Stop waiting for a task. If the task is an execution, that is stopped too."""
         task = live.tasks.get(id)
         if task is not None:
             inner = self._live.get(started_execution(task.command, live.execution.arn) or "")
@@ -439,7 +444,7 @@ class Engine:
     def _set_timer(
         self, live: LiveExecution, name: str, until: float, happening: Happening
     ) -> None:
-        """`until` is in the machine's time, which `time_scale` may speed up."""
+        """`until` is in the machine's time, which `time_scale` speeds up."""
         remaining = (until - self._clock()) / self._time_scale
         loop = asyncio.get_running_loop()
         if remaining > SLEEP_SECONDS_MAX:
@@ -456,7 +461,7 @@ def live_after(
     step: Stepped,
     finished: asyncio.Future[Execution] | None = None,
 ) -> LiveExecution:
-    """An execution after a step that has not been acted on yet."""
+    """An execution after a step that was not acted on yet."""
     finished = finished or asyncio.get_running_loop().create_future()
     return LiveExecution(
         execution, definition, step.run, step.event_count, step.timeout_seconds, finished
@@ -468,7 +473,7 @@ def _refused_input(error: errors.StateError) -> InvalidExecutionInput:
 
 
 def _broken_off(run: bytes, event_count: int, stopped: Stopped, now: float) -> Stepped:
-    """The end of an execution whose data nobody can work with any more."""
+    """The last step of an execution whose data cannot be evaluated any more."""
     number = event_count + 1
     details = history.failure(stopped.error, stopped.cause)
     event = history.event("ExecutionAborted", number, event_count, now, details)

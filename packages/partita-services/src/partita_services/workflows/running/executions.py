@@ -1,4 +1,4 @@
-"""Starting executions of stored machines, and waiting for their end."""
+"""Starting executions of stored machines, and waiting for them to end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from partita_services.workflows.running.storage.store import Store
 
 
 class Chosen(NamedTuple):
-    """The machine that an ARN of a machine, version or alias refers to."""
+    """The machine that an ARN of a machine, version or alias stands for."""
 
     machine: Machine
     version: int | None = None
@@ -56,7 +56,7 @@ class Executions:
         return machine
 
     async def chosen(self, arn: str) -> Chosen:
-        """The machine of an ARN, in the version that the ARN names."""
+        """The machine of an ARN, with the definition of the version that the ARN names."""
         name, qualifier = arns.qualified(arn)
         machine = await self._store.machine(name)
         if machine is not None and qualifier is None:
@@ -95,10 +95,10 @@ class Executions:
         *,
         since: float | None = None,
     ) -> dict[str, Any]:
-        """StartExecution's answer.
+        """The answer to StartExecution.
 
-        An execution of that name that began after `since` was started by the same caller before a
-        restart.
+        An execution with the same name that began after `since` was started by the same caller,
+        before a restart.
         """
         chosen = await self.chosen(machine_arn)
         execution = self._new(chosen, name, input, trace_header)
@@ -111,7 +111,7 @@ class Executions:
     async def run(
         self, chosen: Chosen, name: str | None, input: str, trace: str | None
     ) -> LiveExecution:
-        """Run a synchronous execution, which is not stored."""
+        """Start a synchronous execution, which is not stored."""
         execution = self._new(chosen, name, input, trace)
         return await self._engine.start(execution, chosen.machine.definition, is_kept=False)
 
@@ -124,7 +124,8 @@ class Executions:
     async def run_child(
         self, machine: Machine, name: str, input: str, *, is_kept: bool
     ) -> Execution:
-        """The end of an execution of a map run. One that was kept is found again by its name."""
+        """The ended execution of a map run. One that is stored is found again by its name after a
+        restart."""
         execution = self._new(Chosen(machine), name, input, None)
         if is_kept:
             await self._store.put_definition(machine)
@@ -178,17 +179,19 @@ class Executions:
 
     async def _same(self, execution: Execution, since: float | None) -> Execution:
         """The existing execution of that name, if starting it again is idempotent."""
-        there = await self._store.execution(execution.arn)
+        existing = await self._store.execution(execution.arn)
         if (
-            there is None
-            or there.input != execution.input
-            or not (there.status == RUNNING or (since is not None and there.started_at >= since))
+            existing is None
+            or existing.input != execution.input
+            or not (
+                existing.status == RUNNING or (since is not None and existing.started_at >= since)
+            )
         ):
             raise ExecutionAlreadyExists(f"Execution Already Exists: '{execution.arn}'")
-        return there
+        return existing
 
 
 def _routed(alias: Alias) -> int:
-    """A version of an alias, chosen by its weights."""
+    """A version of an alias, chosen by the weights."""
     [number] = random.choices(list(alias.routes), list(alias.routes.values()))
     return number

@@ -33,11 +33,11 @@ class LiveExecution:
     finished: asyncio.Future[Execution]
     revision: int = 1
     is_kept: bool = True
-    """Whether it is stored: synchronous ones are not."""
+    """False for synchronous executions, which are not stored."""
     inbox: list[tuple[Happening, float, asyncio.Future[None] | None]] = field(default_factory=list)
     draining: asyncio.Task[None] | None = None
     step: asyncio.Future[Stepped] | None = None
-    """The step that is being computed. It is dropped when the execution is to end."""
+    """The step under way. It is dropped when the execution has to end."""
     tasks: dict[str, StartedTask] = field(default_factory=dict)
     timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
 
@@ -71,7 +71,7 @@ def heartbeat_timer(id: str) -> str:
 
 
 def context_of(execution: Execution) -> dict[str, Any]:
-    """The part of the context object that is the same for all states of an execution."""
+    """The part of the context object that all states of an execution share."""
     return {
         "Execution": {
             "Id": execution.arn,

@@ -1,4 +1,4 @@
-"""Redriving: an execution that did not succeed continues from the states that it did not leave."""
+"""Redriving: an execution that did not succeed continues from the states in which it ended."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IS_RUNNING = "Execution is RUNNING and cannot be redriven"
 
 
 async def refusal(store: Store, execution: Execution, now: float) -> str | None:
-    """Why an execution cannot be redriven, as the API reference words it; None if it can."""
+    """Why an execution cannot be redriven, in the words of the API reference; None if it can."""
     if execution.status == RUNNING:
         return IS_RUNNING
     if execution.status == SUCCEEDED:
@@ -59,10 +59,10 @@ async def redrive_execution(
     token: str | None,
     now: float,
 ) -> float:
-    """Returns when it was redriven: now, or earlier with the same token."""
+    """Returns the time of the redrive: now, or earlier if the same token was used before."""
     tokens = {
-        known: when
-        for known, when in execution.redrive_tokens.items()
+        earlier: when
+        for earlier, when in execution.redrive_tokens.items()
         if now - when <= TOKEN_SECONDS
     }
     if token in tokens:

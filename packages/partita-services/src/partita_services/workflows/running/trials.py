@@ -27,13 +27,14 @@ class Trials:
         self._time_scale = time_scale
 
     async def wait(self, id: str, until: float) -> TimerFired | TaskTimedOut:
-        """Let the wait of a state pass; one that is too long times out."""
+        """Let the wait of a state pass. A wait of more than five minutes times out, as in the
+        service."""
         seconds = until - self._clock()
         await asyncio.sleep(min(seconds, SECONDS_MAX) / self._time_scale)
         return TaskTimedOut(id) if seconds > SECONDS_MAX else TimerFired(id)
 
     async def outcome(self, task: StartTask, arn: str, role: str) -> TaskHappening:
-        """What becomes of the task of a state."""
+        """Run the task of a state, and return how it ended."""
         reported: list[TaskHappening] = []
 
         async def note(*happenings: Happening) -> None:

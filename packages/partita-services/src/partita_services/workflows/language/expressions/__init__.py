@@ -1,1 +1,1 @@
-"""Expressions of both query languages, JSONPath and JSONata."""
+"""Expressions of both query languages: JSONPath with intrinsic functions, and JSONata."""

@@ -29,18 +29,22 @@ _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 
 
 class CallSyntaxError(ValueError):
-    """The text is not a call of an intrinsic function."""
+    """Raised for a text that is not a call of an intrinsic function."""
 
 
 class PathArgument(NamedTuple):
+    """An argument that is a path, such as `$.part`."""
+
     text: str
 
 
 class Call(NamedTuple):
+    """A parsed call of an intrinsic function."""
+
     text: str
     intrinsic: Intrinsic
     arguments: tuple[Json, ...]
-    """Values, string literals as Text, paths as PathArgument, and calls."""
+    """Values, string literals as Text, paths as PathArgument, and nested calls."""
 
 
 def is_call(text: str) -> bool:
@@ -83,7 +87,7 @@ def _evaluate(call: Call, resolve: Resolve, scope: Scope) -> Json:
 
 
 class _Reader:
-    """A recursive descent over the text of a call."""
+    """A recursive-descent parser for a call."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -137,7 +141,7 @@ class _Reader:
         )
 
     def _path(self) -> PathArgument:
-        """Everything up to a comma or bracket that is not part of the path."""
+        """A path argument: everything up to a comma or bracket that is not part of it."""
         start, depth = self.position, 0
         while self.position < len(self.text):
             if depth and (quoted := _QUOTED.match(self.text, self.position)):

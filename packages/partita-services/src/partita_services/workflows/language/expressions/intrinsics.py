@@ -1,4 +1,4 @@
-"""Intrinsic functions: `States.Format` and the others."""
+"""The intrinsic functions, such as `States.Format`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PIECE = re.compile(r"\\(?P<escaped>.)|(?P<hole>\{\})|(?P<brace>[{}])", re.DOTAL
 
 
 class Text(str):
-    """A string literal as it is spelled: `\\{` is a brace, `{}` a placeholder."""
+    """A string literal as it is written: `\\{` is a brace, `{}` a placeholder."""
 
 
 def unescape(text: str) -> str:
@@ -109,7 +109,7 @@ def array_length(_: Moment, items: Json) -> Json:
 
 
 def array_unique(_: Moment, items: Json) -> Json:
-    # Equal JSON has equal text, once the names of objects are sorted and 1.0 is 1.
+    # Equal JSON values have the same canonical text: names sorted, 1.0 written as 1.
     return list({_canonical(item): item for item in reversed(_array(items))}.values())[::-1]
 
 
@@ -156,7 +156,7 @@ def math_add(_: Moment, first: Json, second: Json) -> Json:
 
 
 def string_split(_: Moment, text: Json, separators: Json) -> Json:
-    # Each character separates, and nothing is between neighbours: recorded from the service.
+    # Every character is a separator, and empty parts are left out. (recorded from the service)
     whole, characters = _string(text), _string(separators)
     if not characters:
         return [whole]
@@ -216,7 +216,7 @@ def _array(value: Json) -> list[Json]:
 
 
 def _integer(value: Json) -> int:
-    """A number, rounded half up. (guide)"""
+    """A number, rounded half up. (Step Functions guide, "Intrinsic functions")"""
     if not is_number(value):
         raise failure(f"A number is expected, not {type_name(value)}.")
     if abs(value) >= 2**63:

@@ -31,7 +31,8 @@ _FROM_MILLIS = jsonata.Jsonata("$fromMillis($millis, $picture, $timezone)")
 
 
 def is_expression(value: Json) -> bool:
-    """Whether a string is an expression: nothing, not even a space, is outside the marks."""
+    """True for a string that is an expression. Nothing, not even a space, may be outside the
+    delimiters."""
     return isinstance(value, str) and value.startswith(OPEN) and value.endswith(CLOSE)
 
 
@@ -108,7 +109,7 @@ _compiled = lru_cache(maxsize=2048)(Expression)
 
 
 def _in_doubles(value: Json) -> Json:
-    """Large integers as doubles, which JSONata uses for all numbers."""
+    """Integers beyond 64 bits as doubles, which JSONata uses for all numbers."""
     if isinstance(value, dict):
         return {key: _in_doubles(member) for key, member in value.items()}
     if isinstance(value, list):

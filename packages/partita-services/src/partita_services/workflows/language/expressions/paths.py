@@ -1,9 +1,9 @@
 """JSONPath as the States Language uses it: finding a value, and placing a result.
 
-A path that names one value (`$.a.b[0]['c d']`) returns that value or fails; one that may match many
-(`$..a`, `$.a[*]`, `$.a[?@.b > 1]`) returns an array, which may be empty. Most machines use the
-first kind only, which is evaluated here. A library evaluates the second kind, with a limit on how
-much of its input a path may visit, because `$..*..*..*` would visit everything many times.
+A path that names one value (`$.a.b[0]['c d']`) returns that value or fails. A path that may match
+many values (`$..a`, `$.a[*]`, `$.a[?@.b > 1]`) returns an array, which may be empty. Most machines
+only use the first kind, which is evaluated here. The second kind is left to a library, with a limit
+on how many values a path may visit: `$..*..*..*` would visit everything many times.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SPARE_DOT = re.compile(
     """,
     re.VERBOSE,
 )
-"""Before a bracket, as in `$.[0]`, which the service reads like `$[0]`."""
+"""The dot before a bracket, as in `$.[0]`, which the service accepts and reads as `$[0]`."""
 _LAX_VALUE = re.compile(
     r"""
     ( '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" )   # a string, which may look like a comparison inside
@@ -51,17 +51,17 @@ _LAX_VALUE = re.compile(
     """,
     re.VERBOSE,
 )
-"""A string without quotes or a number without its zero, as samples of AWS have them:
-`[?(@.status == Failed)]`, `[?(@.score > .85)]`."""
+"""A string without quotes or a number without its leading zero, as in AWS's samples: `[?(@.status
+== Failed)]`, `[?(@.score > .85)]`."""
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
 class PathNotFound(Exception):
-    """The input has no value at a path that names one."""
+    """Raised when the input has no value at the path."""
 
 
 class PathSyntaxError(ValueError):
-    """The text is not a path."""
+    """Raised for a text that is not a path."""
 
 
 class Path:
@@ -86,17 +86,17 @@ class Path:
 
     @property
     def is_reference(self) -> bool:
-        """Whether it is a reference path, which names one place for a result."""
+        """True for a reference path, which names one place for a result."""
         return self.steps is not None and self.function is None
 
     def find(self, data: Json) -> Json:
-        """What it selects in the data. Raises PathNotFound."""
+        """The value that the path selects. Raises PathNotFound."""
         if self.steps is not None:
-            found = _follow(data, self.steps)
+            value = _follow(data, self.steps)
         else:
             assert self._search is not None
-            found = _matches(self._search, data)
-        return found if self.function is None else _apply(self.function, found)
+            value = _matches(self._search, data)
+        return value if self.function is None else _apply(self.function, value)
 
 
 @lru_cache(maxsize=4096)
@@ -105,7 +105,7 @@ def parse_path(text: str) -> Path:
 
 
 def resolve(text: str, data: Json, context: Json, variables: Mapping[str, Json]) -> Json:
-    """What a path selects: in the data, in the context object (`$$`) or in a variable (`$name`)."""
+    """The value of a path in the data, in the context object (`$$`) or in a variable (`$name`)."""
     path = parse_path(text)
     if path.is_context:
         return path.find(context)
@@ -117,7 +117,7 @@ def resolve(text: str, data: Json, context: Json, variables: Mapping[str, Json])
 
 
 def place(text: str, data: Json, value: Json) -> Json:
-    """The data with the value at a reference path; missing objects on the way are created."""
+    """The data with the value put at a reference path. Missing objects on the way are created."""
     path = parse_path(text)
     assert path.steps is not None
     return _placed(data, path.steps, value, text)
@@ -140,7 +140,7 @@ def _placed(data: Json, steps: tuple[Step, ...], value: Json, text: str) -> Json
 
 
 def _steps(rest: str) -> tuple[Step, ...] | None:
-    """The steps of a path that has only names and indexes; None for other paths."""
+    """The steps of a path with names and indexes only; None for other paths."""
     steps: list[Step] = []
     position = 0
     while position < len(rest):
@@ -150,11 +150,11 @@ def _steps(rest: str) -> tuple[Step, ...] | None:
         position = match.end()
         kind = match.lastgroup
         assert kind is not None
-        found = match[kind]
+        step = match[kind]
         if kind == "index":
-            steps.append(int(found))
+            steps.append(int(step))
         else:
-            steps.append(found if kind == "name" else _ESCAPE.sub(r"\1", found))
+            steps.append(step if kind == "name" else _ESCAPE.sub(r"\1", step))
     return tuple(steps)
 
 
@@ -186,7 +186,7 @@ class _Allowance:
 
 
 class _Match(jsonpath.JSONPathMatch):
-    """A value that a search visits, which uses up some of its allowance."""
+    """A value that a search visits. Each visit is deducted from the allowance."""
 
     def new_child(self, obj: object, key: Step) -> _Match:
         allowance = self.filter_context()["allowance"]
@@ -203,7 +203,7 @@ class _Environment(jsonpath.JSONPathEnvironment):
     max_recursion_depth = 200
 
     def setup_function_extensions(self) -> None:
-        """No functions: regular expressions in them could run forever."""
+        """Without functions: their regular expressions could run forever."""
 
 
 _environment = _Environment(strict=True)
@@ -217,20 +217,21 @@ def _strict_value(match: re.Match[str]) -> str:
 
 def _search(text: str) -> jsonpath.JSONPath:
     try:
-        found = _environment.compile(_LAX_VALUE.sub(_strict_value, text))
+        search = _environment.compile(_LAX_VALUE.sub(_strict_value, text))
     except (JSONPathError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "it is nested too deeply"
         raise PathSyntaxError(f"'{text[:80]}' is not a JSONPath: {reason}") from None
-    assert isinstance(found, jsonpath.JSONPath)
-    for segment in found.segments:
+    assert isinstance(search, jsonpath.JSONPath)
+    for segment in search.segments:
         for selector in segment.selectors:
             if isinstance(selector, Filter) and not _is_plain(selector.expression):
                 raise PathSyntaxError(f"a filter in '{text[:80]}' contains another search")
-    return found
+    return search
 
 
 def _is_plain(expression: BaseExpression) -> bool:
-    """Whether a filter compares single values; a nested search would evade the allowance."""
+    """True when a filter compares single values. A nested search would not count against the
+    allowance."""
     if isinstance(expression, FilterQuery) and not expression.path.singular_query():
         return False
     return all(map(_is_plain, expression.children()))
@@ -255,15 +256,15 @@ def _function_at_end(rest: str) -> str | None:
     return match[1]
 
 
-def _apply(function: str, found: Json) -> Json:
+def _apply(function: str, value: Json) -> Json:
     if function == "length":
-        if isinstance(found, list | dict | str):
-            return len(found)
+        if isinstance(value, list | dict | str):
+            return len(value)
     elif function == "keys":
-        if isinstance(found, dict):
-            return list(found)
-    elif isinstance(found, list) and found and all(map(is_number, found)):
-        return _FUNCTIONS[function](found)
+        if isinstance(value, dict):
+            return list(value)
+    elif isinstance(value, list) and value and all(map(is_number, value)):
+        return _FUNCTIONS[function](value)
     raise PathNotFound
 
 

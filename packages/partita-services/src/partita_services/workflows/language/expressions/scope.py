@@ -1,4 +1,4 @@
-"""The scope of an expression: its data, the context object, variables, and the moment."""
+"""The scope of an expression: its data, the context object, variables, and the current time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from partita_services.workflows.language.values import Json
 
 
 class Moment(NamedTuple):
-    """Time and randomness, passed in: nothing in the language reads a clock."""
+    """The time and the source of randomness of a step. They are passed in: nothing in the language
+    reads a clock, so a step can be repeated."""
 
     now: float
     random: random.Random
 
 
 class Scope(NamedTuple):
+    """What an expression can refer to."""
+
     data: Json
     """The value of `$`."""
     context: Json
@@ -26,7 +29,7 @@ class Scope(NamedTuple):
     states: Mapping[str, Json]
     """`$states` of JSONata, apart from the context: input, result, errorOutput."""
     inspected: dict[str, Json] | None = None
-    """Intermediate data, when a state is tested (TestState)."""
+    """Collects intermediate data when a state is tested (TestState)."""
 
     def note(self, name: str, value: Json) -> Json:
         if self.inspected is not None:

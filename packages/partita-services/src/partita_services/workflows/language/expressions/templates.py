@@ -30,7 +30,8 @@ PATH_SUFFIX = ".$"
 
 
 def fill_template(template: Json, scope: Scope) -> Json:
-    """JSONPath: fields whose names end in `.$` are paths or calls of intrinsic functions."""
+    """Fill a template of JSONPath: fields whose names end in `.$` are paths or calls of intrinsic
+    functions."""
     if isinstance(template, dict):
         return dict(_filled(name, value, scope) for name, value in template.items())
     if isinstance(template, list):
@@ -45,7 +46,7 @@ def _filled(name: str, value: Json, scope: Scope) -> tuple[str, Json]:
 
 
 def evaluate_path(text: str, scope: Scope, field: str) -> Json:
-    """The value of a path or of a call of an intrinsic function."""
+    """The value of a path, or of a call of an intrinsic function."""
     if is_call(text):
         try:
             return evaluate_call(text, lambda path: find_path(path, scope, field), scope)
@@ -58,7 +59,7 @@ def find_path(text: str, scope: Scope, field: str) -> Json:
     try:
         return resolve(text, scope.data, scope.context, scope.variables)
     except PathNotFound:
-        # The service calls it States.Runtime; the guide has another name for it.
+        # The service reports States.Runtime; the guide has another name for it. Both can be caught.
         raise StateError(
             RUNTIME,
             f"The JSONPath '{text}' specified for the field '{field}' could not be found in the "
@@ -70,7 +71,7 @@ def find_path(text: str, scope: Scope, field: str) -> Json:
 
 
 def fill_query_template(template: Json, scope: Scope, field: str) -> Json:
-    """JSONata: all strings in `{% %}` are expressions."""
+    """Fill a template of JSONata: all strings in `{% %}` are expressions."""
     if is_expression(template):
         try:
             expression = compile_expression(source_of(template))

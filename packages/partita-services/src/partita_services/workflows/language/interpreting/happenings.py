@@ -1,6 +1,7 @@
-"""The interface to the engine: commands that it carries out, and happenings that it reports.
+"""The interface between interpreter and engine: commands, which the engine carries out, and
+happenings, which it reports back.
 
-Happenings are not called events, because those of AWS are the entries of a history.
+They are not called events, because events are the entries of an execution's history.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from partita_services.workflows.language.values import Json
 
 
 class StartTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Start a task. Stored with the state of the execution until the task ends."""
+
     id: str
     resource: str
     input: Json
@@ -21,13 +24,15 @@ class StartTask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     token: str | None = None
     credentials: Json = None
     is_started: bool = False
-    """When a task is started again after a restart: a worker has it already."""
+    """True when the task is started again after a restart, and a worker has it already."""
     is_submitted: bool = False
-    """The service has accepted it already; only its outcome is missing."""
+    """True when the service has accepted the job already, so that only its outcome is missing."""
     submitted: Json = None
 
 
 class StartTimer(msgspec.Struct, frozen=True):
+    """Report TimerFired at a time."""
+
     id: str
     until: float
 
@@ -49,7 +54,7 @@ class TaskStarted(msgspec.Struct, frozen=True, tag=True):
 
 
 class TaskSubmitted(msgspec.Struct, frozen=True, tag=True):
-    """The service accepted the request; its outcome comes later."""
+    """The service has accepted the job; its outcome comes later."""
 
     id: str
     output: Json

@@ -1,4 +1,4 @@
-"""History events in the shapes of GetExecutionHistory."""
+"""History events in the shape of GetExecutionHistory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _details_name(type: str) -> str:
 
 
 def data(name: str, value: Json) -> dict[str, Json]:
-    """An input or output of an event, as text."""
+    """The members that describe an input or output, as text."""
     return {name: json_text(value), f"{name}Details": {"truncated": False}}
 
 
@@ -52,7 +52,7 @@ def task_type(task: StartTask, what: str) -> str:
 
 
 def task_details(task: StartTask) -> dict[str, Json]:
-    """Details that all events of a service's task have; other tasks have none."""
+    """The details that all events of a service's task have. Functions and activities have none."""
     resource = resource_of(task.resource)
     if resource.type is None:
         return {}

@@ -1,7 +1,7 @@
 """The interpreter: a pure function from a run and a happening to the next run.
 
 Nothing here does I/O, sleeps or reads a clock. The engine stores the run that is returned, carries
-out its commands, and calls again with what happened.
+out its commands, and calls again when something has happened.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from partita_services.workflows.language.values import Json, check_size
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """A run after a step, with the commands and history events of the step."""
+    """A run after a step, with the commands and the history events of the step."""
 
     run: Run
     commands: list[Command] = []
@@ -91,7 +91,7 @@ def begin(machine: StateMachine, input: Json, context: dict[str, Json], moment: 
 
 
 def advance(machine: StateMachine, run: Run, happening: Happening, moment: Moment) -> Progress:
-    """Continue after a happening; the given run is not changed."""
+    """Continue after a happening. The run that is passed in is not changed."""
     if run.status != RUNNING:
         return Progress(run)
     walk = Walk(machine, run.copy(), moment)
@@ -104,7 +104,7 @@ def advance(machine: StateMachine, run: Run, happening: Happening, moment: Momen
 
 
 def react(walk: Walk, line: Line, happening: TimerFired | TaskHappening) -> None:
-    """Continue the line that waits for a happening."""
+    """Continue the line that waits for this happening."""
     if isinstance(happening, TimerFired):
         _fire(walk, line)
     else:
@@ -113,7 +113,7 @@ def react(walk: Walk, line: Line, happening: TimerFired | TaskHappening) -> None
 
 
 def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
-    """Continue a run that did not succeed, from the states that it did not leave."""
+    """Continue a run that did not succeed, from the states in which it ended."""
     run = run.copy()
     execution = run.context["Execution"]
     count = execution["RedriveCount"] + 1
@@ -132,7 +132,7 @@ def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
 def _resume(walk: Walk) -> None:
     for line in list(walk.run.lines.values()):
         if walk.run.lines.get(line.id) is not line:
-            # A line before it has failed again, and ended this one.
+            # An earlier line has failed again, which ended this one.
             continue
         line.retries = {}
         if not forks.resume(walk, line):
@@ -141,7 +141,7 @@ def _resume(walk: Walk) -> None:
 
 
 def outstanding(run: Run) -> list[Command]:
-    """The commands for everything that a run waits for, after a restart."""
+    """The commands for everything that a run waits for, to be carried out again after a restart."""
     commands: list[Command] = []
     for line in run.lines.values():
         if line.waits_for is None or run.status != RUNNING:
@@ -166,7 +166,7 @@ def _walked(walk: Walk, step: Callable[[], None]) -> Progress:
 
 
 def break_off(machine: StateMachine, run: Run, error: str, cause: str, moment: Moment) -> Progress:
-    """End a run that cannot continue, whatever its states would say to the error."""
+    """Fail a run that cannot continue, without asking retriers and catchers."""
     walk = Walk(machine, run.copy(), moment)
     return _walked(walk, partial(_break_off, walk, error, cause))
 
@@ -178,7 +178,7 @@ def _break_off(walk: Walk, error: str, cause: str) -> None:
 
 
 def _end(walk: Walk, happening: Stopped | ExecutionTimedOut) -> None:
-    """End the execution, wherever its lines are."""
+    """End the execution, in whatever states its lines are."""
     first = next(iter(walk.run.lines.values()))
     unfinished = walk.run.copy_lines()
     forks.abort_lines(walk, first)
@@ -197,7 +197,7 @@ _ABORTABLE = ("Task", "Wait", "Parallel", "Map")
 
 
 def _fire(walk: Walk, line: Line) -> None:
-    """The end of a wait: of a Wait state, or before a retry."""
+    """A timer has fired: the end of a Wait state, or of the delay before a retry."""
     state = walk.state_of(line)
     if state.type == "Wait" and line.is_entered and not line.awaits_turn:
         line.waits_for = line.until = None

@@ -1,4 +1,5 @@
-"""Resources of tasks: functions, activities and services, and the names of their events."""
+"""The resources of tasks: functions, activities and services, and the names of their history
+events."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import NamedTuple
 
 WAIT_FOR_TASK_TOKEN = ".waitForTaskToken"
 MAP_RUN = "map run"
-"""Stands for the resource of a distributed Map state, which is no task to its author."""
+"""The resource of a distributed Map state, which runs as a task although its author did not write
+one."""
 
 _SERVICE = re.compile(
     r"arn:(?:[\w-]+|\$\{\w+\}):states:[\w-]*:\d*:(?P<type>[\w-]+(?::[\w-]+)?):(?P<action>[\w.:-]+)"
@@ -17,19 +19,19 @@ _ACTIVITY = re.compile(r"arn:[\w-]+:states:[\w-]+:\d+:activity:[^:]+")
 
 class Resource(NamedTuple):
     events: str
-    """The prefix of its events."""
+    """The prefix of the names of its events."""
     type: str | None = None
     action: str | None = None
-    """For a service: `dynamodb` and `putItem`, `aws-sdk:s3` and `listBuckets`."""
+    """For a service: `dynamodb` and `putItem`, or `aws-sdk:s3` and `listBuckets`."""
 
     @property
     def has_token(self) -> bool:
-        """Whether it is completed with a task token."""
+        """True when the task is completed with a task token."""
         return self.events == "Activity" or (self.action or "").endswith(WAIT_FOR_TASK_TOKEN)
 
 
 def map_run_arn(execution_arn: str, label: str, id: str) -> str:
-    """Of the map run that an execution's task with an id is."""
+    """The ARN of the map run that is the task with this id."""
     prefix, _, names = execution_arn.partition(":execution:")
     if not names:
         prefix, _, names = execution_arn.partition(":express:")

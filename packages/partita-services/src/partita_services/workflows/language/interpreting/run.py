@@ -1,8 +1,8 @@
 """The state of an execution between two happenings: plain data, stored as JSON.
 
-A run is a set of lines. The first line walks the states of the machine; a Parallel or Map state
-forks it, and each branch or iteration is a line of its own that knows its parent. A line that is
-not being walked waits for exactly one thing: a task, a timer, or its own fork.
+A run is a set of lines of execution. The first line walks the states of the machine. A Parallel or
+Map state forks it: each branch or iteration is a line of its own, which knows its parent. A line
+waits for exactly one thing: a task, a timer, or its own fork.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ABORTED = "ABORTED"
 
 
 class Item(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """What an iteration of a Map state works on."""
+    """The item or batch that an iteration of a Map state works on."""
 
     number: int
     index: int
-    """The index of the first item, for batches."""
+    """The index of the item; for a batch, of its first item."""
     value: Json
     key: str | None = None
 
@@ -36,16 +36,16 @@ class Fork(msgspec.Struct, kw_only=True):
 
     total: int
     waiting: list[Item]
-    """The items of a Map state whose iterations have not started."""
+    """The items of a Map state whose iterations have not started yet."""
     concurrency: int
     running: int = 0
     succeeded: dict[int, Json] = msgspec.field(default_factory=dict)
-    """Outputs by number."""
+    """The outputs, by number of the branch or iteration."""
     failed: int = 0
     tolerated: int | None = None
-    """How many may fail; None without a tolerance."""
+    """How many iterations may fail; None without a threshold."""
     lost: list[Item] = []
-    """Those of a Map state whose failure was tolerated."""
+    """The items of failed iterations, within the threshold."""
 
     @property
     def is_over(self) -> bool:
@@ -57,9 +57,11 @@ class Fork(msgspec.Struct, kw_only=True):
 
 
 class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A line of execution: it is in one state of the machine."""
+
     id: str
     path: tuple[str | int, ...] = ()
-    """The states of the definition that it walks; see StateMachine.states_at."""
+    """The branch that it is in; see StateMachine.states_at."""
     parent: str | None = None
     number: int = 0
     """The number of its branch or iteration."""
@@ -80,13 +82,14 @@ class Line(msgspec.Struct, kw_only=True, omit_defaults=True):
     until: float | None = None
     fork: Fork | None = None
     awaits_turn: bool = False
-    """It has not begun with its state: it waits until others had their turn."""
+    """True when it has not begun with its state, because other executions have their turn first."""
 
 
 class Run(msgspec.Struct, kw_only=True):
     context: dict[str, Json]
     lines: dict[str, Line]
-    """For a run that did not succeed, the lines at its end, from which it can be redriven."""
+    """The lines under way. For a run that did not succeed, the lines at its end, from which it can
+    be redriven."""
     status: str = RUNNING
     output: Json = None
     error: str | None = None

@@ -1,4 +1,4 @@
-"""Task tokens: they identify the task and execution for which an outside worker answers."""
+"""Task tokens: each identifies the task and the execution for which an outside worker answers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ def make_token(execution_arn: str, task_id: str, chance: random.Random) -> str:
 
 
 def task_of_token(token: str) -> tuple[str, str] | None:
-    """The execution and the id of its task; None for an invalid token.
+    """The execution and the id of its task in a token; None for an invalid token.
 
-    The caller compares the token with that of the task: everything but the secret can be guessed.
+    The caller must compare the whole token with that of the task: everything but the secret in it
+    can be guessed.
     """
     try:
         parts = parse_json(base64.urlsafe_b64decode(token))

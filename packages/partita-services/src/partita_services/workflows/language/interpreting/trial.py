@@ -26,7 +26,7 @@ RETRIABLE, CAUGHT_ERROR = "RETRIABLE", "CAUGHT_ERROR"
 
 
 class Trial(Walk):
-    """A walk that ends with its first state. Nothing is retried."""
+    """A walk that ends with its first state, and retries nothing."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Trial(Walk):
         self.state: State = self.state_of(line)
         self.inspected: dict[str, Json] = {"input": input}
         self.context: dict[str, Json] | None = None
-        """Replaces the context object, when it is given."""
+        """The context object of the request, which replaces the usual one."""
         self.next: str | None = None
         self._line = line
         self._outcome: data_flow.Outcome | None = None
@@ -52,7 +52,8 @@ class Trial(Walk):
     # Steps of the test
 
     def begin(self) -> StartTask | StartTimer | None:
-        """The command to carry out first, if there is one."""
+        """Begin with the state. Returns the task or timer that has to be carried out first, if
+        there is one."""
         prepare = _PREPARE.get(self.state.type, EXECUTE[self.state.type])
         self.attempt(self._line, partial(prepare, self, self._line, self.state))
         waits_for = self.commands[-1] if self.status is None and self.commands else None
@@ -63,7 +64,7 @@ class Trial(Walk):
         react(self, self._line, happening)
 
     def succeed(self, result: Json, failures: int = 0) -> None:
-        """Give the state its result; `failures` iterations of a Map state failed."""
+        """Give the state its result. `failures` says how many iterations of a Map state failed."""
         if self._tolerated is not None and failures > self._tolerated:
             self.fail(self._line, map_items.too_many_failures())
             return
@@ -83,7 +84,7 @@ class Trial(Walk):
 
     @property
     def status(self) -> str | None:
-        """The status of TestState; None while it is under way."""
+        """The status in the answer to TestState; None while the test is under way."""
         if self.run.status == FAILED:
             return FAILED
         if self._outcome is not None:
@@ -139,7 +140,7 @@ class Trial(Walk):
         super().fail(line, error)
 
     def located(self, line: Line, error: StateError) -> StateError:
-        """A test has no history to point to."""
+        """Leaves out the location, because a test has no history to point to."""
         return error
 
     def tolerate(self, failures: int | None) -> None:
@@ -170,4 +171,4 @@ _PREPARE: dict[str, Callable[[Trial, Line, State], None]] = {
     "Parallel": _prepare_parallel,
     "Map": _prepare_map,
 }
-"""Parallel and Map states, which are tested with a mock only."""
+"""Parallel and Map states can only be tested with a mock: their branches do not run."""

@@ -44,7 +44,7 @@ _RETRYING = ("Task", "Parallel", "Map")
 
 
 class HistoryFull(Exception):
-    """The history has reached its maximum number of events."""
+    """Raised when the history has reached its maximum number of events."""
 
 
 class Walk:
@@ -59,7 +59,7 @@ class Walk:
         self._event_chars = 0
         self._ready: deque[Line] = deque()
         self._unfinished: dict[str, Line] = {}
-        """The lines before the failure that is being handled."""
+        """The lines as they were before the failure that is being handled, for a redrive."""
         self.inspected: dict[str, Json] | None = None
 
     def go(self) -> None:
@@ -81,7 +81,7 @@ class Walk:
             self.attempt(line, partial(EXECUTE[state.type], self, line, state))
 
     def attempt(self, line: Line, step: Callable[[], None]) -> None:
-        """Run an action for a line; a StateError makes its state fail."""
+        """Run an action for a line. A StateError makes the line's state fail."""
         try:
             meter.current().start_state()
             step()
@@ -99,7 +99,7 @@ class Walk:
         return self.machine.states_at(line.path).states[line.state]
 
     def scope(self, line: Line, token: str | None = None) -> Scope:
-        """The scope for expressions of a line's state; `$` is its input."""
+        """The scope for expressions of the line's state; `$` is its input."""
         entered: dict[str, Json] = {"EnteredTime": format_timestamp(line.entered_at)}
         entered["Name"] = line.state
         if self.state_of(line).type in _RETRYING:
@@ -116,10 +116,10 @@ class Walk:
         return Scope(line.input, context, variables, self.moment, states, self.inspected)
 
     def _outwards(self, line: Line) -> list[Line]:
-        found = [line]
-        while found[-1].parent is not None:
-            found.append(self.run.lines[found[-1].parent])
-        return found
+        lines = [line]
+        while lines[-1].parent is not None:
+            lines.append(self.run.lines[lines[-1].parent])
+        return lines
 
     def _enter(self, line: Line, state: State) -> None:
         line.is_entered = True
@@ -132,8 +132,8 @@ class Walk:
     def record_event(
         self, line: Line, type: str, details: dict[str, Json] | None = None, *, moves: bool = True
     ) -> int:
-        """Add an event after the line's last one; it becomes the last one if it `moves` the
-        line."""
+        """Add an event that follows the line's last event. With `moves`, it becomes the last event
+        itself."""
         if self.run.event_count >= HISTORY_EVENTS_MAX - 1 and not type.startswith("Execution"):
             raise HistoryFull
         self.run.event_count += 1
@@ -157,7 +157,7 @@ class Walk:
         self.commands.append(StartTimer(line.waits_for, until))
 
     def conclude(self, line: Line, state: State, result: Json) -> None:
-        """Leave a state with its outcome."""
+        """Leave a state with a result."""
         scope = self.scope(line)
         self.leave(line, state, data_flow.outcome(state, scope, result), state.next)
 
@@ -177,7 +177,7 @@ class Walk:
             self.ready(line)
 
     def finish(self, line: Line, output: Json) -> None:
-        """A line has left its last state."""
+        """The line has left its last state."""
         if line.parent is None:
             self.end(SUCCEEDED, output=output)
             self.record_event(line, "ExecutionSucceeded", history.data("output", output))
@@ -185,12 +185,12 @@ class Walk:
             forks.branch_ended(self, line, output)
 
     def fail(self, line: Line, error: StateError) -> None:
-        """A state failed: retry it, go to the state of a catcher, or let the line fail."""
+        """A state failed: retry it, go to the state of a catcher, or fail the line."""
         self._unfinished = self.run.copy_lines()
         self.fail_too(line, error)
 
     def fail_too(self, line: Line, error: StateError) -> None:
-        """The same, for a state that fails because of a state within it."""
+        """The same, for a state that fails because a state within it failed."""
         state = self.state_of(line)
         forks.abort_lines(self, line)
         line.waits_for = line.task = line.until = line.fork = None
@@ -222,10 +222,10 @@ class Walk:
         return True
 
     def _catches(self, line: Line, state: State, error: StateError) -> bool:
-        found = catcher_for(state, error)
-        if found is None:
+        match = catcher_for(state, error)
+        if match is None:
             return False
-        number, catcher = found
+        number, catcher = match
         scope = self.scope(line)
         end = data_flow.caught(state, number, scope, error_output(error))
         self.leave(line, state, end, catcher["Next"])

@@ -1,4 +1,4 @@
-"""Choice states: which rule matches."""
+"""Choice states: which of the rules matches."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def matching_rule(state: State, scope: Scope) -> Rule | None:
     holds = _condition_holds if state.is_jsonata else _rule_holds
     for number, rule in enumerate(state.fields["Choices"]):
         if holds(rule, scope, f"Choices[{number}]"):
-            found: Rule = rule
-            return found
+            matching: Rule = rule
+            return matching
     return None
 
 
@@ -122,7 +122,8 @@ def _matches(value: str, pattern: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Matches:
-    """A star is any characters; `\\*` is a star and `\\\\` a backslash."""
+    """The matcher for a StringMatches pattern: `*` is any text; `\\*` is a star and `\\\\` a
+    backslash."""
     tokens = re.findall(r"\\[*\\]|.", pattern, re.DOTALL)
     return matcher(Sign.MANY if token == "*" else token[-1] for token in tokens)
 

@@ -34,14 +34,14 @@ def effective_input(state: State, scope: Scope) -> Json:
     """The effective input: selected by InputPath, then shaped by Parameters or Arguments."""
     if state.is_jsonata:
         if "Arguments" in state.fields:
-            given = fill_query_template(state.fields["Arguments"], scope, "Arguments")
-            return scope.note("afterArguments", given)
+            arguments = fill_query_template(state.fields["Arguments"], scope, "Arguments")
+            return scope.note("afterArguments", arguments)
         return scope.data
     inner = selected(state, scope)
-    given = inner.data
+    parameters = inner.data
     if "Parameters" in state.fields and state.type != "Map":
-        given = fill_template(state.fields["Parameters"], inner)
-    return scope.note("afterParameters", given)
+        parameters = fill_template(state.fields["Parameters"], inner)
+    return scope.note("afterParameters", parameters)
 
 
 def selected(state: State, scope: Scope) -> Scope:
@@ -104,7 +104,8 @@ def query_outcome(fields: Fields, scope: Scope, default: Json, prefix: str = "")
 
 
 def number_of(state: State, name: str, scope: Scope) -> int | None:
-    """An integer from a field, an expression, or the path in the field's `...Path` variant."""
+    """The integer in a field, in an expression, or at the path in the field's `...Path` variant;
+    None without any of them."""
     value = scalar_of(state, name, scope)
     if value is None:
         return None
@@ -114,7 +115,8 @@ def number_of(state: State, name: str, scope: Scope) -> int | None:
 
 
 def scalar_of(state: State, name: str, scope: Scope) -> Json:
-    """A value from a field, an expression, or the path in the `...Path` variant; None without."""
+    """The value of a field, of an expression, or at the path in the `...Path` variant; None without
+    any of them."""
     if name in state.fields:
         value = state.fields[name]
         if state.is_jsonata and is_expression(value):
@@ -125,7 +127,7 @@ def scalar_of(state: State, name: str, scope: Scope) -> Json:
 
 
 def wrong_value(state: State, field: str, what: str, value: Json) -> StateError:
-    """The value of an expression or path is not valid for the field."""
+    """The error for a value that is not valid for its field."""
     return StateError(
         QUERY_EVALUATION_ERROR if state.is_jsonata else RUNTIME,
         f"The value for the field '{field}' must be {what}, but was {json_text(value)[:80]}.",

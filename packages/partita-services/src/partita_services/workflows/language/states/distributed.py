@@ -1,7 +1,7 @@
 """Distributed Map states: a map run is a task of its own, whose iterations are executions.
 
-What the run needs of the state's scope goes along with the task; the engine finds the items, and
-starts an execution for each, or for each batch of them.
+The task carries what the run needs of the state's scope. The engine reads the items, and starts an
+execution for each item or each batch of items.
 """
 
 from __future__ import annotations
@@ -62,25 +62,25 @@ def start(walk: Walk, line: Line, state: State) -> None:
 
 
 def label_of(state: State) -> str:
-    """What stands for the state in the names of its executions."""
+    """The label of the state in the names of its executions."""
     label = state.fields.get("Label") or state.name.replace(" ", "")
     return str(label)[:40]
 
 
 def _filled(state: State, name: str, scope: Scope) -> Json:
-    """A reader or writer, with its parameters worked out."""
+    """A reader or writer, with its parameters evaluated."""
     fields = state.fields.get(name)
     if fields is None:
         return None
     config = dict(fields.get("ReaderConfig", {}))
     if state.is_jsonata:
-        given = fill_query_template(fields.get("Arguments", {}), scope, f"{name}/Arguments")
+        parameters = fill_query_template(fields.get("Arguments", {}), scope, f"{name}/Arguments")
         config = fill_query_template(config, scope, f"{name}/ReaderConfig")
     else:
-        given = fill_template(fields.get("Parameters", {}), scope)
+        parameters = fill_template(fields.get("Parameters", {}), scope)
         if "MaxItemsPath" in config:
             config["MaxItems"] = find_path(config["MaxItemsPath"], scope, "MaxItemsPath")
-    return {**fields, "Parameters": given, "ReaderConfig": config}
+    return {**fields, "Parameters": parameters, "ReaderConfig": config}
 
 
 def state_of(machine: StateMachine, task: StartTask) -> State:
@@ -88,9 +88,9 @@ def state_of(machine: StateMachine, task: StartTask) -> State:
     return machine.states_at(tuple(task.input["path"])).states[task.state]
 
 
-def inputs_of(state: State, task: StartTask, found: list[Json] | dict[str, Json]) -> list[Json]:
-    """The inputs of the executions over the items that were found."""
-    return map_items.inputs_of(state, _scope(task), found)
+def inputs_of(state: State, task: StartTask, items: list[Json] | dict[str, Json]) -> list[Json]:
+    """The input of each execution."""
+    return map_items.inputs_of(state, _scope(task), items)
 
 
 def threshold(state: State, task: StartTask) -> map_items.Threshold:
@@ -99,13 +99,13 @@ def threshold(state: State, task: StartTask) -> map_items.Threshold:
 
 def _scope(task: StartTask) -> Scope:
     moment = Moment(task.scheduled_at, random.Random(task.id))
-    given = task.input
-    states = {"input": given["data"]}
-    return Scope(given["data"], given["context"], given["variables"], moment, states)
+    input = task.input
+    states = {"input": input["data"]}
+    return Scope(input["data"], input["context"], input["variables"], moment, states)
 
 
 def definition_of(machine: StateMachine, state: State) -> dict[str, Json]:
-    """The machine of the executions."""
+    """The definition of the machine that the executions run."""
     processor = processor_of(state.fields)[1]
     return {
         "QueryLanguage": machine.query_language,

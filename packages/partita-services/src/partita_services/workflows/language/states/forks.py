@@ -1,4 +1,4 @@
-"""Parallel and Map states that are running: how their lines start, end and fail."""
+"""Parallel and Map states under way: how their lines start, end and fail."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _start_iterations(walk: Walk, line: Line, state: State) -> None:
 
 
 def branch_ended(walk: Walk, line: Line, output: Json) -> None:
-    """The last state of a branch or iteration was left."""
+    """A branch or iteration has left its last state."""
     parent, state, fork = _remove(walk, line)
     fork.succeeded[line.number] = output
     if state.type == "Map":
@@ -93,9 +93,9 @@ def branch_failed(walk: Walk, line: Line, error: StateError) -> None:
 
 
 def resume(walk: Walk, line: Line) -> bool:
-    """Continue a fork of a redriven execution; False when there is nothing to continue.
+    """Continue a fork of a redriven execution. Returns False when there is nothing to continue.
 
-    Lines that succeeded are kept, unless all did: then the state itself failed.
+    Lines that succeeded are kept. If all of them did, the state itself failed, and starts again.
     """
     fork = line.fork
     if fork is None or fork.is_over:

@@ -1,4 +1,4 @@
-"""Objects that hold the items of a distributed Map state: JSON, JSON lines and CSV."""
+"""The items of a distributed Map state in an object: JSON, JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partita_services.workflows.language.values import Json, parse_json
 
 DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
 
-Found = list[Json] | dict[str, Json]
+Items = list[Json] | dict[str, Json]
 
 
 def items_limit(config: dict[str, Any]) -> int | None:
@@ -23,7 +23,7 @@ def items_limit(config: dict[str, Any]) -> int | None:
     return limit or None
 
 
-def items_in(content: bytes, config: dict[str, Any]) -> Found:
+def items_in(content: bytes, config: dict[str, Any]) -> Items:
     kind = config.get("InputType", "JSON")
     try:
         text = content.decode("utf-8-sig")
@@ -31,14 +31,14 @@ def items_in(content: bytes, config: dict[str, Any]) -> Found:
             return _rows(text, config)
         if kind == "JSONL":
             return [parse_json(line) for line in text.splitlines() if line.strip()]
-        found = parse_json(text)
+        items = parse_json(text)
     except (ValueError, csv.Error) as error:
         raise StateError(RUNTIME, f"The object is not {kind}: {error}") from error
     for name in filter(None, config.get("ItemsPointer", "").split("/")):
-        found = found.get(name) if isinstance(found, dict) else None
-    if not isinstance(found, list | dict):
+        items = items.get(name) if isinstance(items, dict) else None
+    if not isinstance(items, list | dict):
         raise StateError(RUNTIME, "The object has no array of items")
-    return found
+    return items
 
 
 def _rows(text: str, config: dict[str, Any]) -> list[Json]:

@@ -46,9 +46,9 @@ def _selected(scope: Scope, state: State, item: Item) -> Json:
 
 
 def item_context(item: Item) -> dict[str, Json]:
-    """`$$.Map.Item` of an iteration."""
-    found = {"Index": item.index, "Value": item.value}
-    return found if item.key is None else {**found, "Key": item.key}
+    """`$$.Map.Item` in an iteration."""
+    context = {"Index": item.index, "Value": item.value}
+    return context if item.key is None else {**context, "Key": item.key}
 
 
 def items_of(state: State, scope: Scope) -> list[Item]:
@@ -59,37 +59,37 @@ def items_of(state: State, scope: Scope) -> list[Item]:
     return items
 
 
-def inputs_of(state: State, scope: Scope, found: list[Json] | dict[str, Json]) -> list[Json]:
-    """The inputs of all iterations over what was found."""
-    items = numbered(found)
+def inputs_of(state: State, scope: Scope, values: list[Json] | dict[str, Json]) -> list[Json]:
+    """The input of each iteration over these items."""
+    items = numbered(values)
     if "ItemBatcher" in state.fields:
         return [batch.value for batch in _batches(state, scope, items)]
     return [_selected(scope, state, item) for item in items]
 
 
-def numbered(found: list[Json] | dict[str, Json]) -> list[Item]:
-    if isinstance(found, dict):
+def numbered(values: list[Json] | dict[str, Json]) -> list[Item]:
+    if isinstance(values, dict):
         return [
             Item(number=number, index=number, value=value, key=key)
-            for number, (key, value) in enumerate(found.items())
+            for number, (key, value) in enumerate(values.items())
         ]
-    return [Item(number=number, index=number, value=value) for number, value in enumerate(found)]
+    return [Item(number=number, index=number, value=value) for number, value in enumerate(values)]
 
 
 def array_of(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
     if state.is_jsonata:
         field = "Items"
-        found = scope.data
+        values = scope.data
         if field in state.fields:
-            found = fill_query_template(state.fields[field], scope, field)
-        if isinstance(found, list | dict):
-            return found
-        raise data_flow.wrong_value(state, field, "an array", found)
+            values = fill_query_template(state.fields[field], scope, field)
+        if isinstance(values, list | dict):
+            return values
+        raise data_flow.wrong_value(state, field, "an array", values)
     path = state.fields.get("ItemsPath", "$")
-    found = find_path(path, scope, "ItemsPath")
-    if isinstance(found, list):
-        scope.note("afterItemsPath", found)
-        return found
+    values = find_path(path, scope, "ItemsPath")
+    if isinstance(values, list):
+        scope.note("afterItemsPath", values)
+        return values
     # The message calls the context object $ too. (observed)
     reference = path.replace("$$", "$")
     raise StateError(RUNTIME, f'Reference path "{reference}" must point to array.')
@@ -133,13 +133,13 @@ def _batch_input(batcher: State, scope: Scope) -> Json:
 
 
 class Threshold(NamedTuple):
-    """How many items may fail: a number, a percentage of all, both, or nothing."""
+    """How many items may fail: a number, a percentage of all items, both, or neither."""
 
     number: int | None
     percentage: float | None
 
     def of(self, total: int) -> int | None:
-        """The smaller one when both are given."""
+        """How many of a total may fail; the smaller bound when there are two."""
         bounds = [] if self.number is None else [self.number]
         if self.percentage is not None:
             bounds.append(int(total * self.percentage // 100))

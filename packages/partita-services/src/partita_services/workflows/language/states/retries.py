@@ -19,13 +19,14 @@ from partita_services.workflows.language.limits import RETRY_DELAY_SECONDS_MAX
 from partita_services.workflows.language.values import Json
 
 _TERMINAL = frozenset({RUNTIME, DATA_LIMIT_EXCEEDED})
-"""Errors that only their own name matches; nothing matches States.Runtime."""
+"""Errors that States.ALL does not match. DataLimitExceeded can be matched by its name, Runtime not
+at all."""
 
 _TIMEOUTS = frozenset({TIMEOUT, HEARTBEAT_TIMEOUT})
 
 
 def matches(names: Iterable[str], error: StateError) -> bool:
-    """Whether ErrorEquals has the error's name, or a wildcard for it."""
+    """True when ErrorEquals has the error's name, or a wildcard for it."""
     own = {error.error, *error.aliases}
     if error.error == RUNTIME:
         own.remove(RUNTIME)
@@ -42,7 +43,7 @@ def matches(names: Iterable[str], error: StateError) -> bool:
 
 
 def retrier_for(state: State, error: StateError) -> int | None:
-    """The number of the first retrier that matches; later ones are ignored."""
+    """The number of the first retrier that matches. Only that one counts."""
     for number, retrier in enumerate(state.fields.get("Retry", ())):
         if matches(retrier["ErrorEquals"], error):
             return number
@@ -50,7 +51,7 @@ def retrier_for(state: State, error: StateError) -> int | None:
 
 
 def delay_seconds(retrier: dict[str, Json], attempts: int, chance: random.Random) -> float | None:
-    """The delay after a number of attempts; None when there were enough."""
+    """The delay after so many attempts; None when no attempt is left."""
     if attempts >= retrier.get("MaxAttempts", 3):
         return None
     longest = retrier.get("MaxDelaySeconds", RETRY_DELAY_SECONDS_MAX)
@@ -74,7 +75,7 @@ def catcher_for(state: State, error: StateError) -> tuple[int, dict[str, Json]] 
 
 
 def error_output(error: StateError) -> dict[str, Json]:
-    """The error output for a catcher."""
+    """The error output that a catcher passes on."""
     output: dict[str, Json] = {"Error": error.error or ""}
     if error.cause is not None:
         output["Cause"] = error.cause

@@ -1,4 +1,4 @@
-"""What each type of state does when a line comes to it."""
+"""What each type of state does when a line enters it."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def _credentials(state: State, scope: Scope) -> Json:
         return None
     if not state.is_jsonata:
         return fill_template(template, scope)
-    found = fill_query_template(template, scope, "Credentials")
-    if not isinstance(found, dict):
-        raise data_flow.wrong_value(state, "Credentials", "an object", found)
-    return found
+    credentials = fill_query_template(template, scope, "Credentials")
+    if not isinstance(credentials, dict):
+        raise data_flow.wrong_value(state, "Credentials", "an object", credentials)
+    return credentials
 
 
 def execute_choice(walk: Walk, line: Line, state: State) -> None:

@@ -171,7 +171,7 @@ def check_resource(value: Json) -> Iterator[Problem]:
 
 
 def or_expression(check: Check) -> Check:
-    """In JSONata a value may be an expression instead."""
+    """The same check, but JSONata also allows an expression instead of the value."""
 
     def either(value: Json) -> Iterator[Problem]:
         yield from (check_query_template if is_expression(value) else check)(value)
@@ -315,7 +315,7 @@ STRUCTURE = {
         *("ItemReader", "ResultWriter"),
     ),
 }
-"""Fields that have checks of their own."""
+"""Fields that have checks of their own, in definitions.py."""
 
 EXCLUSIVE = (
     ("TimeoutSeconds", "TimeoutSecondsPath"),

@@ -1,6 +1,7 @@
-"""Group commit: writes of many executions share transactions; while some run, the next gather.
+"""Group commit: steps of many executions share a transaction. While transactions are under way,
+further steps gather for the next one.
 
-Each commit is atomic and has conditions of its own; when one fails, the others are sent again.
+Each commit is atomic and has conditions of its own. When one fails, the others are sent again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ PASSING = {"None", "TransactionConflict", "ThrottlingError", "ProvisionedThrough
 
 
 class Conflict(Exception):
-    """A condition failed, because of a concurrent write."""
+    """Raised when a condition failed because of a concurrent write."""
 
 
 @dataclass(slots=True, eq=False)
@@ -42,7 +43,8 @@ class Commits:
         self._senders: set[asyncio.Task[None]] = set()
 
     async def commit(self, actions: list[Action]) -> None:
-        """Returns when it is durable. Raises Conflict when a condition fails."""
+        """Returns when the actions are durable. Raises Conflict when one of their conditions
+        fails."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(Commit(actions, sum(map(action_bytes, actions)), done))
         if len(self._senders) < UNDER_WAY_MAX:
@@ -52,7 +54,7 @@ class Commits:
         await done
 
     async def _send_waiting(self) -> None:
-        # Commits of the same turn of the event loop share a transaction.
+        # Wait for one turn of the event loop, whose commits share the transaction.
         await asyncio.sleep(0)
         while self._waiting:
             await self._send(self._gathered())
@@ -100,7 +102,7 @@ class Commits:
 
 
 def _refused(gathered: list[Commit], reasons: list[str]) -> dict[Commit, str]:
-    """Commits that must not be tried again, with the reason."""
+    """The commits that must not be tried again, each with the reason."""
     refused, start = {}, 0
     for commit in gathered:
         end = start + len(commit.actions)

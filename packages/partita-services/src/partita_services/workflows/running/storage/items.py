@@ -1,4 +1,4 @@
-"""Which records are in the table of workflows, and where.
+"""The table of workflows: which records it has, and under which keys.
 
 machines          / NAME             a machine
 versions#MACHINE  / 0000000001       a version of a machine
@@ -6,9 +6,9 @@ aliases#MACHINE   / NAME             an alias of a machine
 activities        / NAME             an activity
 definition#DIGEST / definition       the text that executions run
 delayed           / ID               a message that a queue holds back
-ARN               / execution        an execution, listed by the index of starts
+ARN               / execution        an execution, listed by the index `starts`
 ARN               / history#00000001 its events from that one on
-ARN               / state            its state, listed by the index of running; kept after a
+ARN               / state            its state, listed by the index `running`; kept after a
                                      failure, so that it can be redriven
 ARN               / map run#ARN      a map run of an execution
 """
@@ -28,11 +28,11 @@ MACHINES, ACTIVITIES, DELAYED = "machines", "activities", "delayed"
 EXECUTION, STATE, HISTORY, DEFINITION = "execution", "state", "history#", "definition"
 MAP_RUN = "map run#"
 TRANSACTION_BYTES_MAX = 3 * MB
-"""Less than the service's limit, which also counts names and keys."""
+"""Below DynamoDB's limit of 4 MB, which also counts names and keys."""
 
 
 def table_definition(table: str) -> dict[str, Any]:
-    """CreateTable's parameters."""
+    """The parameters of CreateTable."""
     indexes = (
         {
             "IndexName": STARTS,

@@ -26,11 +26,11 @@ class Machine(msgspec.Struct, kw_only=True):
     tracing: dict[str, object] | None = None
     tags: dict[str, str] = {}
     last_version: int = 0
-    """The number of the version that was published last."""
+    """The number of the latest published version."""
 
     @property
     def digest(self) -> str:
-        """The key under which its definition is stored for executions that use it."""
+        """The key of the definition, which is stored once for all executions that run it."""
         return blake2b(self.definition.encode(), digest_size=16).hexdigest()
 
 
@@ -39,7 +39,7 @@ class Version(msgspec.Struct, kw_only=True):
 
     number: int
     digest: str
-    """Of its definition."""
+    """The digest of the definition."""
     role_arn: str
     created_at: float
     revision_id: str | None = None
@@ -51,7 +51,7 @@ class Version(msgspec.Struct, kw_only=True):
 class Alias(msgspec.Struct, kw_only=True):
     name: str
     routes: dict[int, int]
-    """The weights of its versions, in percent."""
+    """The weight of each version, in percent."""
     created_at: float
     updated_at: float
     description: str | None = None
@@ -64,7 +64,7 @@ class Activity(msgspec.Struct, kw_only=True):
 
 
 class Execution(msgspec.Struct, kw_only=True):
-    """An execution as DescribeExecution shows it; its state is another record."""
+    """An execution as DescribeExecution shows it. Its state is a record of its own."""
 
     arn: str
     name: str
@@ -72,10 +72,10 @@ class Execution(msgspec.Struct, kw_only=True):
     """The machine's name."""
     version: int | None = None
     alias: str | None = None
-    """The alias with which it was started."""
+    """The alias that it was started with."""
     type: str
     digest: str
-    """Of the definition that it runs."""
+    """The digest of the definition that it runs."""
     role_arn: str
     revision_id: str | None
     machine_updated_at: float
@@ -90,11 +90,11 @@ class Execution(msgspec.Struct, kw_only=True):
     redrive_count: int = 0
     redriven_at: float | None = None
     redrive_tokens: dict[str, float] = {}
-    """The last tokens with which it was redriven, and when."""
+    """The client tokens of the latest redrives, each with its time."""
 
 
 class MapRunCounts(msgspec.Struct, kw_only=True):
-    """Of a map run's executions, or of their items."""
+    """The counts of a map run's executions, or of their items."""
 
     total: int
     running: int = 0
@@ -128,7 +128,7 @@ class DelayedMessage(msgspec.Struct, kw_only=True):
 
     id: str
     sink: str
-    """The ARN of what it is for."""
+    """The ARN of the sink that the message is for."""
     role: str
     content: str
     key: str

@@ -46,9 +46,9 @@ class Store(Table):
         super().__init__(client, items.table_definition(table))
         self._commits = Commits(client)
         self._definitions: set[str] = set()
-        """Of map runs, by their digests."""
+        """The digests of the definitions that map runs have stored."""
         self._rests: dict[str, Sequence[Item]] = {}
-        """Keys of the further items of long states, by execution."""
+        """The keys of the further items of long states, by execution."""
 
     # Machines and activities
 
@@ -61,7 +61,7 @@ class Store(Table):
     async def put_machine(
         self, machine: Machine, *, is_new: bool, version: Version | None = None
     ) -> None:
-        """Raises Conflict when a new machine exists already, or one to change does not."""
+        """Raises Conflict when a new machine exists already, or one to be changed does not."""
         definition = machine.definition.encode()
         actions = [
             await self.put(f"definition#{machine.digest}", items.DEFINITION, definition),
@@ -75,7 +75,7 @@ class Store(Table):
         await self._commits.commit(actions)
 
     async def put_definition(self, machine: Machine) -> None:
-        """What executions run of a machine that is none of its own."""
+        """Store the definition that the executions of a map run use: it belongs to no machine."""
         if machine.digest not in self._definitions:
             content = machine.definition.encode()
             await self._commits.commit(
@@ -114,7 +114,7 @@ class Store(Table):
         return await self.read(arn, items.EXECUTION, Execution)
 
     async def begin(self, execution: Execution, step: Stepped) -> None:
-        """Raises Conflict when the name is taken."""
+        """Store a new execution. Raises Conflict when the name is taken."""
         if execution.type == EXPRESS and execution.status != RUNNING:
             return
         actions = [await self._put_execution(execution, step.event_count, ABSENT)]
@@ -125,7 +125,7 @@ class Store(Table):
     async def advance(self, execution: Execution, revision: int, step: Stepped) -> None:
         """Store a new state with the events that led to it.
 
-        `revision` is that of the previous state. Raises Conflict when it has changed.
+        `revision` is that of the state before. Raises Conflict when it has changed.
         """
         before = self._rests.get(execution.arn, [])
         state = await self._put_state(execution, revision + 1, step, items.at_revision(revision))
@@ -146,7 +146,8 @@ class Store(Table):
         await self.delete_all(self._rests.pop(execution.arn, []))
 
     async def resume(self, execution: Execution, revision: int, step: Stepped) -> None:
-        """Let a redriven execution run again. Raises Conflict when it runs already."""
+        """Store that a redriven execution runs again. Raises Conflict when it is running
+        already."""
         before = self._rests.get(execution.arn, [])
         actions = [
             await self._put_execution(execution, step.event_count),
@@ -161,7 +162,7 @@ class Store(Table):
             yield item["running"]["S"]
 
     async def state(self, arn: str) -> tuple[int, bytes] | None:
-        """The revision and the encoded run of an execution; None when it succeeded."""
+        """The revision and the encoded run of an execution; None when it has succeeded."""
         item = await self.get(arn, items.STATE)
         if item is None:
             return None
@@ -176,7 +177,7 @@ class Store(Table):
         limit: int,
         after: Item | None,
     ) -> tuple[list[dict[str, Any]], Item | None]:
-        """A page of a machine's executions, the newest first, and where to continue."""
+        """A page of a machine's executions, latest first, and the key to continue after."""
         request = query("machine = :machine", {":machine": machine})
         request |= {"IndexName": items.STARTS, "ScanIndexForward": False}
         if status is not None:
@@ -185,17 +186,17 @@ class Store(Table):
             request["ExpressionAttributeValues"][":status"] = {"S": status}
         if after is not None:
             request["ExclusiveStartKey"] = after
-        found: list[dict[str, Any]] = []
+        page: list[dict[str, Any]] = []
         last: Item | None = None
         async for item in self.each(request):
-            if len(found) == limit:
-                return found, last
+            if len(page) == limit:
+                return page, last
             listed = msgspec.json.decode(item["listing"]["S"])
             if not is_wanted(listed):
                 continue
-            found.append(listed)
+            page.append(listed)
             last = {name: item[name] for name in ("pk", "sk", "machine", "started")}
-        return found, None
+        return page, None
 
     async def put_map_run(self, run: MapRun) -> None:
         sort = f"{items.MAP_RUN}{run.arn}"
@@ -233,7 +234,7 @@ class Store(Table):
         return next((count for count in counts if count is not None), 0)
 
     async def has_state(self, arn: str) -> bool:
-        """Whether the state of an execution is stored."""
+        """True when the state of the execution is stored."""
         return await self._event_count(arn, items.STATE) is not None
 
     async def _event_count(self, arn: str, sort: str) -> int | None:
@@ -245,7 +246,7 @@ class Store(Table):
         """The history from an event on, forwards or backwards."""
         start = items.history_sort(first)
         if not is_reverse:
-            # The item with that event may begin with an earlier one.
+            # The item that has this event may begin with an earlier one.
             request = _history_query(arn, items.HISTORY, start)
             request |= {"ScanIndexForward": False, "Limit": 1}
             async for item in self.each(request):
@@ -262,7 +263,8 @@ class Store(Table):
                     yield event
 
     async def remove_machine(self, machine: str) -> None:
-        """Delete its executions, versions and aliases, and then the machine."""
+        """Delete the machine's executions, versions and aliases, and then the machine. So a
+        deletion that is cut short can be found and continued."""
         await self._remove_executions(machine)
         for partition in (versions_of(machine), aliases_of(machine)):
             await self.delete_all(await self.keys(partition))
@@ -305,7 +307,8 @@ class Store(Table):
         return [await self.put(execution.arn, sort, step.events)]
 
     def _remember_rest(self, arn: str, state: Item) -> None:
-        """States are written often: the further items of the previous one are deleted later."""
+        """States are written often. The further items of the previous state are deleted later,
+        after the commit."""
         keys = rest_keys(state)
         if keys:
             self._rests[arn] = keys

@@ -1,1 +1,1 @@
-"""What tasks call: functions, operations of AWS services, activities and other executions."""
+"""Tasks: functions, activities, operations of AWS services, map runs and other executions."""

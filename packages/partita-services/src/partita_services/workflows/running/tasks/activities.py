@@ -1,4 +1,4 @@
-"""Activities: tasks that wait until a worker polls for one."""
+"""Activities: tasks that wait until a worker polls for them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ POLL_SECONDS = 60.0
 
 @dataclass(slots=True, eq=False)
 class Offer:
+    """A task that waits for a worker."""
+
     task: StartTask
     taken: asyncio.Future[str | None]
-    """The name of the worker that took it."""
+    """Resolved with the name of the worker that took the task."""
 
 
 class Activities:
@@ -44,7 +46,7 @@ class Activities:
             self._offers[name].append(offer)
 
     async def take(self, name: str, worker_name: str | None, seconds: float) -> StartTask | None:
-        """A task for a worker; None when there was none for `seconds`."""
+        """A task for a worker; None when none was offered for `seconds`."""
         while (offer := await self._next(name, seconds)) is not None:
             if not offer.taken.done():
                 offer.taken.set_result(worker_name)

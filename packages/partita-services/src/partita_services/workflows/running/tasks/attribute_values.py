@@ -1,7 +1,7 @@
-"""Attribute values as tasks write them for DynamoDB.
+"""Attribute values of DynamoDB, as tasks may write them.
 
 Step Functions reads them with AWS's SDK for Java, which accepts a plain string for a value, and
-"true" for a boolean. Samples of AWS use both.
+"true" for a boolean. AWS's samples use both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TRUTHS = {"true": True, "false": False}
 
 
 def completed(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Parameters with attribute values as DynamoDB's API has them."""
+    """Parameters with complete attribute values, as DynamoDB's API expects them."""
     try:
         return {
             name: _named(value) if name in FIELDS and isinstance(value, dict) else value

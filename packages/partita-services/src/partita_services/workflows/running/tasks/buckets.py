@@ -1,4 +1,4 @@
-"""Buckets: folders that the settings name, whose files are the objects."""
+"""Buckets of S3: folders that the settings name, whose files are the objects."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ def _refused(code: str, text: str, status: int) -> StateError:
 
 
 class Buckets:
-    """What S3's operations do, for tasks and map runs.
+    """The operations of S3 that tasks and map runs use.
 
-    Where encryption is on, what is written is sealed, and what is read may be.
+    Where encryption is on, objects are sealed when they are written. Objects that are read may be
+    sealed or not.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Buckets:
         return content if self._sealed is None else self._sealed.open(key, content)
 
     def write(self, bucket: str, key: str, content: bytes) -> None:
-        """Whole or not at all."""
+        """Write an object; after a crash, it is there as a whole or not at all."""
         path = self._path(bucket, key)
         if self._sealed is not None:
             content = self._sealed.seal(key, content)
@@ -61,8 +62,8 @@ class Buckets:
 
     def keys(self, bucket: str, prefix: str = "") -> list[str]:
         folder = self._folder(bucket)
-        found = [path for path in folder.rglob("*") if path.is_file() and path.name[0] != "."]
-        names = [path.relative_to(folder).as_posix() for path in found]
+        paths = [path for path in folder.rglob("*") if path.is_file() and path.name[0] != "."]
+        names = [path.relative_to(folder).as_posix() for path in paths]
         return sorted(name for name in names if name.startswith(prefix))
 
     def described(self, bucket: str, key: str) -> dict[str, Any]:
@@ -80,16 +81,16 @@ class Buckets:
     def _folder(self, bucket: str) -> Path:
         folder = self._folders.get(bucket)
         if folder is None:
-            text = f"The bucket {bucket!r} does not exist: the settings name none of that name."
+            text = f"The bucket {bucket!r} does not exist: name a folder for it in the settings."
             raise _refused("NoSuchBucketException", text, 404)
         return folder
 
     def _path(self, bucket: str, key: str) -> Path:
         folder = self._folder(bucket)
-        # A NUL is in no path.
+        # Path.resolve() raises ValueError for a NUL.
         path = folder if "\0" in key else (folder / key).resolve()
         if not key or not path.is_relative_to(folder) or path == folder:
-            raise _refused("S3Exception", f"{key!r} is no key of an object here.", 400)
+            raise _refused("S3Exception", f"{key!r} is not a valid key for this bucket.", 400)
         return path
 
 
@@ -136,16 +137,19 @@ def head_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def get_object_attributes(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
-    """Those that are asked for."""
+    """The attributes that the request asks for."""
     buckets.read(request["Bucket"], request["Key"])
     described = buckets.described(request["Bucket"], request["Key"])
-    known = {
+    attributes = {
         "ETag": described["ETag"].strip('"'),
         "ObjectSize": described["Size"],
         "StorageClass": described["StorageClass"],
     }
-    asked = {name: known[name] for name in request["ObjectAttributes"] if name in known}
-    return {"LastModified": described["LastModified"], **asked}
+    names = [name for name in request["ObjectAttributes"] if name in attributes]
+    return {
+        "LastModified": described["LastModified"],
+        **{name: attributes[name] for name in names},
+    }
 
 
 def put_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
@@ -161,7 +165,7 @@ def delete_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def delete_objects(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
-    keys = [one["Key"] for one in request["Delete"]["Objects"]]
+    keys = [object["Key"] for object in request["Delete"]["Objects"]]
     for key in keys:
         buckets.remove(request["Bucket"], key)
     return {"Deleted": [{"Key": key} for key in keys]}
@@ -175,7 +179,7 @@ def copy_object(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def list_objects(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
-    """A page, with the place to go on from as its token."""
+    """A page; its token is the last key."""
     bucket, prefix = request["Bucket"], request.get("Prefix", "")
     start = request.get("ContinuationToken") or request.get("StartAfter") or ""
     keys = [key for key in buckets.keys(bucket, prefix) if key > start]
@@ -195,7 +199,7 @@ def list_objects(buckets: Buckets, request: dict[str, Any]) -> dict[str, Any]:
 BUCKET_ARN = "arn:aws:s3:::"
 NOT_BUILT = ("Delimiter", "PartNumber", "VersionId")
 CONDITIONS = ("If", "CopySourceIf")
-"""Beginnings of parameters: IfMatch, CopySourceIfModifiedSince."""
+"""How the names of conditional parameters begin: IfMatch, CopySourceIfModifiedSince."""
 _BYTES = re.compile(r"bytes=(\d*)-(\d*)")
 OPERATIONS = {
     "copyObject": copy_object,
@@ -207,7 +211,7 @@ OPERATIONS = {
     "listObjectsV2": list_objects,
     "putObject": put_object,
 }
-"""By their names in a Resource."""
+"""The operations, by their names in a Resource."""
 
 
 ACTIONS = {
@@ -221,24 +225,24 @@ ACTIONS = {
 
 
 def needs(operation: str, request: dict[str, Any]) -> list[tuple[str, str]]:
-    """The rights that an operation needs: actions, and what they are on."""
+    """The rights that an operation needs: actions and resources."""
     action, bucket = ACTIONS.get(operation, "s3:PutObject"), request.get("Bucket", "")
     if operation == "listObjectsV2":
         return [(action, f"{BUCKET_ARN}{bucket}")]
     if operation == "deleteObjects":
         return [(action, f"{BUCKET_ARN}{bucket}/*")]
-    found = [(action, f"{BUCKET_ARN}{bucket}/{request.get('Key', '')}")]
+    rights = [(action, f"{BUCKET_ARN}{bucket}/{request.get('Key', '')}")]
     if operation == "copyObject":
         source = str(request.get("CopySource", "")).lstrip("/")
-        found.append(("s3:GetObject", f"{BUCKET_ARN}{source}"))
-    return found
+        rights.append(("s3:GetObject", f"{BUCKET_ARN}{source}"))
+    return rights
 
 
 def run(buckets: Buckets, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-    """An operation of S3. Raises StateError."""
+    """Run an operation of S3. Raises StateError when it fails."""
     for name in request:
         if name in NOT_BUILT or name.startswith(CONDITIONS):
-            raise _refused("S3Exception", f"{name} is not built here: leave it out.", 501)
+            raise _refused("S3Exception", f"{name} is not supported here: leave it out.", 501)
     try:
         return OPERATIONS[operation](buckets, request)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -246,5 +250,5 @@ def run(buckets: Buckets, operation: str, request: dict[str, Any]) -> dict[str, 
     except OSError as error:
         raise _refused("S3Exception", f"{error.strerror}", 500) from None
     except PartitaError:
-        # The reason is for the operator, who sees it when the server starts.
+        # Only the operator may see the reason, which the server prints when it starts.
         raise _refused("S3Exception", "The encryption key cannot be read.", 500) from None

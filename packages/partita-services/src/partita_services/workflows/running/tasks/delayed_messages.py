@@ -1,5 +1,8 @@
-"""Messages that a queue holds back (`DelaySeconds`). They are on disk until they have arrived; one
-whose server ends meanwhile is sent by the next, and may arrive twice, as in a standard queue."""
+"""Messages that a queue holds back (`DelaySeconds`).
+
+They are on disk until they have arrived. If the server ends in between, the next one sends them. So
+a message may arrive twice, as in a standard queue.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions that tasks call: over the wire, or in processes of a program's own engine."""
+"""The functions that tasks call: over the Lambda API, or in processes of a program's own engine."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ class Functions(Protocol):
     async def call(
         self, resource: str, event: Any, *, is_event: bool = False, role: str = ""
     ) -> tuple[Any, str]:
-        """The result of a function, and the version that gave it. Raises StateError when it fails.
-        An event is only handed over. The rights are those of a role, where the server asks for
-        any."""
+        """The result of a function, and the version that was called. Raises StateError when it
+        fails.
+
+        With `is_event`, the call is asynchronous. `role` is the role whose rights count, where the
+        server asks for any.
+        """
 
     async def close(self) -> None: ...
 
 
 class RemoteFunctions:
-    """Those that Lambda's API knows."""
+    """Functions of the Lambda API."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -65,7 +68,7 @@ class RemoteFunctions:
 
 
 class LocalFunctions:
-    """Those that a program brings along, by name."""
+    """Functions that a program brings along, by name."""
 
     def __init__(self, functions: Iterable[Setting], folder: Path) -> None:
         starts = asyncio.Lock()
@@ -85,7 +88,7 @@ class LocalFunctions:
         self._calls.add(call)
         call.add_done_callback(self._forget)
         try:
-            # A function runs on even when nobody waits for it any more, as on Lambda.
+            # The function runs on when the task is cancelled, as on Lambda.
             outcome = await asyncio.shield(call)
             return json.loads(outcome.result()), LATEST
         except TooManyRequestsException as error:
@@ -95,7 +98,7 @@ class LocalFunctions:
             raise StateError(error.error_type, json.dumps(error.content)) from error
 
     def _forget(self, call: asyncio.Task[Any]) -> None:
-        """Retrieve its error, or asyncio would log it when nobody waited for the call."""
+        """Retrieve the call's error. Otherwise asyncio logs it when nobody waited for the call."""
         self._calls.discard(call)
         if not call.cancelled():
             call.exception()

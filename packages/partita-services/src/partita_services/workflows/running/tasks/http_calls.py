@@ -49,16 +49,16 @@ async def _sent(
     url: str, request: dict[str, Any], error_name: str
 ) -> tuple[int, str, Message[str, str], Any]:
     if not url.startswith(("http://", "https://")):
-        raise StateError(RUNTIME, f"{url!r} is not an address of http:// or https://")
+        raise StateError(RUNTIME, f"{url!r} is not an http:// or https:// URL")
     if query := request.get("QueryParameters"):
         url += f"?{urlencode(query, doseq=True)}"
-    given = request.get("RequestBody")
+    body = request.get("RequestBody")
     content = None
     headers = {"Content-Type": "application/json", "User-Agent": "Amazon|StepFunctions|HttpInvoke"}
     for name, value in request.get("Headers", {}).items():
         headers[name] = ", ".join(value) if isinstance(value, list) else str(value)
-    if given is not None:
-        content = (given if isinstance(given, str) else json_text(given)).encode()
+    if body is not None:
+        content = (body if isinstance(body, str) else json_text(body)).encode()
     sending = Request(url, content, headers, method=request.get("Method", "GET"))
     try:
         return await in_thread(lambda: _answer(sending))

@@ -1,4 +1,5 @@
-"""Integrations: a Task's Resource is a function, an activity, or an operation of a service."""
+"""Integrations: what the Resource of a Task stands for: a function, an activity, or an operation of
+a service."""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ SDK_MESSAGES = {
     "sqs:sendMessage": "sqs:sendMessage",
     "eventbridge:putEvents": "events:putEvents",
 }
-"""Operations of aws-sdk tasks that are the same as optimised ones."""
+"""Operations of aws-sdk tasks that do the same as optimized ones."""
 SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
 REST = ("lambda", "scheduler")
 _PARTITION = rf"arn:(?:aws[\w-]*|{arns.PLACEHOLDER}):states:"
-"""A template may leave the partition to CloudFormation."""
+"""The partition may be a placeholder of CloudFormation."""
 _STATES = re.compile(_PARTITION + r"[\w-]*:\d*:")
 _SERVICE = re.compile(_PARTITION + r"[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
 
@@ -39,12 +40,12 @@ STATES_NAMES = "States."
 
 class SdkService(NamedTuple):
     wire: str
-    """Its name in the client."""
+    """The name of the service in our client."""
     errors: str
-    """The prefix of its errors."""
+    """The prefix of the names of its errors."""
     model: str
     names: str = ""
-    """What goes before the names of its operations in the registry."""
+    """The prefix of its operations in the server's registry."""
 
 
 SDK_SERVICES = {
@@ -54,36 +55,39 @@ SDK_SERVICES = {
     "lambda": SdkService("lambda", "Lambda", model.LAMBDA, "lambda."),
     "scheduler": SdkService("scheduler", "Scheduler", model.SCHEDULER, "scheduler."),
 }
-"""By their name in a Resource."""
+"""The services, by their names in a Resource."""
 
 
 class Abilities(NamedTuple):
     """What this server can do for tasks."""
 
     operations: frozenset[str] | None = None
-    """Those that are built, by their names in the registry; None when that is not known."""
+    """The operations that the server implements, by their names in its registry; None when they are
+    unknown."""
     may_call: bool = True
-    """Whether machines may send HTTP requests to others."""
+    """True when machines may send HTTP requests to other hosts."""
     stand_ins: Mapping[str, str] = {}
-    """Functions that do the tasks of services that are not built, by resource."""
+    """Functions that replace services that are not implemented, by resource."""
 
 
 class Integration(NamedTuple):
+    """A Resource, parsed."""
+
     kind: str
     name: str
-    """The function or activity, or the operation as spelled in the Resource."""
+    """The function, the activity, or the operation as spelled in the Resource."""
     pattern: str = ""
     """The suffix by which a task waits for more than the answer, such as .sync."""
     service: str = ""
 
     @property
     def operation(self) -> str:
-        """As the service spells it: PutItem for putItem."""
+        """The operation as the service spells it: PutItem for putItem."""
         return self.name[0].upper() + self.name[1:]
 
 
 def integration_of(resource: str) -> Integration | None:
-    """None for resources that are not supported."""
+    """Parses a Resource; None when it is not supported."""
     if is_activity(resource):
         return Integration(ACTIVITY, arns.activity_name(resource))
     match = _SERVICE.fullmatch(resource)
@@ -109,7 +113,8 @@ def integration_of(resource: str) -> Integration | None:
 
 
 def stand_in(resource: str, functions: Mapping[str, str]) -> Integration | None:
-    """The function that does a task in place of a service; it answers for a job as well."""
+    """The function that stands in for the service of a Resource, if the settings name one. The
+    function also answers for jobs that a task waits for."""
     match = _STATES.match(resource)
     name = None if match is None else _named(functions, resource[match.end() :])
     if name is None:
@@ -118,10 +123,10 @@ def stand_in(resource: str, functions: Mapping[str, str]) -> Integration | None:
 
 
 def _named(functions: Mapping[str, str], resource: str) -> str | None:
-    """A resource of its own goes before those of a whole service, the longer before the shorter."""
+    """The function for a resource. A pattern without `*` wins, then the longest one."""
     patterns = sorted(functions, key=lambda pattern: ("*" in pattern, -len(pattern)))
-    found = next((pattern for pattern in patterns if fnmatchcase(resource, pattern)), None)
-    return None if found is None else functions[found]
+    best = next((pattern for pattern in patterns if fnmatchcase(resource, pattern)), None)
+    return None if best is None else functions[best]
 
 
 def is_activity(resource: str) -> bool:
@@ -141,7 +146,8 @@ _PATTERNS = {
 
 
 def check_resources(machine: StateMachine, type: str, abilities: Abilities) -> None:
-    """Raises InvalidDefinition for resources that are not supported, or not for the type."""
+    """Raises InvalidDefinition for resources that this server does not support, or not for this
+    type of machine."""
     refused = [
         Diagnostic("ERROR", "SCHEMA_VALIDATION_FAILED", reason, location)
         for location, resource in machine.tasks()

@@ -1,8 +1,9 @@
-"""Jobs of Batch, ECS, Glue and CodeBuild, and models of Bedrock: functions that the settings name.
+"""Jobs of Batch, ECS, Glue and CodeBuild, and models of Bedrock: the settings name a function for
+each.
 
-A task's parameters say which job it is about, by a name or an ARN, as on AWS. One that the settings
-do not name does not exist, as in an account without it. A job gets the task's parameters; what it
-returns is added to the description that a task with `.sync` ends with.
+A task's parameters name the job by a name or an ARN, as on AWS. A job that the settings do not name
+does not exist, as in an account without it. The function gets the task's parameters. What it
+returns is added to the description with which a task with `.sync` ends.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ Described = dict[str, Any]
 
 
 class Outcome(NamedTuple):
+    """How a job has ended."""
+
     id: str
     began: float
     ended: float
@@ -42,10 +45,11 @@ class Kind(NamedTuple):
     """The parameter that names the job."""
     action: str
     missing: str
-    """The error for one that does not exist."""
+    """The error for a job that does not exist."""
     submitted: Callable[[Parameters, str], Described]
-    """The answer to a task that does not wait."""
+    """Makes the answer for a task that does not wait for the job."""
     ended: Callable[[Parameters, Outcome], Described]
+    """Makes the description of an ended job."""
 
 
 def _arn(service: str, resource: str) -> str:
@@ -161,7 +165,7 @@ KINDS: Mapping[str, Kind] = {
         _glue_ended,
     ),
 }
-"""By their names in a Resource."""
+"""The services, by their names in a Resource."""
 
 MODEL = "bedrock:invokeModel"
 MODEL_ACTION = "bedrock:InvokeModel"
@@ -174,7 +178,8 @@ class Jobs:
         }
 
     def function(self, kind: str, parameters: Parameters) -> str:
-        """Of the job, or the model, that a task is about. Raises StateError."""
+        """The function of the job or model that a task names. Raises StateError when there is no
+        such job."""
         member = "ModelId" if kind == MODEL else KINDS[kind].member
         text = parameters.get(member)
         if not isinstance(text, str):
@@ -190,18 +195,18 @@ class Jobs:
 
 
 def job_id(execution_arn: str, task_id: str) -> str:
-    """Deterministic, so that a task that is started again is about the same job."""
+    """Deterministic, so that a task that is started again gets the same job."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{execution_arn} {task_id}"))
 
 
 def description(kind: str, parameters: Parameters, outcome: Outcome, result: Any) -> Described:
-    """Of a job that has ended, with what its function returned."""
+    """The description of an ended job, with what its function has returned."""
     described = KINDS[kind].ended(parameters, outcome)
     return described | result if isinstance(result, dict) else described
 
 
 def _plain(name: str) -> str:
-    """Without the ARN before it and the revision after it."""
+    """The name without an ARN before it and a revision after it."""
     return _REVISION.sub("", name.rpartition("/")[2])
 
 

@@ -1,8 +1,8 @@
-"""Map runs: the executions of a distributed Map state, over items of the input, of an object or
+"""Map runs: the executions of a distributed Map state, over the items of its input, of an object or
 of a table.
 
-Executions have names that follow from the run, so a run that is begun again after a restart finds
-those that were started. Express executions are not stored, and run again.
+The names of the executions follow from the run. So a run that begins again after a restart finds
+the executions that it has started. Express executions are not stored, and are run again.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from partita_services.workflows.running.tasks import buckets
 from partita_services.workflows.running.tasks.buckets import Buckets
 
 CONCURRENCY_MAX = 100
-"""Of one map run, whatever it asks for."""
+"""The maximum of one map run, whatever its MaxConcurrency."""
 CHANGEABLE = ("concurrency", "tolerated_count", "tolerated_percentage")
 """What UpdateMapRun may change."""
 RESULT_WRITER_FAILED = "States.ResultWriterFailed"
 
 
 class Child(NamedTuple):
-    """An execution of a map run that has ended."""
+    """An ended execution of a map run."""
 
     number: int
     execution: Execution
@@ -60,7 +60,7 @@ def _count(run: MapRun, size: int, name: str, by: int) -> None:
 
 
 class Turns:
-    """Lets as many executions of a map run be under way as it allows at the moment."""
+    """Lets at most as many executions run as the map run allows at the moment."""
 
     def __init__(self, run: MapRun) -> None:
         self._run = run
@@ -78,7 +78,7 @@ class Turns:
             self._changed.notify()
 
     async def look_again(self) -> None:
-        """When the limit has changed."""
+        """Called when the limit has changed."""
         async with self._changed:
             self._changed.notify_all()
 
@@ -87,7 +87,7 @@ class Turns:
 
 
 class Children:
-    """How executions of a map run are started; the engine's side of it."""
+    """Starts the executions of map runs; implemented by the engine."""
 
     def __init__(
         self,
@@ -105,19 +105,19 @@ class MapRuns:
         self._store = store
         self._pool = pool
         self.live: dict[str, MapRun] = {}
-        """Those that are under way, by their ARNs."""
+        """The map runs under way, by ARN."""
         self._turns: dict[str, Turns] = {}
         self.children: Children | None = None
 
     async def run(
         self, task: StartTask, execution_arn: str, role: str, report: Callable[..., None]
     ) -> None:
-        """Report the outcome of a map run. Raises StateError when it fails."""
+        """Run a map run and report its outcome. Raises StateError when it fails."""
         assert self.children is not None
         parent, definition = self.children.definition_of(execution_arn)
         await self._check_writer(task, role)
         try:
-            items, content = await self._found(task, role)
+            items, content = await self._items(task, role)
         except StateError as error:
             raise StateError(ITEM_READER_FAILED, error.cause) from error
         job = PlanMapRun(definition, encode_json(task), items, content)
@@ -154,7 +154,7 @@ class MapRuns:
             run.status = FAILED
             raise
         finally:
-            # It is still running when a server stops, or an execution is stopped.
+            # When the server stops, the run stays RUNNING, and begins again after the restart.
             del self.live[run.arn], self._turns[run.arn]
             if run.status != RUNNING:
                 run.stopped_at = system_clock()
@@ -162,7 +162,7 @@ class MapRuns:
         report(TaskSucceeded(task.id, result))
 
     async def update(self, run: MapRun, changes: dict[str, Any]) -> None:
-        """Change the limits of a run that is under way, or will be when the engine is back."""
+        """Change the limits of a map run that is under way, or will be after a restart."""
         run = self.live.get(run.arn, run)
         for name, value in changes.items():
             setattr(run, name, value)
@@ -171,14 +171,14 @@ class MapRuns:
             await self._turns[run.arn].look_again()
 
     async def _keep_changes(self, run: MapRun) -> None:
-        """Of a run that was under way before a restart."""
+        """After a restart, keep the limits that UpdateMapRun has set before."""
         before = await self._store.map_run(run.execution_arn, run.arn)
         if before is not None:
             for name in CHANGEABLE:
                 setattr(run, name, getattr(before, name))
 
     async def _note(self, run: MapRun, parent: Execution) -> None:
-        """Express executions are not stored, and neither is what belongs to them."""
+        """Store the map run, unless its execution is an express one, which is not stored either."""
         if parent.type != EXPRESS:
             await self._store.put_map_run(run)
 
@@ -216,8 +216,8 @@ class MapRuns:
                 self._result(task, ended)
             raise
         finally:
-            for one in running:
-                one.cancel()
+            for execution in running:
+                execution.cancel()
             await asyncio.gather(*running, return_exceptions=True)
         return sorted(ended, key=lambda child: child.number)
 
@@ -240,8 +240,8 @@ class MapRuns:
 
     # Items
 
-    async def _found(self, task: StartTask, role: str) -> tuple[bytes | None, bytes | None]:
-        """The items as JSON, or the object that they are in."""
+    async def _items(self, task: StartTask, role: str) -> tuple[bytes | None, bytes | None]:
+        """The items as JSON, or the content of the object that they are in."""
         reader = task.input["reader"]
         if reader is None:
             return encode_json(task.input["items"]), None
@@ -294,7 +294,9 @@ class MapRuns:
             results = outputs
         if transformation == "FLATTEN":
             results = [
-                inner for one in outputs for inner in (one if isinstance(one, list) else [one])
+                item
+                for output in outputs
+                for item in (output if isinstance(output, list) else [output])
             ]
         if "Resource" not in writer:
             return results
@@ -311,7 +313,8 @@ class MapRuns:
         results: list[Json],
         ended: list[Child],
     ) -> Json:
-        """Files with the results, and a manifest that names them. (guide, "ResultWriter")"""
+        """Write the results and a manifest that names the files. (Step Functions guide,
+        "ResultWriter")"""
         arn = task.input["mapRunArn"]
         bucket = place.get("Bucket", "")
         run = str(uuid.uuid5(uuid.NAMESPACE_URL, arn))

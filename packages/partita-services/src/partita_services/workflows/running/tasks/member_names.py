@@ -1,7 +1,8 @@
-"""Members of Step Functions' API as tasks spell them: StateMachineArn for stateMachineArn.
+"""The members of Step Functions' own API, as tasks spell them: StateMachineArn for stateMachineArn.
 
 In an `aws-sdk` task every name begins with a capital letter, however the service's API spells it.
-(guide, Integrating with AWS services) DynamoDB and Kinesis use capital letters anyway.
+(Step Functions guide, "Integrating with AWS services") DynamoDB and Kinesis use capital letters
+anyway.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from partita_services.workflows.language.timestamps import format_timestamp
 from partita_services.workflows.language.values import is_number, json_text
 
 TEXTS = ("Input", "Output")
-"""Members with JSON as text, for which a task may also give the JSON value."""
+"""Members that are JSON as text. A task may give the JSON value itself."""
 TIMES = ("Date", "timestamp")
-"""Suffixes of members that are seconds on the wire and text in a result."""
+"""The suffixes of members that are seconds on the wire, but text in a result."""
 
 
 def to_wire(parameters: Any) -> Any:
-    """The request for a task's parameters."""
+    """The request for the parameters of a task."""
     if isinstance(parameters, list):
         return [to_wire(item) for item in parameters]
     if not isinstance(parameters, dict):
@@ -31,7 +32,7 @@ def to_wire(parameters: Any) -> Any:
 
 
 def from_wire(answer: Any) -> Any:
-    """The task's result for an answer."""
+    """The result of a task for an answer."""
     if isinstance(answer, list):
         return [from_wire(item) for item in answer]
     if not isinstance(answer, dict):

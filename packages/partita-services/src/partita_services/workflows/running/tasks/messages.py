@@ -1,4 +1,5 @@
-"""SNS, SQS and EventBridge: messages of tasks go to the sinks that the settings name."""
+"""Tasks that send messages through SNS, SQS and EventBridge. Messages go to the sinks that the
+settings name."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ ENTRY_MEMBERS = (
     "DetailType",
     "Detail",
     "EventBusName",
-    # For tracing, which there is none of here; events do not have it on AWS either.
+    # For tracing, which is not implemented. The events do not contain it on AWS either.
     "TraceHeader",
 )
 DELAY_SECONDS_MAX = 900
@@ -54,11 +55,11 @@ SEQUENCE = "SequenceNumber"
 SECONDS = "%Y-%m-%dT%H:%M:%SZ"
 
 Invalid = Callable[[str], StateError]
-"""The error of a service for a parameter that it does not take."""
+"""Makes the error with which a service refuses a parameter."""
 
 
 class Sender(NamedTuple):
-    """What messages are sent by, with the rights of a role."""
+    """What is needed to send a message with the rights of a role."""
 
     sinks: Sinks
     delayed: DelayedMessages
@@ -73,16 +74,18 @@ class Attribute(NamedTuple):
 
 
 class Message(NamedTuple):
+    """A message in the two shapes that sinks get."""
+
     sink: Sink
     content: dict[str, Any]
-    """What a file, a URL or a stream gets."""
+    """The message for a file, a URL or a stream."""
     event: dict[str, Any]
-    """What a function gets, as Lambda calls it for that service."""
+    """The event for a function, as Lambda calls it for that service."""
     key: str
 
 
 async def publish(sender: Sender, request: dict[str, Any]) -> dict[str, Any]:
-    """SNS."""
+    """Publish to an SNS topic."""
     _check_members(request, PUBLISH_MEMBERS, "sns:publish")
     arn = request.get("TopicArn") or request.get("TargetArn") or ""
     sink = sender.sinks.find(arn)
@@ -124,7 +127,7 @@ async def publish(sender: Sender, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _structured(message: str, structure: Any, sink: Sink) -> str:
-    """The message for the protocol of a sink."""
+    """The part of a structured message for the protocol of the sink."""
     try:
         messages = parse_json(message) if structure == "json" else None
     except ValueError:
@@ -141,7 +144,7 @@ def _structured(message: str, structure: Any, sink: Sink) -> str:
 
 
 async def send_message(sender: Sender, request: dict[str, Any]) -> dict[str, Any]:
-    """SQS."""
+    """Send to an SQS queue."""
     _check_members(request, SEND_MEMBERS, "sqs:sendMessage")
     url = str(request.get("QueueUrl", ""))
     sink = sender.sinks.named("sqs", url.rpartition("/")[2])
@@ -185,7 +188,7 @@ async def send_message(sender: Sender, request: dict[str, Any]) -> dict[str, Any
 
 
 def _delay(request: dict[str, Any], sink: Sink) -> int:
-    """How long the queue holds a message back."""
+    """How long the queue holds the message back."""
     seconds = request.get("DelaySeconds", 0)
     text = f"Value {seconds} for parameter DelaySeconds is invalid. Reason: "
     if type(seconds) is not int or not 0 <= seconds <= DELAY_SECONDS_MAX:
@@ -198,14 +201,14 @@ def _delay(request: dict[str, Any], sink: Sink) -> int:
 
 
 def _system_attributes(request: dict[str, Any]) -> dict[str, str]:
-    found = request.get("MessageSystemAttributes", {})
-    if unknown := sorted(set(found) - {"AWSTraceHeader"}):
+    attributes = request.get("MessageSystemAttributes", {})
+    if unknown := sorted(set(attributes) - {"AWSTraceHeader"}):
         raise _invalid_for_queue(f"Message system attribute name '{unknown[0]}' is invalid.")
-    return {name: str(one.get("StringValue", "")) for name, one in found.items()}
+    return {name: str(value.get("StringValue", "")) for name, value in attributes.items()}
 
 
 async def put_events(sender: Sender, request: dict[str, Any]) -> dict[str, Any]:
-    """EventBridge."""
+    """Put events on EventBridge buses."""
     _check_members(request, ("Entries",), "events:putEvents")
     entries = request.get("Entries")
     if (
@@ -240,19 +243,19 @@ async def put_events(sender: Sender, request: dict[str, Any]) -> dict[str, Any]:
     return {"Entries": answers, "FailedEntryCount": failed}
 
 
-def _time(given: Any) -> str | None:
-    """As in an event, in whole seconds."""
+def _time(time: Any) -> str | None:
+    """The time of an event, in whole seconds."""
     try:
-        if isinstance(given, str):
-            moment = datetime.fromisoformat(given)
-            given = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-        return None if given is None else f"{datetime.fromtimestamp(given, UTC):{SECONDS}}"
+        if isinstance(time, str):
+            moment = datetime.fromisoformat(time)
+            time = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
+        return None if time is None else f"{datetime.fromtimestamp(time, UTC):{SECONDS}}"
     except (TypeError, ValueError, OverflowError, OSError):
-        raise StateError(RUNTIME, f"The Time of an event cannot be {given!r:.100}") from None
+        raise StateError(RUNTIME, f"The Time of an event cannot be {time!r:.100}") from None
 
 
 def _refused(entry: dict[str, Any]) -> dict[str, Any] | None:
-    """What the answer has for an entry that is not taken."""
+    """The entry of the answer for an event that is refused; None when it is valid."""
     for name in ("Source", "DetailType", "Detail"):
         if not entry.get(name) and entry.get(name) != {}:
             reason = f"{name} is a required argument."
@@ -269,7 +272,8 @@ def _refused(entry: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def check_taken(answer: dict[str, Any]) -> None:
-    """An optimised task fails with any of its entries. (guide, "Add EventBridge events")"""
+    """An optimized task fails when any of its entries failed. (Step Functions guide, "Add
+    EventBridge events")"""
     if answer.get("FailedEntryCount"):
         raise StateError("EventBridge.FailedEntry", json_text(answer))
 
@@ -294,10 +298,10 @@ async def _send(sender: Sender, message: Message, delay_seconds: int = 0) -> Non
     await sender.delayed.add(held, delay_seconds)
 
 
-def _check_members(request: dict[str, Any], known: Collection[str], taker: str) -> None:
-    """Nothing is accepted that would have no effect."""
-    if unknown := sorted(set(request) - set(known)):
-        raise StateError(RUNTIME, f"The field {unknown[0]!r} is not supported by {taker}")
+def _check_members(request: dict[str, Any], supported: Collection[str], operation: str) -> None:
+    """Refuse parameters that would have no effect here."""
+    if unknown := sorted(set(request) - set(supported)):
+        raise StateError(RUNTIME, f"The field {unknown[0]!r} is not supported by {operation}")
 
 
 def _invalid_for_topic(text: str) -> StateError:
@@ -313,31 +317,32 @@ def _absent(error: str, text: str) -> StateError:
 
 
 def _text(value: Any) -> str:
-    """Messages are texts; a task may give any JSON."""
+    """Messages are texts, but a task may give any JSON."""
     return value if isinstance(value, str) else json_text(value)
 
 
 def _attributes(request: dict[str, Any], invalid: Invalid) -> list[Attribute]:
-    found = request.get("MessageAttributes", {})
-    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+    members = request.get("MessageAttributes", {})
+    if not isinstance(members, dict) or not all(isinstance(v, dict) for v in members.values()):
         raise invalid("MessageAttributes takes an object for each attribute.")
     attributes = []
-    for name, one in sorted(found.items()):
-        kind = one.get("DataType")
+    for name, member in sorted(members.items()):
+        kind = member.get("DataType")
         if not isinstance(kind, str) or not kind:
             raise invalid(
                 f"The message attribute '{name}' must contain a non-empty message attribute type."
             )
         is_binary = kind.startswith("Binary")
-        value = one.get("BinaryValue" if is_binary else "StringValue")
-        if value is None or len(one) > 2:
+        value = member.get("BinaryValue" if is_binary else "StringValue")
+        if value is None or len(member) > 2:
             raise invalid(f"The message attribute '{name}' must have one value of type '{kind}'.")
         attributes.append(Attribute(name, kind, is_binary, _text(value)))
     return attributes
 
 
 def _md5_of_attributes(attributes: list[Attribute]) -> str:
-    """(SQS guide, "Calculating the MD5 message digest for message attributes")"""
+    """MD5OfMessageAttributes. (SQS guide, "Calculating the MD5 message digest for message
+    attributes")"""
     packed = b""
     for name, kind, is_binary, text in attributes:
         value = _decoded(text) if is_binary else text.encode()
@@ -359,8 +364,8 @@ def _md5(content: bytes) -> str:
 
 
 def _fifo(request: dict[str, Any], name: str, content: str, invalid: Invalid) -> dict[str, str]:
-    """The group of a message, and in a FIFO queue or topic its place and its deduplication id. What
-    comes twice is not dropped: the receiver sees the id."""
+    """The group of a message; in a FIFO queue or topic also its sequence number and deduplication
+    id. Duplicates are not dropped here: the receiver can tell by the id."""
     group, id = request.get("MessageGroupId"), request.get("MessageDeduplicationId")
     if not name.endswith(FIFO):
         if id is not None:
@@ -388,4 +393,4 @@ OPERATIONS = {
     "events:putEvents": put_events,
     "eventbridge:putEvents": put_events,
 }
-"""By their names in a Resource; an aws-sdk task calls EventBridge by its own name."""
+"""The operations, by their names in a Resource. An aws-sdk task calls EventBridge `eventbridge`."""

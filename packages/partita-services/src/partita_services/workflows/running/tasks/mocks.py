@@ -1,4 +1,4 @@
-"""Mock results of tasks (TestState): whether the service could give that answer."""
+"""Mock results of tasks (TestState): checks whether the service could give that answer."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ _INVOKED = {
     "Text": Shape("Text", "string"),
     "N": Shape("N", "integer"),
 }
-"""For lambda:invoke, whose Payload may be anything."""
+"""The output of lambda:invoke, without Payload, which may be anything."""
 
 
 def check_mock(integration: Integration | None, result: Any, mode: str) -> None:
-    """Raises ValidationException for an answer that the service would not give, if it is known."""
+    """Raises ValidationException for a result that the service could not give, if its shape is
+    known."""
     if integration is None or integration.pattern or mode == NONE:
         return
     shapes, name = _described(integration)
@@ -74,22 +75,22 @@ def _problems(
         yield f"Field '{field}' is not an expected value"
     yield from _bounds(shape, field, value)
     if shape.kind == "structure":
-        # Names have a capital letter in tasks, even if not in the service's API.
+        # Tasks spell members with a capital letter, even if the service's API does not.
         members = {name[:1].upper() + name[1:]: target for name, target in shape.members.items()}
         if is_strict:
             for name in shape.required:
                 capital = name[:1].upper() + name[1:]
                 if capital not in value:
                     yield f"Required field '{capital}' is missing"
-        inner = [(name, members[name], one) for name, one in value.items() if name in members]
+        inner = [(name, members[name], item) for name, item in value.items() if name in members]
     elif shape.kind == "map":
-        inner = [(name, shape.value, one) for name, one in value.items()]
+        inner = [(name, shape.value, item) for name, item in value.items()]
     elif shape.kind == "list":
-        inner = [(field, shape.member, one) for one in value]
+        inner = [(field, shape.member, item) for item in value]
     else:
         return
-    for name, target, one in inner:
-        yield from _problems(shapes, shapes[target], name, one, is_strict=is_strict)
+    for name, target, item in inner:
+        yield from _problems(shapes, shapes[target], name, item, is_strict=is_strict)
 
 
 def _bounds(shape: Shape, field: str, value: Any) -> Iterator[str]:

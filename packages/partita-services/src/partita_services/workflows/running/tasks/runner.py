@@ -1,4 +1,4 @@
-"""Running tasks: functions, operations of AWS services, activities, and other executions."""
+"""Runs tasks: functions, operations of AWS services, activities, map runs and other executions."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from partita_services.workflows.running.tasks.member_names import from_wire, to_
 Report = Callable[..., None]
 """`report(*happenings)`: they become part of the next step."""
 Note = Callable[..., Awaitable[None]]
-"""The same, and returns when they are durable."""
+"""Like a Report, and returns when the happenings are durable."""
 
 UNMODELLED = {
     "AccessDeniedException",
@@ -66,7 +66,8 @@ UNMODELLED = {
     "UnrecognizedClientException",
     "ValidationException",
 }
-"""Errors without a class in AWS's SDK for Java: they get the general name of their service."""
+"""Errors without a class of their own in AWS's SDK for Java. Tasks see the general exception of the
+service instead."""
 
 
 class Executions(Protocol):
@@ -75,10 +76,11 @@ class Executions(Protocol):
     async def start(
         self, machine_arn: str, name: str, input: str, *, since: float
     ) -> dict[str, Any]:
-        """StartExecution's answer, also for an execution that was started before, after `since`."""
+        """The answer to StartExecution, also for an execution of that name that was started after
+        `since`."""
 
     async def finished(self, arn: str) -> Execution:
-        """Returns when it has ended."""
+        """Returns when the execution has ended."""
 
 
 class TaskRunner:
@@ -110,7 +112,7 @@ class TaskRunner:
     async def run_task(
         self, task: StartTask, execution_arn: str, role: str, report: Report, note: Note
     ) -> None:
-        """Run a task with the rights of a role, and report its outcome. Raises StateError when it
+        """Run a task with the rights of a role and report its outcome. Raises StateError when it
         fails."""
         if task.resource == MAP_RUN:
             await self.map_runs.run(task, execution_arn, role, report)
@@ -236,11 +238,11 @@ class TaskRunner:
     async def _ask_ourselves(
         self, integration: Integration, parameters: dict[str, Any], role: str
     ) -> Any:
-        """An operation of Step Functions, over the wire as for any other client."""
+        """Call an operation of Step Functions over the wire, like any other client."""
         try:
             return from_wire(await self._ask(integration, to_wire(parameters), role))
         except StateError as error:
-            # Names of errors are classes of the SDK for Java, which all end in Exception.
+            # Tasks see the class names of the SDK for Java, which all end in Exception.
             name = error.error or ""
             suffix = "" if name.endswith("Exception") else "Exception"
             raise StateError(name + suffix, error.cause) from error
@@ -253,12 +255,12 @@ class TaskRunner:
             raise StateError(PARAMETER_PATH_FAILURE, "startExecution needs a StateMachineArn")
         await self._check(role, "states:StartExecution", _unqualified(machine), "StepFunctions")
         name = _name(task, execution_arn)
-        given = parameters.get("Input", {})
+        input = parameters.get("Input", {})
         try:
             started = await self.executions.start(
                 machine,
                 name,
-                given if isinstance(given, str) else json_text(given),
+                input if isinstance(input, str) else json_text(input),
                 since=task.scheduled_at,
             )
         except StepFunctionsError as error:
@@ -272,7 +274,8 @@ class TaskRunner:
     async def _submit(
         self, integration: Integration, task: StartTask, execution_arn: str, role: str
     ) -> dict[str, Any]:
-        """A job that a task waits for runs when it is known to be submitted."""
+        """Submit a job. One that the task waits for only starts to run once the submission is
+        stored."""
         kind = jobs.KINDS[integration.kind]
         await self._check(role, kind.action, "*", kind.missing.partition(".")[0])
         function = self._jobs.function(integration.kind, task.input)
@@ -284,7 +287,8 @@ class TaskRunner:
     async def _job_ended(
         self, integration: Integration, task: StartTask, execution_arn: str, role: str
     ) -> Happening:
-        """The outcome of a job. One that was under way when a server ended runs again."""
+        """Run a job and return its outcome. A job that was under way when a server ended runs
+        again."""
         began, result, reason = system_clock(), None, ""
         try:
             function = self._jobs.function(integration.kind, task.input)
@@ -299,7 +303,8 @@ class TaskRunner:
         return TaskFailed(task.id, TASK_FAILED, json_text(described))
 
     async def _ask_model(self, parameters: dict[str, Any], role: str) -> dict[str, Any]:
-        """A model gets the body of the request, and returns that of the answer."""
+        """Call the function of a model with the request's body; its result is the body of the
+        answer."""
         await self._check(role, jobs.MODEL_ACTION, "*", "Bedrock")
         function = self._jobs.function(jobs.MODEL, parameters)
         body, _ = await self._functions.call(function, parameters.get("Body", {}), role=role)
@@ -308,7 +313,7 @@ class TaskRunner:
     async def _awaited(
         self, integration: Integration, task: StartTask, output: Any, execution_arn: str, role: str
     ) -> Happening:
-        """The outcome of an execution or a job that the task started."""
+        """The outcome of an execution or a job that the task has started."""
         if integration.kind in jobs.KINDS:
             return await self._job_ended(integration, task, execution_arn, role)
         assert self.executions is not None
@@ -320,7 +325,7 @@ class TaskRunner:
 
 
 def started_execution(task: StartTask, execution_arn: str) -> str | None:
-    """The ARN of the execution that a task started and waits for; None for other tasks."""
+    """The ARN of the execution that a task has started and waits for; None for other tasks."""
     integration = integration_of(task.resource)
     machine = task.input.get("StateMachineArn") if isinstance(task.input, dict) else None
     is_waiting = integration is not None and integration.pattern in (SYNC, SYNC_2)
@@ -331,7 +336,7 @@ def started_execution(task: StartTask, execution_arn: str) -> str | None:
 
 
 def _unqualified(machine_arn: str) -> str:
-    """The machine of a version or an alias, as policies name it."""
+    """The ARN of the machine of a version or an alias, which is what policies name."""
     try:
         return arns.machine_arn(arns.qualified(machine_arn)[0])
     except StepFunctionsError:
@@ -350,7 +355,7 @@ def _machine_of(execution_arn: str) -> str:
 
 
 def _metadata() -> dict[str, Any]:
-    """What optimised integrations add to the answer of a service."""
+    """What optimized integrations add to the answer of a service."""
     return {
         "SdkHttpMetadata": {"HttpStatusCode": 200},
         "SdkResponseMetadata": {"RequestId": str(uuid.uuid4())},

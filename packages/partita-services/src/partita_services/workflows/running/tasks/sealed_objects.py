@@ -1,5 +1,5 @@
-"""Objects that are sealed in the folder of a bucket, as a server with an encryption key seals its
-exports. Only such servers load this."""
+"""Objects sealed in the folder of a bucket, just as a server with an encryption key seals its
+exports. Only such servers import this module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FAILED = "S3.S3Exception"
 
 
 class SealedObjects:
-    """`bucket_key` is that of a companion's first frame."""
+    """`bucket_key` is the member of a companion's first frame."""
 
     def __init__(self, bucket_key: str) -> None:
         kind, _, rest = bucket_key.partition(":")
@@ -23,7 +23,8 @@ class SealedObjects:
         return seal_object(self._keys.read()[0], key, content)
 
     def open(self, key: str, content: bytes) -> bytes:
-        """The content of an object; one that others have put there need not be sealed."""
+        """The content of an object. Objects that others have put into the folder may be
+        unsealed."""
         if not is_sealed(content):
             return content
         try:
