@@ -68,7 +68,7 @@ class Applier:
     def _apply(self, change: Change, position: int, touched: Touched) -> None:
         table = change.table
         if change.old is None and change.new is None:
-            for _, row in list(self.state.rows(table)):
+            for row in list(self.state.rows(table)):
                 self._replace(table, row, None, position, touched)
             return
         named = change.old if change.old is not None else change.new

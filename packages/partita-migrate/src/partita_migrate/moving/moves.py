@@ -21,8 +21,9 @@ from partita_migrate.moving.logs import log_of
 from partita_migrate.moving.logs.changes import ChangeLog
 from partita_migrate.moving.logs.origin import Origin
 from partita_migrate.moving.parts import parts_of
-from partita_migrate.moving.state import StateStore, locked, primary_keys, state_path
+from partita_migrate.moving.state import StateStore, StoredFacts, locked, state_path
 from partita_migrate.moving.target import Target
+from partita_migrate.row_store.row_store import primary_keys
 from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 
 BEGUN, LOADED, POSITION_FACT, RESUME = "begun", "loaded", "position", "resume"
@@ -156,18 +157,10 @@ def agent_of(state: StateStore) -> str:
 
 
 def _model(folder: Folder) -> str:
-    import sqlite3
-
-    connection = sqlite3.connect(state_path(folder))
-    try:
-        stored = connection.execute("SELECT value FROM facts WHERE name = ?", (BEGUN,)).fetchone()
-    except sqlite3.Error:
-        stored = None
-    finally:
-        connection.close()
-    if stored is None:
+    begun = StoredFacts(state_path(folder)).get(BEGUN, Begun)
+    if begun is None:
         raise PartitaError(f"{folder.path} has not been loaded; run `partita migrate load`.")
-    return msgspec.json.decode(stored[0], type=Begun).model
+    return begun.model
 
 
 def _check_same(

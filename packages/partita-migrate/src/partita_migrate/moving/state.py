@@ -11,12 +11,10 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import quote
 
 import msgspec
 
@@ -24,22 +22,18 @@ from partita.database.item.values import AttributeValue, Item
 from partita.errors import PartitaError
 from partita_migrate.folder import Folder
 from partita_migrate.model.design import Design
-from partita_migrate.model.making import order
-from partita_migrate.proving.staging import lookups
-from partita_migrate.statements.values import fold_of, folded
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.row_store.row_store import RowStore
 from partita_migrate.understanding.schema.inventory import Inventory
 
 MOVE = "move"
 """Of the migration folder: what the move keeps."""
 STATE = "state.db"
 LOCK = "lock"
-CHUNK_ROWS = 2000
-CACHED_LOOKUPS = 20_000
 CACHED_ROWS = 10_000
 CACHE_KB = 48 * 1024
 READER_CACHE_KB = 8 * 1024
 """Of each process beside the one that writes: several share the memory of a move."""
+BUSY_SECONDS = 5.0
 LOCK_SECONDS = 3.0
 """Processes that worked for one that was killed end a moment after it."""
 
@@ -53,89 +47,55 @@ class Kept(NamedTuple):
     row: Item
 
 
-class Lookup(NamedTuple):
-    """How rows of a table are looked up by some of its columns."""
+class StoredFacts:
+    """The facts and rejects of a move, read without disturbing the process that works on it.
 
-    columns: tuple[str, ...]
-    folds: tuple[str, ...]
-    """How each is compared; empty for letter by letter."""
-    home: str
-    """The column of the store that has their text; empty when there is none."""
+    Empty where there is no state store yet, or while it is being created.
+    """
 
-    def text(self, values: Sequence[AttributeValue]) -> str:
-        if self.folds == ("",):
-            for held in values[0].values():
-                return str(held)
-        pairs = zip(values, self.folds, strict=True)
-        plain = [folded(value, fold) if fold else value for value, fold in pairs]
-        return "\0".join(str(held) for value in plain for held in value.values())
+    def __init__(self, path: Path, rejects_max: int = 0) -> None:
+        self.reject_count = 0
+        self.rejects: list[tuple[str, str, str]] = []
+        """(table, key, reason) of the first rejects."""
+        self._values: dict[str, bytes] = {}
+        if not path.is_file():
+            return
+        # The tables may be missing: the store is created just now.
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path, timeout=BUSY_SECONDS)) as db:
+            self._values = dict(db.execute("SELECT name, value FROM facts"))
+            (self.reject_count,) = db.execute("SELECT count(*) FROM rejects").fetchone()
+            self.rejects = db.execute(
+                "SELECT source, key, reason FROM rejects LIMIT ?", (rejects_max,)
+            ).fetchall()
 
-    def text_of(self, row: Item) -> str | None:
-        """None of a row of which one column is NULL."""
-        try:
-            return self.text([row[name] for name in self.columns])
-        except KeyError:
-            return None
+    def get(self, name: str, kind: type[Value]) -> Value | None:
+        value = self._values.get(name)
+        return None if value is None else msgspec.json.decode(value, type=kind)
 
 
-class StateStore:
-    """`is_read_only`: for a process that works beside the one that writes."""
+class StateStore(RowStore):
+    """The rows of a move with its facts, claimed keys and rejects, in one file.
+
+    `is_read_only` opens it for a process that works beside the one that writes.
+    """
 
     def __init__(
         self, path: Path, inventory: Inventory, design: Design, *, is_read_only: bool = False
     ) -> None:
-        self.inventory = inventory
-        self.tables = {table.name: table for table in inventory.tables}
-        self._places = {table.name: place for place, table in enumerate(inventory.tables)}
-        self._folds = {
-            Ref(table.name, column.name): fold
-            for table in inventory.tables
-            for column in table.columns
-            if (fold := fold_of(column, inventory.dialect))
-        }
-        self.keys = {
-            name: [one for one in columns if not self._is_identity(name, one)]
-            for name, columns in lookups(design, inventory).items()
-            if name in self.tables
-        }
-        """Columns that rows are looked up by, besides the primary key."""
-        self._identities = {name: table.primary_key for name, table in self.tables.items()}
-        self._lookups: dict[tuple[str, tuple[str, ...]], Lookup] = {}
-        self._indexed = {
-            name: [self._lookup(name, columns) for columns in keys]
-            for name, keys in self.keys.items()
-        }
+        super().__init__(path, inventory, design, is_read_only=is_read_only)
         self._puts = {name: self._put_statement(name) for name in self.tables}
-        self.decode = msgspec.json.Decoder(Item).decode
-        self.encode = msgspec.json.Encoder().encode
-        """Rows, as they are stored."""
-        self._db = _opened(path, is_read_only)
-        self._run = self._db.execute
         self._run(f"PRAGMA cache_size = -{READER_CACHE_KB if is_read_only else CACHE_KB}")
-        self._cached = lru_cache(CACHED_LOOKUPS)(self._found)
         self._is_frozen = is_read_only
         self._rows: dict[tuple[str, str], Kept | None] = {}
-        """Rows that were looked at or written last, as they are in this transaction."""
+        """Rows that were read or written last, as they are in this transaction."""
         if not is_read_only:
-            # A position is confirmed to the source after the commit: it is on the disk by then.
+            # A position is confirmed to the source after the commit, which must be on disk by then.
             self._run("PRAGMA journal_mode = WAL")
             self._run("PRAGMA synchronous = FULL")
             with self.transaction():
                 self._create()
-            (found,) = self._run("SELECT EXISTS (SELECT 1 FROM rejects)").fetchone()
-            self.has_rejects = bool(found)
-
-    def _lookup(self, table: str, columns: tuple[str, ...]) -> Lookup:
-        known = self._lookups.get((table, columns))
-        if known is None:
-            home = ""
-            if self._is_identity(table, columns):
-                home = "pk"
-            elif columns in self.keys[table]:
-                home = f"k{self.keys[table].index(columns)}"
-            folds = tuple(self._folds.get(Ref(table, name), "") for name in columns)
-            known = self._lookups[table, columns] = Lookup(columns, folds, home)
-        return known
+            (has_rejects,) = self._run("SELECT EXISTS (SELECT 1 FROM rejects)").fetchone()
+            self.has_rejects = bool(has_rejects)
 
     def _create(self) -> None:
         run = self._run
@@ -145,15 +105,8 @@ class StateStore:
             " row BLOB, PRIMARY KEY (source, key, entity))"
         )
         run("CREATE TABLE IF NOT EXISTS keys (hash BLOB PRIMARY KEY, owner INT) WITHOUT ROWID")
-        for name, place in self._places.items():
-            columns = "".join(f", k{number} TEXT" for number in range(len(self.keys[name])))
-            run(
-                f"CREATE TABLE IF NOT EXISTS t{place} (id INTEGER PRIMARY KEY,"
-                f" position INT, row BLOB, pk TEXT{columns})"
-            )
-
-    def close(self) -> None:
-        self._db.close()
+        for name in self.tables:
+            self._create_table(name)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -201,23 +154,6 @@ class StateStore:
 
     # Rows.
 
-    def add(self, table: str, rows: Iterable[tuple[Any, ...]], position: int) -> None:
-        """Rows that are not there yet, in the form of `stored`, as they were read."""
-        names = self._columns(table)
-        self._db.executemany(
-            f"INSERT INTO t{self._places[table]} ({', '.join(names)})"
-            f" VALUES ({position}, {', '.join('?' * (len(names) - 1))})",
-            rows,
-        )
-
-    def _columns(self, table: str) -> list[str]:
-        return ["position", "row", "pk", *(f"k{number}" for number in range(len(self.keys[table])))]
-
-    def stored(self, table: str, row: Item) -> tuple[Any, ...]:
-        """A row, its primary key, and the texts that it is looked up by."""
-        keys = [lookup.text_of(row) for lookup in self._indexed[table]]
-        return (self.encode(row), self._identity(table, row), *keys)
-
     def index(self) -> None:
         """Makes lookups fast, once all rows are there. Of two rows with one key, which readings at
         different positions may find, the later one holds."""
@@ -229,9 +165,7 @@ class StateStore:
                     " OVER (PARTITION BY pk ORDER BY position DESC, id DESC) AS nth"
                     f" FROM t{place} WHERE pk IS NOT NULL) WHERE nth > 1)"
                 )
-            self._run(f"CREATE UNIQUE INDEX IF NOT EXISTS t{place}pk ON t{place} (pk)")
-            for number in range(len(self.keys[name])):
-                self._run(f"CREATE INDEX IF NOT EXISTS t{place}k{number} ON t{place} (k{number})")
+            self._create_indexes(name, is_unique=True)
 
     def find(self, table: str, key: str) -> Kept | None:
         """The row with a primary key, in the form of `key_text`."""
@@ -273,21 +207,6 @@ class StateStore:
         assert text is not None, f"{table} has a row without its primary key"
         return text
 
-    def _identity(self, table: str, row: Item) -> str | None:
-        names = self._identities[table]
-        try:
-            if len(names) == 1:
-                (held,) = row[names[0]].values()
-                return str(held)
-            return "\0".join([str(held) for name in names for held in row[name].values()]) or None
-        except KeyError:
-            return None
-
-    def _is_identity(self, table: str, columns: tuple[str, ...]) -> bool:
-        """Whether rows are looked up by columns as they are told apart by their primary key."""
-        is_primary = tuple(self.tables[table].primary_key) == columns
-        return is_primary and not any(Ref(table, name) in self._folds for name in columns)
-
     # Reading.
 
     def matching(
@@ -300,38 +219,9 @@ class StateStore:
             kept = self.find(table, text)
             return [kept.row] if kept is not None else []
         if lookup.home:
-            find = self._cached if self._is_frozen else self._found
+            find = self._cached if self._is_frozen else self._stored_matches
             return find(table, lookup.home, text)
-        rows = (row for _, row in self.rows(table) if lookup.text_of(row) == text)
-        return self._ordered(table, list(rows))
-
-    def _found(self, table: str, column: str, text: str) -> Sequence[Item]:
-        place = self._places[table]
-        found = self._run(f"SELECT row FROM t{place} WHERE {column} = ?", (text,)).fetchall()
-        return self._ordered(table, [self.decode(row) for (row,) in found])
-
-    def _ordered(self, table: str, rows: list[Item]) -> list[Item]:
-        if len(rows) > 1:
-            names = self.tables[table].primary_key
-            rows.sort(key=lambda row: [order(row.get(name, {})) for name in names])
-        return rows
-
-    def rows(
-        self, table: str, after: int = 0, until: int | None = None
-    ) -> Iterator[tuple[int, Item]]:
-        """(number, row) of those behind a number, up to another."""
-        place = self._places[table]
-        limit = "" if until is None else f" AND id <= {until}"
-        while True:
-            chunk = self._run(
-                f"SELECT id, row FROM t{place} WHERE id > ?{limit} ORDER BY id LIMIT {CHUNK_ROWS}",
-                (after,),
-            ).fetchall()
-            for number, row in chunk:
-                yield number, self.decode(row)
-            if len(chunk) < CHUNK_ROWS:
-                return
-            after = chunk[-1][0]
+        return self._searched(table, lookup, text)
 
     def some_rows(self, table: str, after: int, count: int) -> list[tuple[int, Item]]:
         """(number, row) of so many behind a number."""
@@ -400,15 +290,6 @@ class StateStore:
         """(table, key, entity, reason, row)."""
         found = self._run("SELECT source, key, entity, reason, row FROM rejects ORDER BY 1, 2, 3")
         return [(*some, self.decode(row)) for *some, row in found]
-
-
-def _opened(path: Path, is_read_only: bool) -> sqlite3.Connection:
-    mode = "ro" if is_read_only else "rwc"
-    return sqlite3.connect(f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None)
-
-
-def primary_keys(inventory: Inventory) -> dict[str, Sequence[str]]:
-    return {table.name: table.primary_key for table in inventory.tables}
 
 
 def state_path(folder: Folder) -> Path:

@@ -6,12 +6,8 @@ Nothing is asked of the source or the target, and whoever works in the folder is
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
 from partita_migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
@@ -20,7 +16,7 @@ from partita_migrate.model.proofs import TEST
 from partita_migrate.moving.loading.reports import LANES, Lane, TableLoad
 from partita_migrate.moving.loading.reports import REPORT as LOAD_REPORT
 from partita_migrate.moving.moves import BEGUN, LOADED, POSITION_FACT, Begun
-from partita_migrate.moving.state import LOCK, MOVE, state_path
+from partita_migrate.moving.state import LOCK, MOVE, StoredFacts, state_path
 from partita_migrate.moving.switching.closing import CLOSED, Closed
 from partita_migrate.moving.switching.phases import (
     BACKWARD,
@@ -79,32 +75,8 @@ class Status(Struct, kw_only=True):
     """Which side refuses writes although it is authoritative, and what opens it."""
 
 
-class _Facts:
-    """What the state store says of the move; nothing where there is none yet."""
-
-    def __init__(self, path: Path) -> None:
-        self.rejected = 0
-        self.rejects: list[Reject] = []
-        self._values: dict[str, bytes] = {}
-        if not path.is_file():
-            return
-        with closing(sqlite3.connect(path, timeout=5)) as db:
-            try:
-                self._values = dict(db.execute("SELECT name, value FROM facts"))
-                (self.rejected,) = db.execute("SELECT count(*) FROM rejects").fetchone()
-                found = db.execute("SELECT source, key, reason FROM rejects LIMIT ?", (LISTED_MAX,))
-                self.rejects = [Reject(table=one, key=key, reason=why) for one, key, why in found]
-            except sqlite3.Error:
-                # It is being made just now.
-                return
-
-    def get(self, name: str, kind: Any) -> Any:
-        value = self._values.get(name)
-        return None if value is None else msgspec.json.decode(value, type=kind)
-
-
 def status(folder: Folder) -> Status:
-    facts = _Facts(state_path(folder))
+    facts = StoredFacts(state_path(folder), LISTED_MAX)
     begun = facts.get(BEGUN, Begun)
     phase = facts.get(PHASE, Phase) or Phase(FORWARD if begun else "")
     verified = _verified(folder)
@@ -113,8 +85,8 @@ def status(folder: Folder) -> Status:
         holder=_holder(folder.path / MOVE / LOCK),
         tables=_tables(facts),
         position=facts.get(POSITION_FACT, int) or 0,
-        rejected=facts.rejected,
-        rejects=facts.rejects,
+        rejected=facts.reject_count,
+        rejects=[Reject(table=table, key=key, reason=why) for table, key, why in facts.rejects],
         verified=verified,
         phase=phase.name,
         turns=phase.turns,
@@ -157,7 +129,7 @@ def _verified(folder: Folder) -> Verified | None:
     return found
 
 
-def _tables(facts: _Facts) -> list[TableLoad]:
+def _tables(facts: StoredFacts) -> list[TableLoad]:
     """While rows are still read, they are counted by the lanes that read them."""
     found: list[TableLoad] = facts.get(LOAD_REPORT, list[TableLoad]) or []
     if found:

@@ -283,7 +283,7 @@ class _Verifier:
         there: set[str] = set()
         for rows in self._source_rows(table, session):
             there.update(self.state.key_text(table.name, row) for row in rows)
-        for _, row in list(self.state.rows(table.name)):
+        for row in list(self.state.rows(table.name)):
             key = self.state.key_text(table.name, row)
             if key not in there and self._differs(
                 "row", table.name, key.replace("\0", ", "), "is not in the source"
@@ -319,7 +319,7 @@ class _Verifier:
         wanted = set(random.sample(range(count), min(self.sample, count)))
         keys = {
             self.state.key_text(table, row)
-            for place, (_, row) in enumerate(self.state.rows(table))
+            for place, row in enumerate(self.state.rows(table))
             if place in wanted
         }
         self._sampled[table] = keys
@@ -370,7 +370,7 @@ class _Verifier:
         items, state = self.move.items, self.state
         expected: dict[bytes, tuple[bytes, int, Item]] = {}
         for number, (table, entity) in enumerate(self.move.homes):
-            for _, row in state.rows(entity.source):
+            for row in state.rows(entity.source):
                 item = items.made(number, row)
                 if item is not None and key_place(table, item) in places:
                     made = (item_digest(item), number, item)

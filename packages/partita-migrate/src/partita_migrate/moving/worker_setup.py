@@ -11,8 +11,9 @@ from partita_migrate.model.files import read_design
 from partita_migrate.moving.items import Items
 from partita_migrate.moving.moves import Move
 from partita_migrate.moving.parts import parts_of
-from partita_migrate.moving.state import StateStore, primary_keys, state_path
+from partita_migrate.moving.state import StateStore, state_path
 from partita_migrate.moving.target import Target
+from partita_migrate.row_store.row_store import primary_keys
 from partita_migrate.understanding.schema.inventory import read_inventory
 
 

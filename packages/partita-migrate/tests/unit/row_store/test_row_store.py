@@ -12,7 +12,7 @@ import pytest
 from partita.database.item.values import AttributeValue, Item
 from partita_migrate.model.design import Design
 from partita_migrate.moving.state import StateStore
-from partita_migrate.proving.staging import Staging, lookups
+from partita_migrate.proving.staging import Staging
 from partita_migrate.understanding.schema.inventory import Column, ForeignKey, Inventory, Table
 
 INVENTORY = Inventory(
@@ -60,7 +60,7 @@ INVENTORY = Inventory(
         ),
     ],
 )
-DESIGN = Design(name="model", kind="single table")
+DESIGN = Design(name="model", kind="single-table")
 
 
 def customer(number: int, mail: str, city: str | None = None) -> Item:
@@ -93,7 +93,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     stores: list[Staging | StateStore] = []
 
     def staged(rows: dict[str, list[Item]]) -> Staging:
-        store = Staging(tmp_path / "rows", INVENTORY, lookups(DESIGN, INVENTORY))
+        store = Staging(tmp_path / "rows", INVENTORY, DESIGN)
         stores.append(store)
         for table in INVENTORY.tables:
             list(store.fill(table.name, rows.get(table.name, [])))
@@ -160,7 +160,7 @@ class TestBothKinds:
 
 class TestStagedRows:
     def store(self, path: Path) -> Staging:
-        return Staging(path / "rows", INVENTORY, lookups(DESIGN, INVENTORY))
+        return Staging(path / "rows", INVENTORY, DESIGN)
 
     def test_rows_come_back_in_the_order_in_which_they_came(self, tmp_path: Path) -> None:
         store = self.store(tmp_path)
@@ -305,7 +305,7 @@ class TestStateStore:
     def test_rows_are_read_by_their_numbers(self, tmp_path: Path) -> None:
         store = state_store(tmp_path)
         load(store, {"note": [{"text": {"S": str(n)}} for n in range(1, 2502)]})
-        assert [number for number, _ in store.rows("note", 3, 6)] == [4, 5, 6]
+        assert [number for number, _ in store.numbered_rows("note", 3, 6)] == [4, 5, 6]
         assert len(list(store.rows("note"))) == 2501
         assert [number for number, _ in store.some_rows("note", 2499, 10)] == [2500, 2501]
         store.close()
@@ -334,6 +334,6 @@ class TestStateStore:
         store.add("customer", [store.stored("customer", customer(2, "b"))], 1)
         store.close()
         again = state_store(tmp_path)
-        assert [row for _, row in again.rows("customer")] == [customer(1, "a")]
+        assert list(again.rows("customer")) == [customer(1, "a")]
         assert again.fact("lanes", list[int]) == [1]
         again.close()

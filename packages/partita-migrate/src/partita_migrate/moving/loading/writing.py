@@ -85,7 +85,7 @@ class ChunkWriter:
         failed: set[int] = set()
         part = self.items.parts.get(task.table)
         numbers = self.items.numbers.get(task.table, [])
-        for row_number, row in self.state.rows(task.table, task.after, task.until):
+        for row_number, row in self.state.numbered_rows(task.table, task.after, task.until):
             chunk.rows += 1
             if part is not None and not part.holds(row):
                 chunk.stay += 1

@@ -74,7 +74,7 @@ class Summing:
         items = self.items
         numbers = items.numbers.get(task.table, [])
         homes = [(number, *self._home(items.homes[number][0])) for number in numbers]
-        for _, row in self.state.rows(task.table, task.after, task.until):
+        for _, row in self.state.numbered_rows(task.table, task.after, task.until):
             for number, table, place in homes:
                 item, reason = items.make(number, row)
                 if item is None or reason:
