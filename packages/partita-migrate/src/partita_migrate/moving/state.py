@@ -1,8 +1,8 @@
-"""The state store: the source's rows at the position that the move has reached, in SQLite.
+"""The state store: the source's rows at the position that the move has reached.
 
-Items are made of these rows alone, so that what a change reaches never depends on what the source
-or the target have become meanwhile. A batch of changes and the position behind it are committed
-together, after the target has the items: whoever is killed goes on from the last commit.
+Items are made of these rows alone, so what a change affects never depends on how the source or the
+target look by then. A batch of changes and the position behind it are committed together, after the
+target has the items; a killed process goes on from the last commit.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from partita_migrate.row_store.row_store import RowStore
 from partita_migrate.understanding.schema.inventory import Inventory
 
 MOVE = "move"
-"""Of the migration folder: what the move keeps."""
+"""The folder of the move inside the migration folder."""
 STATE = "state.db"
 LOCK = "lock"
 CACHED_ROWS = 10_000
 CACHE_KB = 48 * 1024
 READER_CACHE_KB = 8 * 1024
-"""Of each process beside the one that writes: several share the memory of a move."""
+"""The cache of each reading process; several of them share the memory of a move."""
 BUSY_SECONDS = 5.0
 LOCK_SECONDS = 3.0
-"""Processes that worked for one that was killed end a moment after it."""
+"""How long the lock is waited for: worker processes of a killed command end a moment after it."""
 
 Value = TypeVar("Value")
 
 
 class Kept(NamedTuple):
-    """A row of the store."""
+    """A row of the store and the position that it has."""
 
     position: int
     row: Item
@@ -125,26 +125,26 @@ class StateStore(RowStore):
         self._run("COMMIT")
 
     def roll_back(self) -> None:
-        """What was not committed, if anything was begun."""
+        """Undoes what was not committed, if anything was begun."""
         if self._db.in_transaction:
             self._run("ROLLBACK")
         self._cached.cache_clear()
         self._rows.clear()
 
     def freeze(self, *, is_frozen: bool) -> None:
-        """While rows do not change, lookups are remembered."""
+        """Caches lookups while rows do not change."""
         self._is_frozen = is_frozen
         self._cached.cache_clear()
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
-        """For tables of others in the same file and the same transactions."""
+        """Runs a statement for tables of other modules in the same file and transactions."""
         return self._run(statement, values)
 
     # Facts: single values by name.
 
     def fact(self, name: str, kind: type[Value]) -> Value | None:
-        found = self._run("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-        return msgspec.json.decode(found[0], type=kind) if found else None
+        stored = self._run("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        return msgspec.json.decode(stored[0], type=kind) if stored else None
 
     def set_fact(self, name: str, value: Any) -> None:
         self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, self.encode(value)))
@@ -155,8 +155,11 @@ class StateStore(RowStore):
     # Rows.
 
     def index(self) -> None:
-        """Makes lookups fast, once all rows are there. Of two rows with one key, which readings at
-        different positions may find, the later one holds."""
+        """Creates the indexes once all rows are there.
+
+        Lanes are read at different positions, so a row may have been read twice; the later reading
+        wins.
+        """
         for name, place in self._places.items():
             (low, high) = self._run(f"SELECT min(position), max(position) FROM t{place}").fetchone()
             if low != high:
@@ -168,14 +171,14 @@ class StateStore(RowStore):
             self._create_indexes(name, is_unique=True)
 
     def find(self, table: str, key: str) -> Kept | None:
-        """The row with a primary key, in the form of `key_text`."""
+        """Returns the row with a primary key in the form of `key_text`; None without one."""
         try:
             return self._rows[table, key]
         except KeyError:
             pass
         place = self._places[table]
-        found = self._run(f"SELECT position, row FROM t{place} WHERE pk = ?", (key,)).fetchone()
-        kept = Kept(found[0], self.decode(found[1])) if found else None
+        stored = self._run(f"SELECT position, row FROM t{place} WHERE pk = ?", (key,)).fetchone()
+        kept = Kept(stored[0], self.decode(stored[1])) if stored else None
         self._remember(table, key, kept)
         return kept
 
@@ -202,7 +205,7 @@ class StateStore(RowStore):
         self._remember(table, key, None)
 
     def key_text(self, table: str, row: Item) -> str:
-        """A primary key as the store knows it: letter by letter, whatever its collation."""
+        """Returns a row's primary key as text, byte by byte whatever its collation."""
         text = self._identity(table, row)
         assert text is not None, f"{table} has a row without its primary key"
         return text
@@ -224,15 +227,15 @@ class StateStore(RowStore):
         return self._searched(table, lookup, text)
 
     def some_rows(self, table: str, after: int, count: int) -> list[tuple[int, Item]]:
-        """(number, row) of so many behind a number."""
-        found = self._run(
+        """Returns (number, row) for up to `count` rows behind a number."""
+        stored = self._run(
             f"SELECT id, row FROM t{self._places[table]} WHERE id > ? ORDER BY id LIMIT {count}",
             (after,),
         )
-        return [(number, self.decode(row)) for number, row in found]
+        return [(number, self.decode(row)) for number, row in stored]
 
     def last(self, table: str) -> int:
-        """The number of its last row."""
+        """Returns the number of the table's last row."""
         (last,) = self._run(f"SELECT max(id) FROM t{self._places[table]}").fetchone()
         return int(last or 0)
 
@@ -241,27 +244,28 @@ class StateStore(RowStore):
         return int(count)
 
     def stored_rows(self, table: str, keys: Sequence[str]) -> dict[str, bytes]:
-        """Rows by their primary keys, as they are stored."""
+        """Returns the JSON of rows by their primary keys."""
         marks = ", ".join("?" * len(keys))
-        found = self._run(
+        stored = self._run(
             f"SELECT pk, row FROM t{self._places[table]} WHERE pk IN ({marks})", tuple(keys)
         )
-        return dict(found.fetchall())
+        return dict(stored.fetchall())
 
-    # Keys of items, so that two rows never share one unnoticed.
+    # Claims: keys of items, so that two rows never make the same key unnoticed.
 
     def claim(self, owners: Mapping[bytes, int]) -> dict[bytes, int]:
-        """Notes whose item has which key; the answer is those that another one has already."""
+        """Records which entity and row own these item keys; returns the keys that another row owns
+        already."""
         before = self._db.total_changes
         self._db.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", list(owners.items()))
         if self._db.total_changes - before == len(owners):
             return {}
-        found = {}
+        owners_before = {}
         for key, owner in owners.items():
             (holder,) = self._run("SELECT owner FROM keys WHERE hash = ?", (key,)).fetchone()
             if holder != owner:
-                found[key] = holder
-        return found
+                owners_before[key] = holder
+        return owners_before
 
     def forget_claims(self) -> None:
         self._run("DELETE FROM keys")
@@ -287,9 +291,9 @@ class StateStore(RowStore):
         return int(count)
 
     def rejects(self) -> list[tuple[str, str, str, str, Item]]:
-        """(table, key, entity, reason, row)."""
-        found = self._run("SELECT source, key, entity, reason, row FROM rejects ORDER BY 1, 2, 3")
-        return [(*some, self.decode(row)) for *some, row in found]
+        """Returns (table, key, entity, reason, row) of all rejects."""
+        stored = self._run("SELECT source, key, entity, reason, row FROM rejects ORDER BY 1, 2, 3")
+        return [(*fields, self.decode(row)) for *fields, row in stored]
 
 
 def state_path(folder: Folder) -> Path:
@@ -298,7 +302,7 @@ def state_path(folder: Folder) -> Path:
 
 @contextmanager
 def locked(folder: Folder) -> Iterator[int]:
-    """The folder of the move, for this process alone and for those that it gives the lock to."""
+    """Holds the lock of the folder for this process and for the processes that inherit it."""
     home = folder.path / MOVE
     try:
         home.mkdir(exist_ok=True)
@@ -309,7 +313,7 @@ def locked(folder: Folder) -> Iterator[int]:
         if not _lock(handle):
             holder = os.pread(handle, 100, 0).decode(errors="replace").strip()
             raise PartitaError(
-                f"Another command moves {folder.path}: {holder}; wait for it or stop it."
+                f"Another command is working on {folder.path}: {holder}; wait for it or stop it."
             )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()}\n".encode(), 0)

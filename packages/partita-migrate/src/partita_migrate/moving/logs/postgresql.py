@@ -269,8 +269,8 @@ class PostgreSQLLog(ChangeLog):
             if connection.execute(UNPUBLISHED, (relation, self.name)).fetchone() is not None:
                 raise LogLost(
                     f"{self.origin.address} no longer publishes {relation}: it was dropped and"
-                    " created again, or taken out of the publication, so changes since then are lost; load"
-                    " again."
+                    " created again, or taken out of the publication, so changes since then are"
+                    " lost; load again."
                 )
 
     def storage(self, source: Source) -> str:
