@@ -62,9 +62,9 @@ def page(report: Finished) -> str:
         samples = report.watched
         lines += [
             f"- watched for {samples.days:.1f} days, {samples.samples:,} times:"
-            f" {samples.errors:,} errors, median latency {samples.latency_ms_median:.1f} ms, 99th percentile"
-            f" {samples.latency_ms_99th:.1f} ms, at most {samples.lag_seconds_max:.1f} s behind and"
-            f" {samples.differences_max:,} differences"
+            f" {samples.errors:,} errors, median latency {samples.latency_ms_median:.1f} ms, 99th"
+            f" percentile {samples.latency_ms_99th:.1f} ms, at most {samples.lag_seconds_max:.1f} s"
+            f" behind and {samples.differences_max:,} differences"
         ]
     lines += ["", "## Checklist", ""]
     lines += [f"- [{'x' if is_met else ' '}] {check}" for check, is_met in report.checks]
