@@ -57,7 +57,7 @@ def test_rows_that_go_without_a_word_in_the_log_end_following(
     load(folder, target, is_followed=True)
     assert_same(verify(folder, target))
     source.run(statement)
-    with pytest.raises(PartitaError, match=r"has given shelf other rows.*Load anew"):
+    with pytest.raises(PartitaError, match=r"has replaced rows of shelf.*Load again"):
         cutover(folder, target)
 
 
@@ -89,7 +89,7 @@ def test_a_statement_in_place_of_rows_ends_following(
         folder = source.folder(PATTERNS, target)
         load(folder, target, is_followed=True)
         source.run("COMMIT; SET binlog_format = 'STATEMENT';" + statement.format(source.database))
-        with pytest.raises(PartitaError, match="has a statement in its binlog in place of rows"):
+        with pytest.raises(PartitaError, match="has a statement instead of rows in its binlog"):
             follow(folder, target, is_once=True)
 
 

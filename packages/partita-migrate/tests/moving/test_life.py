@@ -197,7 +197,7 @@ def test_changes_come_back_through_kinesis_and_too_late_is_said(
     assert rows_of(source, "SELECT id FROM book WHERE id IN (4, 300)") == [(300,)]
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 168 * 3600)
-    with pytest.raises(PartitaError, match="keeps 168 hours, and was last read 168 hours ago"):
+    with pytest.raises(PartitaError, match="keeps records for 168 hours and was last read 168 hours ago"):
         rollback(folder, target)
     monkeypatch.undo()
     app.set(app.find("book", 300), "title", {"S": "Later"})

@@ -41,4 +41,4 @@ def test_where_nothing_is_followed_it_says_so(make_source: MakeSource, target: s
     folder = source.folder(PATTERNS, target)
     said = Said()
     load(folder, target, is_followed=False, progress=said)
-    assert "Rows, nothing is followed" in said
+    assert "Rows, changes are not followed" in said

@@ -370,7 +370,7 @@ def test_rows_items_and_load_are_not_done_twice(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("moment", ["rows", "items", "loaded.json", "patterns"])
+@pytest.mark.parametrize("moment", ["rows.db", "items", "loaded.json", "patterns"])
 def test_a_killed_process_leaves_what_the_next_one_goes_on_with(
     shop_folder: Folder, tmp_path: Path, endpoint: str, moment: str
 ) -> None:

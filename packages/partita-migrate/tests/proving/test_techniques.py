@@ -23,7 +23,7 @@ from partita_migrate.model.volumes import read_volumes
 from partita_migrate.proving.made_items import Making
 from partita_migrate.proving.prove import test as prove
 from partita_migrate.proving.snapshot import Snapshot
-from partita_migrate.proving.staging import Staging, lookups
+from partita_migrate.proving.staging import Staging
 from partita_migrate.understanding.patterns.file import read_patterns
 from partita_migrate.understanding.sources.address import PASSWORD_ENV
 from partita_migrate.understanding.sources.connection import connect
@@ -222,7 +222,7 @@ def items_of(folder: Folder, design: Design, path: Path) -> list[tuple[str, Item
     """Of every row, by the function that all stages use."""
     inventory = read_volumes(folder).inventory
     with connect(folder) as source, Snapshot(source, inventory) as snapshot:
-        staging = Staging(path / "rows", inventory, lookups(design, inventory))
+        staging = Staging(path / "rows", inventory, design)
         for table in inventory.tables:
             list(staging.fill(table.name, snapshot.rows(table)))
         making = Making(path / "items", design, inventory, staging)

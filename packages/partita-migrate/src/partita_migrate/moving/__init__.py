@@ -1,1 +1,1 @@
-"""The move itself: rows are loaded, changes followed, both sides verified."""
+"""The move itself: loads the rows, follows later changes, verifies both sides and switches over."""

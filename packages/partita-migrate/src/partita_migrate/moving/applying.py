@@ -1,9 +1,9 @@
-"""Transactions of the source become writes of the target.
+"""Turns transactions of the source into writes of the target.
 
-A transaction is applied to the state store row by row. The items that its rows reach are made
-before and after; what differs is written with the transaction's position, and items that no row
-makes any more leave tombstones. A killed process applies the same transactions again to the same
-state, so that it writes the same items at the same positions.
+A transaction is applied to the state store row by row. The items that its rows affect are made
+before and after; an item that differs is written with the transaction's position, and an item that
+no row makes any more leaves a tombstone. After a kill, the same transactions are applied again to
+the same state, so the same items are written at the same positions.
 """
 
 from __future__ import annotations
@@ -22,22 +22,27 @@ from partita_migrate.moving.reach import Reach
 from partita_migrate.understanding.schema.inventory import ForeignKey
 
 ItemKey = tuple[str, ...]
-"""The table of an item and the values of its key."""
+"""The table's name and the values of the item's key, for example `("orders", "order#7", "line#1")`.
+"""
 Touched = dict[tuple[int, str], tuple[ItemKey, Item, bytes] | None]
-"""By entity and row, as they were before: the key of its item, in both forms, and its bytes. A
-parent may have touched a hundred thousand."""
+"""By entity and row, the item before the transaction: its key (as a tuple and as attributes) and
+its JSON. Only these are kept, because a change of a parent row may touch a hundred thousand items.
+"""
 
 
 class Applier:
+    """Applies transactions to the state store and collects the writes that the target needs."""
+
     def __init__(self, move: Move, read_until: int) -> None:
-        """`read_until`: the last position at which rows were read, rather than followed."""
+        """`read_until` is the last position at which the load read rows; later rows come from the
+        log."""
         self.move = move
         self.state = move.state
         self.read_until = read_until
         self.reach = Reach(move.design)
         self.changes = 0
         self.writes: dict[ItemKey, tuple[TableDesign, Item]] = {}
-        """Of the transactions that were applied and not yet written, the last for each item."""
+        """The last write of each item, for transactions that are applied but not yet written."""
         self._children: dict[str, list[tuple[str, ForeignKey]]] = {}
         for table in move.origin.tables:
             for key in table.foreign_keys:
@@ -48,21 +53,22 @@ class Applier:
         touched: Touched = {}
         for change in transaction.changes:
             self.changes += 1
-            for one in self._with_cascades(change):
-                self._apply(one, transaction.position, touched)
+            for row_change in self._with_cascades(change):
+                self._apply(row_change, transaction.position, touched)
         self._collect(touched, transaction.position)
 
     def taken_writes(self) -> list[tuple[TableDesign, Item]]:
-        found = list(self.writes.values())
+        """Returns the collected writes and forgets them."""
+        writes = list(self.writes.values())
         self.writes.clear()
-        return found
+        return writes
 
     # Rows.
 
     def _apply(self, change: Change, position: int, touched: Touched) -> None:
         table = change.table
         if change.old is None and change.new is None:
-            for _, row in list(self.state.rows(table)):
+            for row in list(self.state.rows(table)):
                 self._replace(table, row, None, position, touched)
             return
         named = change.old if change.old is not None else change.new
@@ -74,7 +80,8 @@ class Applier:
             new = self._completed(change, new, old.row if old else None, position)
             if new is None:
                 return
-        # A row that was read later has this change already. Of one transaction, all changes count.
+        # A row that was read at a later position contains this change already. Rows of this very
+        # position do not: one transaction may change a row several times.
         if old is not None and old.position <= position:
             if new is None or self.state.key_text(table, new) != old_key:
                 self._replace(table, old.row, None, position, touched)
@@ -87,23 +94,30 @@ class Applier:
                 self._replace(table, there.row if there else None, new, position, touched)
 
     def _write_again(self, table: str, key: str, touched: Touched) -> None:
-        """A row that was read with this change has a value already that another one gives up in the
-        log: behind the tombstone of that one's item comes this one's."""
+        """Has the item of a row written again, although the row does not change.
+
+        The row was read after this change. It may have a unique value that another row gives up
+        later in the log; the tombstone of that row's item would then hide this row's item, so this
+        item is written behind it.
+        """
         for number in self._by_value.intersection(self.move.items.numbers.get(table, ())):
             touched.setdefault((number, key), None)
 
     def _completed(
-        self, change: Change, new: Item, known: Item | None, position: int
+        self, change: Change, new: Item, stored: Item | None, position: int
     ) -> Item | None:
-        """With the columns that the log does not repeat; None of a row that was gone when it was
-        read, whose delete is still to come."""
-        full = known if known is not None else change.old
-        if full is None or (known is None and position > self.read_until):
+        """Fills in the columns that the log does not repeat (PostgreSQL's unchanged TOAST values).
+
+        Returns None for a row that was already gone when it was read; its delete follows in the
+        log.
+        """
+        full = stored if stored is not None else change.old
+        if full is None or (stored is None and position > self.read_until):
             if position <= self.read_until:
                 return None
             raise PartitaError(
-                f"The log changes a row of {change.table} that was never read; the state store is"
-                " not that of this source. Load anew."
+                f"The log changes a row of {change.table} that the load has never read, so the"
+                " state store belongs to another source. Load again into an empty folder."
             )
         return {**new, **{name: full[name] for name in change.unsent if name in full}}
 
@@ -139,7 +153,7 @@ class Applier:
             )
 
     def _collect(self, touched: Touched, position: int) -> None:
-        before = {one[0]: one[2] for one in touched.values() if one is not None}
+        before = {old[0]: old[2] for old in touched.values() if old is not None}
         after: set[ItemKey] = set()
         made_of = self.move.items.made_with_content
         for number, row_key in touched:
@@ -149,7 +163,8 @@ class Applier:
             if made is not None:
                 item, content = made
                 key = item_key(table, item)
-                # Of two rows that make one key, the last counts.
+                # When two rows make the same key, the last one wins, as it does in the source's
+                # log.
                 if key in after or before.get(key) != content:
                     self.writes[key] = (table, stamped(item, position))
                 after.add(key)
@@ -159,7 +174,10 @@ class Applier:
                 self.writes[old[0]] = (self.move.homes[number][0], tombstone(old[1], position))
 
     def _note(self, number: int, key: str, row: Item | None) -> None:
-        """`row`: one without an item. It has become impossible, or possible again."""
+        """Records that a row makes no item of an entity, or clears the record.
+
+        `row` is the row when it makes no item, and None when it does.
+        """
         entity = self.move.homes[number][1]
         reason = self.move.items.refusal(number, row) if row is not None else ""
         if reason and row is not None:
@@ -167,7 +185,8 @@ class Applier:
         else:
             self.state.accept(entity.source, key, entity.name)
 
-    # Cascades, which MariaDB carries out and does not log.
+    # MariaDB's storage engine carries out cascades without writing them to the binlog; they are
+    # repeated here from the foreign keys.
 
     def _with_cascades(self, change: Change) -> Iterator[Change]:
         if change.has_cascades and change.old is not None:
@@ -178,11 +197,13 @@ class Applier:
         for child, key in self._children.get(table, ()):
             rule = (key.on_delete if new is None else key.on_update) or ""
             values = [old.get(name) for name in key.referenced_columns]
-            moved = new is None or [new.get(name) for name in key.referenced_columns] != values
-            if rule.upper() not in ("CASCADE", "SET NULL") or not moved or None in values:
+            has_new_key = (
+                new is None or [new.get(name) for name in key.referenced_columns] != values
+            )
+            if rule.upper() not in ("CASCADE", "SET NULL") or not has_new_key or None in values:
                 continue
-            known: list[Any] = [value for value in values if value is not None]
-            for row in list(self.state.matching(child, key.columns, known)):
+            parent_values: list[Any] = [value for value in values if value is not None]
+            for row in list(self.state.matching(child, key.columns, parent_values)):
                 after = _carried(key, rule, row, new)
                 yield from self._cascades(child, row, after)
                 yield Change(child, row, after)
@@ -193,7 +214,7 @@ def item_key(table: TableDesign, item: Item) -> ItemKey:
 
 
 def _carried(key: ForeignKey, rule: str, row: Item, new: Item | None) -> Item | None:
-    """What a foreign key makes of a row whose parent has changed."""
+    """Returns the child row after its parent's change: None for a deleted row."""
     if rule.upper() == "SET NULL":
         return {name: value for name, value in row.items() if name not in key.columns}
     if new is None:

@@ -1,4 +1,4 @@
-"""How far the source has moved on since it was read: what is left to follow, for progress bars."""
+"""Shows how far behind the source the move is, for progress bars."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from partita_migrate.progress import Progress, silent
 from partita_migrate.understanding.sources.connection import SourceError
 
 LOOK_SECONDS = 3.0
-"""Each look opens a connection."""
+"""Time between two looks at the end of the log; each look opens a connection."""
 
 
 class Behind:
-    """A progress that adds how far behind the source the rows are."""
+    """A progress callback that adds how far the rows are behind the source, for example "Rows, 3 s
+    behind, 12,480 bytes"."""
 
     def __init__(self, move: Move, progress: Progress, position: int, since: float) -> None:
-        """`position`: of the rows; `since`: when they were the source's last, by our clock."""
+        """`position` is the position of the rows; `since` is when they were current, by our
+        clock."""
         self.move = move
         self.progress = progress
         self.position = position
@@ -32,7 +34,7 @@ class Behind:
 
     def _text(self) -> str:
         if not self.move.begun.is_followed:
-            return "nothing is followed"
+            return "changes are not followed"
         if time.monotonic() - self._looked > LOOK_SECONDS or not self._looked:
             with suppress(SourceError), self.move.origin.connect() as source:
                 end = self.move.log.end(source)
@@ -43,6 +45,7 @@ class Behind:
 
 
 def behind_first_place(move: Move, progress: Progress) -> Behind:
-    """Of a load, whose changes are followed from there on."""
+    """Returns the progress of a load, which is behind by what has changed since its first row was
+    read."""
     since = move.state.fact(READ_SINCE, float) or time.time()
     return Behind(move, progress, move.position, since)

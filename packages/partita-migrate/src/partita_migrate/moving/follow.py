@@ -1,7 +1,7 @@
-"""Stage `follow`: every committed change, in the order of commits, until it is stopped.
+"""Stage `follow`: carries over every committed change, in commit order, until it is stopped.
 
-A batch is applied to the state store, written to the target and committed together with the
-position behind it. Only then the source is told that it need not keep what was followed.
+A batch is applied to the state store and written to the target; then rows and position are
+committed together. Only after that commit is the source told that it may drop the log up to there.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ from partita_migrate.understanding.sources.connection import SourceError
 
 BATCH_CHANGES = 8000
 SENT_WRITES = 500
-"""That go to the target while the batch goes on."""
+"""Writes that are sent to the target while the rest of the batch is still being applied."""
 BATCH_SECONDS = 0.2
+"""How long a batch is collected before the target is waited for."""
 FAR_BEHIND_SECONDS = 5.0
 FAR_BEHIND_BATCH_SECONDS = 1.0
-"""Whoever has much to catch up waits for the target less often."""
+"""The same when following is far behind: longer batches wait for the target less often."""
 SCHEMA_SECONDS = 5.0
 SHOWN_SECONDS = 1.0
 CONFIRM_SECONDS = 1.0
@@ -49,6 +50,8 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Followed(Struct, kw_only=True):
+    """What a run of `follow` did, printed by `--json`."""
+
     source: str
     endpoint: str
     changes: int
@@ -62,7 +65,7 @@ class Followed(Struct, kw_only=True):
     verified_rows: int = 0
     verified_items: int = 0
     different: int = 0
-    """What --verify found meanwhile."""
+    """Differences that `--verify` found while following."""
     differences: list[str] = field(default_factory=list)
     is_backwards: bool = False
 
@@ -80,8 +83,11 @@ def follow(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> Followed:
-    """`is_once`: up to where the log ends now; else until interrupted, or `stop` is set.
-    `is_verifying`: compare both sides meanwhile."""
+    """Follows the source's changes, or the target's after a cutover.
+
+    `is_once` stops at the end that the log has now; otherwise it runs until it is interrupted or
+    `stop` is set. `is_verifying` compares both sides while it follows.
+    """
     stop = stop or threading.Event()
     with open_move(folder, endpoint, region=region, write_units=write_units, ask=ask) as move:
         if phase_of(move.state).name == BACKWARD:
@@ -105,7 +111,8 @@ def follow(
 
 @contextmanager
 def _stopped_by_signals(stopped: threading.Event) -> Iterator[None]:
-    """An interrupt ends following behind a batch, and the second one at once."""
+    """Makes the first interrupt stop following after the current batch, and the second one at
+    once."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -123,6 +130,8 @@ def _stopped_by_signals(stopped: threading.Event) -> Iterator[None]:
 
 
 class Follower:
+    """Follows the source: reads transactions, applies them in batches, confirms them to the log."""
+
     def __init__(
         self, move: Move, progress: Progress = silent, stop: threading.Event | None = None
     ) -> None:
@@ -139,7 +148,8 @@ class Follower:
         self.stop = stop or threading.Event()
         self.watch = Watch(move)
         self._tried: set[ItemKey] = set()
-        """Items of this batch, while there are rejects that it may put right."""
+        """Items that this batch writes; collected only while there are rejects that they may
+        settle."""
         self.transactions = 0
         self.writes = 0
         self._began = time.monotonic()
@@ -151,14 +161,16 @@ class Follower:
         self._left = 0
         self._left_text = ""
         self.continuous: Continuous | None = None
-        """Verifies meanwhile, where that is asked for."""
+        """Compares both sides while following; None without `--verify`."""
 
     def log_end(self) -> int:
+        """Returns the current end of the source's log."""
         with self.move.origin.connect() as source:
             return self.move.log.end(source)
 
     def run(self, until: int | None = None, *, is_exact: bool = False) -> None:
-        """Until a position is reached, where one is given. `is_exact`: and nothing behind it."""
+        """Follows until `until` is reached, or without end. `is_exact` stops before a transaction
+        that ends behind `until`."""
         check_forward(self.move.state)
         self._repeat()
         position, resume = self.move.position, self.move.resume
@@ -169,19 +181,24 @@ class Follower:
             batch: list[Transaction] = []
             waited = time.monotonic()
             applied = 0
-            for one in stream:
-                if one is not None and is_exact and until is not None and one.position > until:
+            for transaction in stream:
+                if (
+                    transaction is not None
+                    and is_exact
+                    and until is not None
+                    and transaction.position > until
+                ):
                     self._finish_batch(batch)
-                    self._reach(until)
+                    self._advance_to(until)
                     return
-                if one is not None:
-                    self._remember(one)
+                if transaction is not None:
+                    self._remember(transaction)
                     if not batch:
                         waited = time.monotonic()
                         self.move.state.begin()
-                    batch.append(one)
+                    batch.append(transaction)
                     before = self.applier.changes
-                    self._apply(one)
+                    self._apply(transaction)
                     applied += self.applier.changes - before
                 is_due = (
                     time.monotonic() - waited > self._batch_seconds()
@@ -189,13 +206,15 @@ class Follower:
                     or self.stop.is_set()
                     or not self.move.log.is_repeatable
                 )
-                is_reached = until is not None and one is not None and one.position >= until
-                if batch and (one is None or is_due or is_reached):
+                is_reached = (
+                    until is not None and transaction is not None and transaction.position >= until
+                )
+                if batch and (transaction is None or is_due or is_reached):
                     self._finish_batch(batch)
                     batch, applied = [], 0
                 if is_reached:
                     return
-                if one is None:
+                if transaction is None:
                     self._lag_seconds = 0.0
                     self._check_schema()
                     self.look()
@@ -213,23 +232,26 @@ class Follower:
         is_far = self._lag_seconds > FAR_BEHIND_SECONDS
         return FAR_BEHIND_BATCH_SECONDS if is_far else BATCH_SECONDS
 
-    def _reach(self, position: int) -> None:
-        """The next transaction lies behind it. A log that puts several together, which may begin
-        before it, has not come to it."""
+    def _advance_to(self, position: int) -> None:
+        """Moves the position up to `position` when the next transaction lies behind it.
+
+        A log that merges transactions (SQLite's) may begin the next one before `position`, so it
+        does not move.
+        """
         state = self.move.state
         if self.move.log.is_repeatable and self.move.position < position:
             with state.transaction():
                 state.set_fact(POSITION_FACT, position)
 
-    def _remember(self, one: Transaction) -> None:
-        """What a log would tell otherwise the next time is kept until it is in the target: items
-        that were written of it before a kill are then written again, or removed."""
+    def _remember(self, transaction: Transaction) -> None:
+        """Stores a transaction that the log would tell differently next time (SQLite's triggers log
+        keys only), so that a restart after a kill writes or removes the same items."""
         if not self.move.log.is_repeatable:
             with self.move.state.transaction():
-                self.move.state.set_fact(PENDING, one)
+                self.move.state.set_fact(PENDING, transaction)
 
     def _repeat(self) -> None:
-        """What was begun and not finished."""
+        """Applies the stored transaction again when a kill came before its commit."""
         pending = self.move.state.fact(PENDING, Transaction)
         if pending is not None and pending.position > self.move.position:
             self.move.state.begin()
@@ -239,9 +261,9 @@ class Follower:
             finally:
                 self.move.state.roll_back()
 
-    def _apply(self, one: Transaction) -> None:
-        self.applier.apply(one)
-        self.transactions += bool(one.changes)
+    def _apply(self, transaction: Transaction) -> None:
+        self.applier.apply(transaction)
+        self.transactions += bool(transaction.changes)
         if len(self.applier.writes) >= SENT_WRITES:
             self._send(self.applier.taken_writes())
 
@@ -249,10 +271,10 @@ class Follower:
         self.sender.send(writes)
         self.writes += len(writes)
         if self.move.state.has_rejects:
-            self._tried.update(item_key(*one) for one in writes)
+            self._tried.update(item_key(*write) for write in writes)
 
     def _finish_batch(self, batch: list[Transaction]) -> None:
-        """The target first, then the state store, then the source."""
+        """Finishes a batch: first the target, then the state store, then the source."""
         if not batch:
             return
         state, last = self.move.state, batch[-1]
@@ -274,7 +296,7 @@ class Follower:
         self.look()
 
     def look(self) -> None:
-        """Between batches: how far it is, and whether both sides are the same."""
+        """Between batches: shows the lag, compares a little of both sides, and takes a sample."""
         self._show()
         if self.continuous is not None:
             self.continuous.step()
@@ -285,7 +307,7 @@ class Follower:
         return found + self.move.state.reject_count()
 
     def _show(self) -> None:
-        """How far behind following is, and when it will have caught up."""
+        """Shows the lag and when following will have caught up."""
         now = time.monotonic()
         if self.progress is silent or now - self._shown < SHOWN_SECONDS:
             return
@@ -296,7 +318,7 @@ class Follower:
         self.progress(text, self.applier.changes, 0)
 
     def _look_ahead(self, now: float) -> str:
-        """The bytes that are left, and the seconds that they will take."""
+        """Returns the bytes of log that are left, and the seconds that they will probably take."""
         left, since = None, now - self._looked
         with suppress(SourceError):
             left = self.move.log.bytes_behind(self.move.position, self.log_end())
@@ -310,7 +332,7 @@ class Follower:
     def _check_schema(self) -> None:
         if time.monotonic() - self._checked > SCHEMA_SECONDS:
             self._checked = time.monotonic()
-            # A server that is away is the log's to wait for.
+            # The log waits for a server that is away; only the schema is of interest here.
             with suppress(SourceError), self.move.origin.connect() as source:
                 self.move.origin.check_schema(source)
 
@@ -325,7 +347,7 @@ class Follower:
             transactions=self.transactions,
             seconds=round(time.monotonic() - self._began, 3),
             position=position,
-            # The last commit may be old, and nothing has come since.
+            # On an idle source the last commit is old, although nothing is missing.
             lag_seconds=0.0 if behind == 0 else round(self._lag_seconds, 3),
             lag_bytes=behind,
             rejects=len(self.move.state.rejects()),

@@ -1,4 +1,4 @@
-"""The items that rows of the state store make, as the target takes them; and why it would not."""
+"""Makes the items of rows as the target accepts them, and says why it would not accept one."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from partita_migrate.moving.positions import DELETED, OWN, POSITION
 
 
 class Part(Protocol):
-    """The rows of a table that are moved, where not all of them are."""
+    """The condition of `load --where`: which rows of a table are moved."""
 
     def holds(self, row: Item) -> bool: ...
 
 
 class Key(NamedTuple):
-    """What the table or an index wants of one attribute."""
+    """What a table or an index requires of one key attribute."""
 
     name: str
     type: str
     bytes_max: int
     home: str
     is_own: bool
-    """Of the table itself: no item is without it."""
+    """True for a key of the table itself, which every item must have."""
 
 
 class Items:
-    """`homes`: the entities of the design, by number."""
+    """Makes items of rows; `homes` lists the design's entities by number, each with its table."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Items:
         self.tables = design.tables
         self.parts = parts
         self.numbers: dict[str, list[int]] = {}
-        """By table of the source, the entities that are made of its rows."""
+        """By table of the source, the numbers of the entities that are made of its rows."""
         for number, (_, entity) in enumerate(self.homes):
             self.numbers.setdefault(entity.source, []).append(number)
         self.maker = ItemMaker(rows, primary_keys)
@@ -56,12 +56,12 @@ class Items:
         self._keys = [by_table[table.name] for table, _ in self.homes]
 
     def made(self, number: int, row: Item) -> Item | None:
-        """The item of a row, unless the service would not take it."""
+        """Returns the item of a row; None without one, or when DynamoDB would refuse it."""
         made = self.made_with_content(number, row)
         return None if made is None else made[0]
 
     def made_with_content(self, number: int, row: Item) -> tuple[Item, bytes] | None:
-        """The same, and its JSON."""
+        """Returns the item of a row and its JSON; None as in `made`."""
         item, reason = self.make(number, row)
         if item is None or reason:
             return None
@@ -70,13 +70,15 @@ class Items:
         return None if len(content) > ITEM_BYTES_MAX and is_too_large(item) else (item, content)
 
     def refusal(self, number: int, row: Item) -> str:
-        """Why a row has no item of an entity that it ought to have; empty when it has."""
+        """Returns why a row has no item of an entity although it should; empty when all is well."""
         item, reason = self.make(number, row)
         return reason or ("" if item is None else too_large(item))
 
     def make(self, number: int, row: Item) -> tuple[Item | None, str]:
-        """The item of a row, and why the service would not take its keys. Its size is for those
-        to look at who have its bytes."""
+        """Returns the item of a row and why DynamoDB would refuse its keys.
+
+        The item's size is not checked: callers that have its bytes check it for less.
+        """
         entity = self.homes[number][1]
         part = self.parts.get(entity.source)
         if part is not None and not part.holds(row):
@@ -92,10 +94,12 @@ class Items:
 
 
 def is_too_large(item: Item) -> bool:
+    """True when an item is larger than DynamoDB's 400 KB."""
     return item_size(item) > ITEM_BYTES_MAX
 
 
 def too_large(item: Item) -> str:
+    """Returns the reason for refusing an item that is too large; empty for any other."""
     size = item_size(item)
     return f"it has {size:,} bytes, more than an item may have" if size > ITEM_BYTES_MAX else ""
 
@@ -118,7 +122,7 @@ def _key_refusal(keys: list[Key], item: Item) -> str:
             continue
         held = value.get(kind)
         if held is None:
-            return f"its {name} is not of type {kind}, which {home} wants"
+            return f"its {name} is not of type {kind}, as the key of {home} has to be"
         if not held:
             return f"its {name} is empty, and is a key of {home}"
         if len(held) * 4 > most:
@@ -128,28 +132,32 @@ def _key_refusal(keys: list[Key], item: Item) -> str:
     return ""
 
 
-# What items are compared by.
+# Digests, by which items of both sides are compared.
 
 _encode = msgspec.json.Encoder().encode
 encoded = msgspec.json.Encoder(order="sorted").encode
 _SET = b'S":["'
-"""How SS, NS and BS begin, and nothing else that is encoded: quotes in texts are escaped."""
+"""How SS, NS and BS begin in JSON. Nothing else contains these bytes, because quotes in texts are
+escaped."""
 
 
 def key_hash(table: TableDesign, item: Item) -> bytes:
+    """Returns a hash of an item's table and key."""
     content = [table.name, *(item[key.name] for key in table.keys)]
     return hashlib.blake2b(encoded(content), digest_size=16).digest()
 
 
 def item_digest(item: Item) -> bytes:
-    """Of what an item says, without what the move keeps on it; sets have no order."""
+    """Returns a digest of an item's content: without the move's own attributes, sets in any
+    order."""
     if POSITION in item or DELETED in item:
         item = {name: value for name, value in item.items() if name not in OWN}
     return content_digest(item, encoded(item))
 
 
 def content_digest(item: Item, content: bytes) -> bytes:
-    """The same, of an item that has nothing of the move on it and has been `encoded`."""
+    """Returns the same digest for an item without the move's own attributes; `content` is its
+    sorted JSON."""
     if _SET in content:
         content = encoded({name: _unordered(value) for name, value in item.items()})
     return hashlib.blake2b(content, digest_size=16).digest()

@@ -1,4 +1,5 @@
-"""Stage `load`: every row once, first into the state store and then as items into the target."""
+"""Stage `load`: reads every row once into the state store, then writes their items to the
+target."""
 
 from __future__ import annotations
 
@@ -46,8 +47,11 @@ def load(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> Load:
-    """`where`: by table, the condition on the rows that are moved. `files`: where to write files
-    for ImportTable, in place of items into tables. `is_replaying`: rejected rows once more."""
+    """Loads all rows, or goes on with a load that was stopped.
+
+    `where` has a condition by table on the rows to move. `files` is where to write files for
+    ImportTable instead of items into tables. `is_replaying` tries rejected rows again.
+    """
     began = time.monotonic()
     if is_dry_run:
         return _planned(folder, endpoint, name, where or {}, files, ask)
@@ -66,7 +70,9 @@ def load(
             _load(move, name, region, progress)
         if is_replaying:
             if move.begun.files:
-                raise PartitaError("What went into files cannot be replayed; load anew.")
+                raise PartitaError(
+                    "Rows that were loaded into files cannot be replayed; load again into files."
+                )
             replay(move)
         return _report(move, name, time.monotonic() - began)
 

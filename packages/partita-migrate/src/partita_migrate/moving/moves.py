@@ -1,4 +1,4 @@
-"""One move: the design, the state store, the source's log and the target, opened together."""
+"""One move: its design, state store, source, log and target, opened together."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from partita_migrate.moving.logs import log_of
 from partita_migrate.moving.logs.changes import ChangeLog
 from partita_migrate.moving.logs.origin import Origin
 from partita_migrate.moving.parts import parts_of
-from partita_migrate.moving.state import StateStore, locked, primary_keys, state_path
+from partita_migrate.moving.state import StateStore, StoredFacts, locked, state_path
 from partita_migrate.moving.target import Target
+from partita_migrate.row_store.row_store import primary_keys
 from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 
 BEGUN, LOADED, POSITION_FACT, RESUME = "begun", "loaded", "position", "resume"
 AGENT = "agent"
-"""Facts of the state store."""
+"""The names of facts in the state store."""
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):
-    """What a load was begun with, and all later commands go on with."""
+    """The options that a load was started with; all later commands use them."""
 
     model: str
     fingerprint: str
@@ -39,13 +40,15 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str
     is_followed: bool
     where: dict[str, str] = {}
-    """By table, the condition on its rows that are moved; without one, all are."""
+    """By table, the condition on the rows that are moved; tables without one are moved whole."""
     files: str = ""
-    """Where items are written as files, in place of tables."""
+    """Where items are written as import files instead of into tables; empty for tables."""
 
 
 @dataclass
 class Move:
+    """An open move. Only one process has it at a time; the lock of its folder sees to that."""
+
     folder: Folder
     inventory: Inventory
     design: Design
@@ -55,7 +58,7 @@ class Move:
     target: Target
     begun: Begun
     lock: int
-    """The lock of the folder, which processes that work for this one hold as well."""
+    """The file descriptor of the folder's lock; processes that work for this one inherit it."""
 
     def __post_init__(self) -> None:
         parts = parts_of(self.inventory, self.begun.where)
@@ -64,10 +67,12 @@ class Move:
 
     @property
     def position(self) -> int:
+        """The position in the source's log up to which the target is complete."""
         return self.state.fact(POSITION_FACT, int) or 0
 
     @property
     def resume(self) -> str:
+        """Where the log is read from next, in the source's own words, such as a GTID."""
         return self.state.fact(RESUME, str) or ""
 
 
@@ -85,8 +90,11 @@ def open_move(
     needs_target: bool = True,
     ask: Callable[[str], str] | None = None,
 ) -> Iterator[Move]:
-    """For this process alone. `name`, `is_followed`, `where` and `files` are given by the load that
-    begins it. `needs_target`: whether it has to answer before anything is done."""
+    """Opens the move of a folder for this process alone.
+
+    `name`, `is_followed`, `where` and `files` are options of the `load` that begins the move. With
+    `needs_target`, the target has to answer before anything is done.
+    """
     inventory = read_inventory(folder)
     with ExitStack() as stack:
         lock = stack.enter_context(locked(folder))
@@ -98,20 +106,21 @@ def open_move(
         origin = Origin(folder, inventory, ask)
         begun = state.fact(BEGUN, Begun)
         if begun is None:
-            followed = is_followed if is_followed is not None else origin.family != "sqlite"
+            will_follow = is_followed if is_followed is not None else origin.family != "sqlite"
             begun = Begun(
                 model=name or CHOSEN,
                 fingerprint=fingerprint(design),
                 source=str(origin.address),
                 endpoint=endpoint or "",
-                is_followed=followed,
+                is_followed=will_follow,
                 where=dict(where or {}),
                 files=files,
             )
         _check_same(folder, begun, design, origin, endpoint)
         if is_followed is False and begun.is_followed and state.fact(LANES, list) is None:
-            # Nothing has been read: who was told that there is no log to follow may go without.
-            with suppress(PartitaError):  # What could not be made is not there.
+            # Nothing has been read yet. A user whose source has no usable log may still start over
+            # without following.
+            with suppress(PartitaError):  # The slot or the triggers may never have been made.
                 log_of(origin, is_followed=True).remove()
             begun = replace(begun, is_followed=False)
             with state.transaction():
@@ -119,7 +128,7 @@ def open_move(
         if where and dict(where) != begun.where:
             raise PartitaError(
                 f"The load was begun with other conditions ({begun.where or 'none'}). Remove"
-                f" {state_path(folder).parent} and empty the tables to begin anew."
+                f" {state_path(folder).parent} and empty the tables to start over."
             )
         parts_of(inventory, begun.where)
         target = Target(endpoint, region, write_units, agent_of(state))
@@ -137,34 +146,27 @@ def open_move(
 
 
 def agent_of(state: StateStore) -> str:
-    """What this move calls itself towards the target, and nobody else does."""
-    known = state.fact(AGENT, str)
-    if known is None:
-        known = f"partita-migrate/{secrets.token_hex(12)}"
+    """Returns the secret user agent of this move, by which the write block of the target lets it
+    through."""
+    agent = state.fact(AGENT, str)
+    if agent is None:
+        agent = f"partita-migrate/{secrets.token_hex(12)}"
         with state.transaction():
-            state.set_fact(AGENT, known)
-    return known
+            state.set_fact(AGENT, agent)
+    return agent
 
 
 def _model(folder: Folder) -> str:
-    import sqlite3
-
-    connection = sqlite3.connect(state_path(folder))
-    try:
-        found = connection.execute("SELECT value FROM facts WHERE name = ?", (BEGUN,)).fetchone()
-    except sqlite3.Error:
-        found = None
-    finally:
-        connection.close()
-    if found is None:
+    begun = StoredFacts(state_path(folder)).get(BEGUN, Begun)
+    if begun is None:
         raise PartitaError(f"{folder.path} has not been loaded; run `partita migrate load`.")
-    return msgspec.json.decode(found[0], type=Begun).model
+    return begun.model
 
 
 def _check_same(
     folder: Folder, begun: Begun, design: Design, origin: Origin, endpoint: str | None
 ) -> None:
-    again = f"Remove {state_path(folder).parent} and empty the tables to begin anew."
+    again = f"Remove {state_path(folder).parent} and empty the tables to start over."
     if begun.fingerprint != fingerprint(design):
         raise PartitaError(f"{begun.model} has changed since the load was begun with it. {again}")
     if begun.source != str(origin.address):

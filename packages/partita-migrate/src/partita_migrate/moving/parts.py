@@ -1,8 +1,8 @@
-"""Parts of tables: the rows that `load --where` moves, while the rest stays in the source.
+"""Row filters: the rows that `load --where` moves, while the rest stays in the source.
 
-A condition is asked of every row that is read and of every change that is followed, here and not in
-the source: a change in the log has left the source's SQL behind. So it is one that can be answered
-from the row alone: comparisons of columns with constants, IN, BETWEEN, IS NULL, AND, OR and NOT.
+A filter is evaluated here, on every row that is read and every change that is followed, because a
+row in the log can no longer be asked in SQL. So a condition has to be answerable from the row
+alone: comparisons of columns with constants, IN, BETWEEN, IS NULL, AND, OR and NOT.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from partita_migrate.statements.values import fold_of, folded, literal_value
 from partita_migrate.understanding.schema.inventory import Column, Inventory, Table
 
 Holds = Callable[[Item], bool | None]
-"""None where SQL says UNKNOWN."""
+"""Returns None where SQL says UNKNOWN."""
 
 
 @dataclass(frozen=True)
 class RowsWhere:
+    """The rows for which a condition is true; UNKNOWN does not count."""
+
     test: Holds
 
     def holds(self, row: Item) -> bool:
@@ -34,18 +36,21 @@ class RowsWhere:
 
 
 def parts_of(inventory: Inventory, where: Mapping[str, str]) -> dict[str, Part]:
-    """By table; PartitaError when a condition cannot be answered from its row."""
-    found: dict[str, Part] = {}
+    """Returns the filters by table; raises PartitaError for a condition that its row cannot
+    answer."""
+    filters: dict[str, Part] = {}
     for name, condition in where.items():
         table = inventory.table(name)
         if table is None:
-            raise PartitaError(f"--where names {name}, and the source has no such table.")
+            raise PartitaError(f"--where names {name}, which is not a table of the source.")
         try:
             tree = parse_one(condition, dialect=_DIALECTS.get(inventory.dialect))
         except SqlglotError as error:
-            raise PartitaError(f"--where {name}: {condition!r} is not a condition.") from error
-        found[name] = RowsWhere(_Compiler(table, inventory.dialect, condition).holds(tree))
-    return found
+            raise PartitaError(
+                f"--where {name}: {condition!r} cannot be parsed as an SQL condition."
+            ) from error
+        filters[name] = RowsWhere(_Compiler(table, inventory.dialect, condition).holds(tree))
+    return filters
 
 
 _DIALECTS = {"mariadb": "mysql", "mysql": "mysql", "postgresql": "postgres", "sqlite": "sqlite"}
@@ -63,6 +68,8 @@ _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {
 
 
 class _Compiler:
+    """Compiles one condition to a function of a row."""
+
     def __init__(self, table: Table, dialect: str, condition: str) -> None:
         self.table = table
         self.dialect = dialect
@@ -85,7 +92,7 @@ class _Compiler:
             high = self._compared(exp.LTE, tree.this, tree.args["high"])
             return partial(_both, (low, high))
         if isinstance(tree, exp.In) and tree.expressions:
-            tests = [self._compared(exp.EQ, tree.this, one) for one in tree.expressions]
+            tests = [self._compared(exp.EQ, tree.this, member) for member in tree.expressions]
             return partial(_either, tests)
         if kind in _COMPARED:
             left, right = tree.this, tree.expression
@@ -100,16 +107,16 @@ class _Compiler:
         constant = self._constant(column, right)
         if constant is None:
             return lambda row: None
-        wanted, test = order(folded(constant, fold)), _COMPARED[kind]
+        bound, test = order(folded(constant, fold)), _COMPARED[kind]
 
         def compare(row: Item) -> bool | None:
             value = row.get(column.name)
             if value is None:
                 return None
-            found = order(folded(value, fold))
-            if found[0] != wanted[0]:
-                return test(-1 if found[0] < wanted[0] else 1)
-            return test((found > wanted) - (found < wanted))
+            current = order(folded(value, fold))
+            if current[0] != bound[0]:
+                return test(-1 if current[0] < bound[0] else 1)
+            return test((current > bound) - (current < bound))
 
         return compare
 
@@ -145,16 +152,16 @@ class _Compiler:
         )
 
 
-def _not(one: Holds, row: Item) -> bool | None:
-    found = one(row)
-    return None if found is None else not found
+def _not(test: Holds, row: Item) -> bool | None:
+    result = test(row)
+    return None if result is None else not result
 
 
 def _both(tests: tuple[Holds, Holds], row: Item) -> bool | None:
-    found = [test(row) for test in tests]
-    return False if False in found else None if None in found else True
+    results = [test(row) for test in tests]
+    return False if False in results else None if None in results else True
 
 
 def _either(tests: list[Holds] | tuple[Holds, Holds], row: Item) -> bool | None:
-    found = [test(row) for test in tests]
-    return True if True in found else None if None in found else False
+    results = [test(row) for test in tests]
+    return True if True in results else None if None in results else False

@@ -1,7 +1,8 @@
-"""The position on each item: the place in the source's log that produced it.
+"""The position that each item carries: the place in the source's log that produced it.
 
-Nothing older overwrites it. An item whose row is gone leaves a tombstone, an item of its key and
-its position, so that nothing older brings it back.
+Nothing older overwrites an item. When its row is gone, a tombstone with its key and position stays,
+so that nothing older brings the item back. For example `{"PK": ..., "partita_position": {"N":
+"81604"}}`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ OWN = (POSITION, DELETED)
 
 ONLY_OVER_OLDER = "attribute_not_exists(#key) OR #position < :position"
 ONLY_OVER_KNOWN = "attribute_not_exists(#key) OR #position <= :position"
-"""A repair writes what belongs at the very position that is there."""
+"""For repairs, which write again at the very position that the item has."""
 
 
 def key_of(table: TableDesign, item: Item) -> Item:
@@ -25,15 +26,17 @@ def key_of(table: TableDesign, item: Item) -> Item:
 
 
 def stamped(item: Item, position: int) -> Item:
+    """Returns an item with its position."""
     return {**item, POSITION: {"N": str(position)}}
 
 
 def tombstone(key: Item, position: int) -> Item:
+    """Returns what stays of an item whose row is gone."""
     return {**key, POSITION: {"N": str(position)}, DELETED: {"BOOL": True}}
 
 
 def position_of(item: Item) -> int | None:
-    """None of an item that the move has not written."""
+    """Returns the position of an item; None when the move has not written it."""
     value = item.get(POSITION, {}).get("N")
     return int(value) if value is not None else None
 
@@ -45,7 +48,8 @@ def is_tombstone(item: Item) -> bool:
 def conditional_put(
     table: TableDesign, item: Item, position: int, condition: str = ONLY_OVER_OLDER
 ) -> dict[str, Any]:
-    """A PutItem that changes nothing newer; the answer to a refusal holds what is there."""
+    """Returns a PutItem request that overwrites nothing newer; its refusal returns the existing
+    item."""
     return {
         "TableName": table.name,
         "Item": item,

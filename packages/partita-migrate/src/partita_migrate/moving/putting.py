@@ -1,4 +1,4 @@
-"""Items put over older ones, in a process of its own: it needs little more than a client."""
+"""Puts items over older ones in a process of its own, which needs little more than a client."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from partita_migrate.moving.workers import Handler
 
 
 class Setup(Struct):
+    """Sent to the process when it starts."""
+
     endpoint: str | None
     region: str
     write_units: float | None
@@ -17,15 +19,16 @@ class Setup(Struct):
 
 
 class Put(Struct):
-    """What became of some requests."""
+    """The outcome of some requests."""
 
     refused: list[tuple[int, str]]
-    """The places of those that the target did not take, and why."""
+    """The indexes of requests that the target refused, and why."""
     errors: int
-    """Of the target, and answers that did not come; these were asked again."""
+    """Error responses and missing responses; these requests were sent again."""
 
 
 def worker(content: bytes) -> Handler:
+    """Handles put tasks in a process of its own."""
     setup = msgspec.msgpack.decode(content, type=Setup)
     target = Target(setup.endpoint, setup.region, setup.write_units, setup.agent)
     decode = msgspec.msgpack.Decoder(list[bytes]).decode

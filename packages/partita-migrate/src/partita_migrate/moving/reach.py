@@ -1,7 +1,7 @@
-"""Which items a row reaches: its own, and those that other rows make of it.
+"""Finds the items that a row affects: its own, and those that are also made of other tables' rows.
 
-An item is made of its row and of the rows that foreign keys lead to from there. A path goes the
-same way back: from a row that changed to the rows whose items it is part of.
+An item is made of its row and of rows that foreign keys lead to from there. A path goes the
+opposite way, from a row that changed to the rows whose items it is part of.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from partita_migrate.understanding.schema.column_refs import Join, Ref, parse_jo
 
 
 class Step(NamedTuple):
-    """From a row to those of a table whose columns have the values of its own."""
+    """Leads from a row to the rows of a table whose columns have the same values."""
 
     values: tuple[str, ...]
     table: str
@@ -25,11 +25,13 @@ class Step(NamedTuple):
 
 
 class Path(NamedTuple):
+    """How rows of a table lead to the items of one entity."""
+
     entity: int
-    """By its number in the design."""
+    """The entity's number in the design."""
     steps: tuple[Step, ...]
     is_repeated: bool = False
-    """A tree: the step is taken again from every row that it found."""
+    """True for a tree: the step is repeated from every row that it finds."""
 
 
 class Reach:
@@ -38,7 +40,7 @@ class Reach:
     def __init__(self, design: Design) -> None:
         self.entities = [entity for _, entity in design.entities()]
         self._paths: dict[str, dict[Path, set[str] | None]] = {}
-        """With the columns that matter to each; None for all."""
+        """For each path the columns that matter to it; None when all do."""
         for number, entity in enumerate(self.entities):
             self._add_own(number, entity)
             for attribute in entity.attributes:
@@ -47,9 +49,9 @@ class Reach:
                 self._add_way(number, _joins(way), ())
 
     def _add(self, table: str, path: Path, columns: Iterable[str] | None) -> None:
-        known = self._paths.setdefault(table, {})
-        earlier = known.get(path, set())
-        known[path] = None if columns is None or earlier is None else earlier | set(columns)
+        paths = self._paths.setdefault(table, {})
+        earlier = paths.get(path, set())
+        paths[path] = None if columns is None or earlier is None else earlier | set(columns)
 
     def _add_own(self, number: int, entity: Entity) -> None:
         self._add(entity.source, Path(number, ()), None)
@@ -72,7 +74,8 @@ class Reach:
         self._add_way(number, joins, columns_of(entity, attribute))
 
     def _add_way(self, number: int, joins: Sequence[Join], refs: Sequence[Ref]) -> None:
-        """`refs`: the columns that matter, besides those that are joined by."""
+        """Adds the paths of a chain of joins; `refs` are columns that matter besides the joined
+        ones."""
         needed = [*refs, *(ref for join in joins for ref in (*join.before, *join.after))]
         for place, join in enumerate(joins):
             table = join.after[0].table
@@ -80,7 +83,7 @@ class Reach:
             self._add(table, Path(number, tuple(_way_back(joins, place))), columns)
 
     def paths(self, table: str, old: Item | None, new: Item | None) -> Iterator[Path]:
-        """Those that a change of a row may matter to."""
+        """Yields the paths that a change of a row may matter to."""
         for path, columns in self._paths.get(table, {}).items():
             if (
                 columns is None
@@ -91,13 +94,15 @@ class Reach:
                 yield path
 
     def reached(self, path: Path, row: Item, rows: Rows) -> Sequence[Item]:
-        """The rows at the end of a path, whose items are made of this row."""
-        found = [row]
+        """Returns the rows at the end of a path, whose items contain this row."""
+        reached = [row]
         if path.is_repeated:
             return _descendants(path.steps[0], row, rows)
         for step in path.steps:
-            found = [other for one in found for other in _taken(step, one, rows)]
-        return found
+            reached = [
+                other for reached_row in reached for other in _taken(step, reached_row, rows)
+            ]
+        return reached
 
 
 def _joins(way: Sequence[str]) -> list[Join]:
@@ -105,7 +110,7 @@ def _joins(way: Sequence[str]) -> list[Join]:
 
 
 def _way_back(joins: Sequence[Join], place: int) -> Iterator[Step]:
-    """From the rows of a join's table to those of the entity's own."""
+    """Yields the steps from the rows of a join's table back to the entity's own rows."""
     while True:
         join = joins[place]
         yield _back(join)
@@ -132,13 +137,13 @@ def _taken(step: Step, row: Item, rows: Rows) -> Iterable[Item]:
 
 
 def _descendants(step: Step, row: Item, rows: Rows) -> Sequence[Item]:
-    found: list[Item] = []
-    known = {repr(row)}
+    descendants: list[Item] = []
+    visited = {repr(row)}
     waiting = [row]
     while waiting:
         for other in _taken(step, waiting.pop(), rows):
-            if repr(other) not in known:
-                known.add(repr(other))
-                found.append(other)
+            if repr(other) not in visited:
+                visited.add(repr(other))
+                descendants.append(other)
                 waiting.append(other)
-    return found
+    return descendants

@@ -1,7 +1,8 @@
-"""Stage `run`: load, verify and follow, one after the other, and what is asked for meanwhile.
+"""Stage `run`: load, verify and follow, one after the other, with cutover and finish on demand.
 
-Which stage comes next is read from the folder alone, each time anew. So whoever was killed goes on
-where it was, and a cutover, rollback or finish that was under way is brought to its end first.
+The folder alone says which stage comes next, and it is asked again before each stage. So a run that
+was killed goes on where it was, and completes a cutover, rollback or finish that was under way
+first.
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ QUIT = "quit"
 
 
 class Ran(Struct, kw_only=True, omit_defaults=True):
+    """What a run did."""
+
     stages: list[str] = field(default_factory=list)
-    """That were run, in their order."""
+    """The stages that ran, in order."""
     next: str = ""
-    """What a further run would do; empty when the move is over."""
+    """What another run would do; empty when the move is over."""
     is_dry_run: bool = False
     failed: int = 0
     different: int = 0
@@ -42,17 +45,18 @@ class Ran(Struct, kw_only=True, omit_defaults=True):
 
     @property
     def is_wrong(self) -> bool:
+        """True when rows failed or sides differ."""
         return bool(self.failed or self.different)
 
 
 class Seat(NamedTuple):
-    """Who sits at the cockpit: what they ask for, and what they are told."""
+    """The callbacks of the person at the cockpit."""
 
     asked: Callable[[], str] = lambda: ""
-    """A stage, or `QUIT`; it is asked for once."""
+    """Returns the stage that the person has asked for, or `QUIT`, once; "" without a request."""
     tell: Callable[[str], None] = lambda sentence: None
     begin: Callable[[str], None] = lambda stage: None
-    """A stage begins."""
+    """Called when a stage begins."""
 
 
 def run(
@@ -70,7 +74,7 @@ def run(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> Ran:
-    """`until`: the last stage that is run; without one it follows until it is interrupted."""
+    """Runs the stages up to `until`; without it, follows until it is interrupted."""
     ran = Ran(is_dry_run=is_dry_run, next=next_stage(folder, until))
     if is_dry_run:
         ran.status = status(folder)
@@ -92,33 +96,35 @@ def run(
 
 
 def next_stage(folder: Folder, until: Until | None = None) -> str:
-    """From what the folder says; empty when all is done."""
-    told = status(folder)
-    done = {one.name: one.is_done for one in told.stages}
+    """Returns the next stage by what the folder says; empty when the move is over."""
+    current = status(folder)
+    done = {stage.name: stage.is_done for stage in current.stages}
     if not done["load"]:
         return "load"
-    if told.under_way:
-        return told.under_way
-    if told.phase == FINISHED:
+    if current.under_way:
+        return current.under_way
+    if current.phase == FINISHED:
         return ""
-    if told.phase == BACKWARD:
+    if current.phase == BACKWARD:
         return "finish" if until == "finish" else "follow"
-    if not _is_verified(folder, told):
+    if not _is_verified(folder, current):
         return "verify"
-    if not told.is_followed:
+    if not current.is_followed:
         return ""
     return "cutover" if until in ("cutover", "finish") else "follow"
 
 
-def _is_verified(folder: Folder, told: Status) -> bool:
+def _is_verified(folder: Folder, current: Status) -> bool:
     try:
-        last_verified(folder, Phase(told.phase, told.turns))
+        last_verified(folder, Phase(current.phase, current.turns))
     except PartitaError:
         return False
     return True
 
 
 class _Cockpit:
+    """Runs the stages, and those that the person at the cockpit asks for."""
+
     def __init__(
         self, folder: Folder, endpoint: str | None, seat: Seat, until: Until | None, ran: Ran
     ) -> None:
@@ -130,38 +136,38 @@ class _Cockpit:
         self.options: dict[str, dict[str, Any]] = {}
 
     def run(self) -> None:
-        asked = ""
-        while stage := asked or next_stage(self.folder, self.until):
-            is_asked, asked = bool(asked), ""
+        requested = ""
+        while stage := requested or next_stage(self.folder, self.until):
+            is_requested, requested = bool(requested), ""
             self.seat.begin(stage)
             self.ran.stages.append(stage)
             try:
                 if stage == "follow":
-                    asked = self._follow()
+                    requested = self._follow()
                 else:
                     self._step(stage)
             except PartitaError as error:
-                # Who asked for it by hand is told, and goes on following.
-                if not is_asked:
+                # A stage that a person asked for may fail: they are told, and following goes on.
+                if not is_requested:
                     raise
                 self.seat.tell(str(error))
                 continue
-            if asked == QUIT or stage == self.until or self.ran.is_wrong:
+            if requested == QUIT or stage == self.until or self.ran.is_wrong:
                 return
 
     def _step(self, stage: str) -> None:
-        """A stage that comes to its end by itself."""
+        """Runs a stage that ends by itself, and reports it in one sentence."""
         options = self.options[stage]
         match stage:
             case "load":
                 loaded = load(self.folder, self.endpoint, **options)
                 self.ran.failed = loaded.failed
-                rows = sum(one.rows for one in loaded.tables)
+                rows = sum(table.rows for table in loaded.tables)
                 self.seat.tell(f"{rows:,} rows loaded: {loaded.failed:,} failed.")
             case "verify":
-                found = verify(self.folder, self.endpoint, **options)
-                self.ran.different = found.different
-                self.seat.tell(f"{found.rows:,} rows compared: {found.different:,} differences.")
+                report = verify(self.folder, self.endpoint, **options)
+                self.ran.different = report.different
+                self.seat.tell(f"{report.rows:,} rows compared: {report.different:,} differences.")
             case "cutover":
                 done = cutover(self.folder, self.endpoint, **options)
                 self.seat.tell(f"Cut over; writes were refused for {done.refused_seconds:.1f} s.")
@@ -173,14 +179,14 @@ class _Cockpit:
                 self.seat.tell("The move is over.")
 
     def _follow(self) -> str:
-        """What was asked for meanwhile."""
+        """Follows until the person asks for something, and returns that."""
         stop, over = threading.Event(), threading.Event()
-        asked: list[str] = []
+        requests: list[str] = []
 
         def listen() -> None:
             while not over.wait(0.1):
                 if stage := self.seat.asked():
-                    asked.append(stage)
+                    requests.append(stage)
                     stop.set()
                     return
 
@@ -194,5 +200,5 @@ class _Cockpit:
             over.set()
             listener.join()
         self.ran.followed, self.ran.different = followed, followed.different
-        # An interrupt ends all of it.
-        return asked[0] if asked else QUIT
+        # An interrupt ends the whole run.
+        return requests[0] if requests else QUIT

@@ -1,4 +1,4 @@
-"""Writes that are on their way to the target while the next ones are made."""
+"""Sends writes to the target while the next ones are being made."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Write = tuple[TableDesign, Item]
 Refused = tuple[TableDesign, Item, str]
 
 PROCESS_WRITES_MIN = 2000
-"""Fewer are sent before another process has started."""
+"""Fewer writes are sent before another process would have started."""
 
 
 class Sender:
-    """Some writes at a time, in a thread, and where there are many in another process; nobody else
-    may ask the target meanwhile.
+    """Sends one batch of writes at a time in a thread, and above a threshold in another process.
 
-    Which of two writes of an item comes first does not matter: neither overwrites a newer one.
+    Nobody else may use the target meanwhile. The order of two writes of one item does not matter:
+    neither overwrites a newer one.
     """
 
     def __init__(self, move: Move) -> None:
@@ -74,8 +74,10 @@ class Sender:
             self._failure = error
 
     def finish(self) -> list[Refused]:
-        """All is at the target; the answer is what it refused, and why. Of several writes of an
-        item, the last counts."""
+        """Waits for all writes, and returns those that the target refused with the reason.
+
+        When an item was written several times, its last write decides.
+        """
         self._join()
         refused, self._refused = self._refused, {}
         return list(refused.values())
@@ -89,7 +91,8 @@ class Sender:
             raise failure
 
     def close(self) -> None:
-        """What is under way may be written or not: it is written again."""
+        """Stops without waiting: writes under way may or may not arrive, and are repeated after the
+        restart."""
         is_busy = self._thread is not None and self._thread.is_alive()
         workers, self._workers, self._sent = self._workers, None, 0
         if workers is not None:

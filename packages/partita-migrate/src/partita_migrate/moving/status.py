@@ -1,17 +1,13 @@
 """`partita migrate status`: how far a migration is, from the files of its folder alone.
 
-Nothing is asked of the source or the target, and whoever works in the folder is not disturbed.
+Neither source nor target is contacted, and a process that works in the folder is not disturbed.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
-from contextlib import closing
 from pathlib import Path
-from typing import Any
 
-import msgspec
 from msgspec import Struct, field
 
 from partita_migrate.folder import ANALYSIS, INVENTORY, PLAN, Folder
@@ -20,7 +16,7 @@ from partita_migrate.model.proofs import TEST
 from partita_migrate.moving.loading.reports import LANES, Lane, TableLoad
 from partita_migrate.moving.loading.reports import REPORT as LOAD_REPORT
 from partita_migrate.moving.moves import BEGUN, LOADED, POSITION_FACT, Begun
-from partita_migrate.moving.state import LOCK, MOVE, state_path
+from partita_migrate.moving.state import LOCK, MOVE, StoredFacts, state_path
 from partita_migrate.moving.switching.closing import CLOSED, Closed
 from partita_migrate.moving.switching.phases import (
     BACKWARD,
@@ -42,7 +38,7 @@ FILES = (
     ("model", (CHOSEN,)),
     ("test", (TEST,)),
 )
-"""What the stages before the move leave behind."""
+"""The files that the stages before the move leave behind."""
 
 
 class Stage(Struct, frozen=True, kw_only=True):
@@ -64,7 +60,7 @@ class Status(Struct, kw_only=True):
     model: str = ""
     is_followed: bool = False
     holder: str = ""
-    """Who works in the folder just now."""
+    """The process that works in the folder at present."""
     stages: list[Stage] = field(default_factory=list)
     tables: list[TableLoad] = field(default_factory=list)
     position: int = 0
@@ -74,47 +70,23 @@ class Status(Struct, kw_only=True):
     phase: str = ""
     turns: list[Turn] = field(default_factory=list)
     under_way: str = ""
-    """A cutover, rollback or finish that was begun: it runs, or was killed."""
+    """A cutover, rollback or finish that has begun: it is running, or was killed."""
     refusal: str = ""
-    """Which side refuses writes although it is authoritative, and what opens it."""
-
-
-class _Facts:
-    """What the state store says of the move; nothing where there is none yet."""
-
-    def __init__(self, path: Path) -> None:
-        self.rejected = 0
-        self.rejects: list[Reject] = []
-        self._values: dict[str, bytes] = {}
-        if not path.is_file():
-            return
-        with closing(sqlite3.connect(path, timeout=5)) as db:
-            try:
-                self._values = dict(db.execute("SELECT name, value FROM facts"))
-                (self.rejected,) = db.execute("SELECT count(*) FROM rejects").fetchone()
-                found = db.execute("SELECT source, key, reason FROM rejects LIMIT ?", (LISTED_MAX,))
-                self.rejects = [Reject(table=one, key=key, reason=why) for one, key, why in found]
-            except sqlite3.Error:
-                # It is being made just now.
-                return
-
-    def get(self, name: str, kind: Any) -> Any:
-        value = self._values.get(name)
-        return None if value is None else msgspec.json.decode(value, type=kind)
+    """Which side refuses writes although it is authoritative, and how to open it."""
 
 
 def status(folder: Folder) -> Status:
-    facts = _Facts(state_path(folder))
+    facts = StoredFacts(state_path(folder), LISTED_MAX)
     begun = facts.get(BEGUN, Begun)
     phase = facts.get(PHASE, Phase) or Phase(FORWARD if begun else "")
     verified = _verified(folder)
-    told = Status(
+    current = Status(
         folder=str(folder.path),
         holder=_holder(folder.path / MOVE / LOCK),
         tables=_tables(facts),
         position=facts.get(POSITION_FACT, int) or 0,
-        rejected=facts.rejected,
-        rejects=facts.rejects,
+        rejected=facts.reject_count,
+        rejects=[Reject(table=table, key=key, reason=why) for table, key, why in facts.rejects],
         verified=verified,
         phase=phase.name,
         turns=phase.turns,
@@ -127,16 +99,19 @@ def status(folder: Folder) -> Status:
         ),
     )
     if begun is not None:
-        told.source, told.endpoint, told.model = begun.source, begun.endpoint, begun.model
-        told.is_followed = begun.is_followed
+        current.source, current.endpoint, current.model = begun.source, begun.endpoint, begun.model
+        current.is_followed = begun.is_followed
     is_loaded = bool(facts.get(LOADED, bool))
-    told.stages = [
-        *(Stage(name=name, is_done=all(folder.has(one) for one in files)) for name, files in FILES),
-        Stage(name="load", is_done=is_loaded, said=_loaded(told.tables)),
+    current.stages = [
+        *(
+            Stage(name=name, is_done=all(folder.has(file) for file in files))
+            for name, files in FILES
+        ),
+        Stage(name="load", is_done=is_loaded, said=_loaded(current.tables)),
         Stage(
             name="follow",
-            is_done=is_loaded and told.is_followed,
-            said=f"up to position {told.position}" if told.is_followed else "",
+            is_done=is_loaded and current.is_followed,
+            said=f"up to position {current.position}" if current.is_followed else "",
         ),
         Stage(
             name="verify",
@@ -146,49 +121,49 @@ def status(folder: Folder) -> Status:
         Stage(name="cutover", is_done=phase.name in (BACKWARD, FINISHED)),
         Stage(name="finish", is_done=phase.name == FINISHED),
     ]
-    return told
+    return current
 
 
 def _verified(folder: Folder) -> Verified | None:
     if not folder.has(REPORT):
         return None
-    found = folder.read_json(REPORT, Verified)
-    found.differences = found.differences[:LISTED_MAX]
-    return found
+    report = folder.read_json(REPORT, Verified)
+    report.differences = report.differences[:LISTED_MAX]
+    return report
 
 
-def _tables(facts: _Facts) -> list[TableLoad]:
-    """While rows are still read, they are counted by the lanes that read them."""
-    found: list[TableLoad] = facts.get(LOAD_REPORT, list[TableLoad]) or []
-    if found:
-        return found
+def _tables(facts: StoredFacts) -> list[TableLoad]:
+    """Returns the counts of the load; while rows are still being read, those of its lanes."""
+    reported: list[TableLoad] = facts.get(LOAD_REPORT, list[TableLoad]) or []
+    if reported:
+        return reported
     tables: dict[str, TableLoad] = {}
     for lane in facts.get(LANES, list[Lane]) or []:
-        one = tables.setdefault(lane.table, TableLoad(table=lane.table))
-        one.rows += lane.rows
-        one.expected += lane.expected
+        table_load = tables.setdefault(lane.table, TableLoad(table=lane.table))
+        table_load.rows += lane.rows
+        table_load.expected += lane.expected
     return list(tables.values())
 
 
 def _loaded(tables: list[TableLoad]) -> str:
-    rows, expected = sum(one.rows for one in tables), sum(one.expected for one in tables)
+    rows, expected = sum(table.rows for table in tables), sum(table.expected for table in tables)
     return f"{rows:,} of {max(rows, expected):,} rows" if tables else ""
 
 
 def _compared(verified: Verified) -> str:
     kind = "a sample" if verified.is_sample else "all"
     left = verified.different - verified.repaired
-    found = f"{left:,} difference{'' if left == 1 else 's'}" if left else "nothing differs"
-    return f"{kind} at position {verified.position}: {found}"
+    outcome = f"{left:,} difference{'' if left == 1 else 's'}" if left else "nothing differs"
+    return f"{kind} at position {verified.position}: {outcome}"
 
 
 def _holder(path: Path) -> str:
-    """Who has the lock. It is not tried: for that moment, nobody else could take it."""
+    """Returns who has the lock. It is not tried: for that moment, nobody else could take it."""
     try:
-        said = path.read_text(errors="replace").strip()
-        os.kill(int(said.removeprefix("process ")), 0)
+        holder = path.read_text(errors="replace").strip()
+        os.kill(int(holder.removeprefix("process ")), 0)
     except PermissionError:
-        return said
+        return holder
     except (OSError, ValueError):
         return ""
-    return said
+    return holder

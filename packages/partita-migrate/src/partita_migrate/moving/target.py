@@ -1,4 +1,4 @@
-"""The target: many requests at once, no faster than it takes them."""
+"""The target's client: many requests at once, and no faster than the target accepts them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from partita_migrate.moving.positions import ONLY_OVER_OLDER, conditional_put, p
 
 BATCH_ITEMS = 25
 BATCH_BYTES_MAX = 4 << 20
-"""A request has at most 16 MB; large items go in smaller batches."""
+"""A BatchWriteItem request has at most 16 MB; large items go in smaller batches."""
 AT_ONCE = 32
 AWAY_SECONDS_MAX = 300
-"""A server that restarts is waited for."""
+"""How long a server that restarts is waited for."""
 PAUSE_SECONDS = 0.05
 PAUSE_SECONDS_MAX = 5.0
 SLOWER = 0.7
 FASTER_UNITS = 5.0
-"""After each second without throttling."""
+"""By how much the pace rises after each second without throttling."""
 UNITS_MIN = 1.0
 REFUSED = "ConditionalCheckFailedException"
 
@@ -38,14 +38,14 @@ Result = TypeVar("Result")
 
 
 class Batch(NamedTuple):
-    """Items of one table, as they are on the wire."""
+    """Items of one table, as JSON."""
 
     table: str
     items: list[bytes]
 
     @property
     def units(self) -> float:
-        """At most: an item has fewer bytes than its JSON."""
+        """The most write units that the batch can take: an item is smaller than its JSON."""
         return sum(-(-len(item) // WRITE_UNIT_BYTES) for item in self.items)
 
     def body(self) -> bytes:
@@ -55,26 +55,26 @@ class Batch(NamedTuple):
 
 
 def batches(items: Iterable[tuple[str, bytes]]) -> Iterator[Batch]:
-    """Items that are encoded, with the names of their tables, in batches as large as may be."""
+    """Groups items (table, JSON) into batches as large as BatchWriteItem allows."""
     waiting: dict[str, tuple[list[bytes], int]] = {}
     for table, item in items:
-        held, size = waiting.get(table, ([], 0))
-        if held and (len(held) == BATCH_ITEMS or size + len(item) > BATCH_BYTES_MAX):
-            yield Batch(table, held)
-            held, size = [], 0
-        held.append(item)
-        waiting[table] = (held, size + len(item))
-    for table, (held, _) in waiting.items():
-        yield Batch(table, held)
+        batch, size = waiting.get(table, ([], 0))
+        if batch and (len(batch) == BATCH_ITEMS or size + len(item) > BATCH_BYTES_MAX):
+            yield Batch(table, batch)
+            batch, size = [], 0
+        batch.append(item)
+        waiting[table] = (batch, size + len(item))
+    for table, (batch, _) in waiting.items():
+        yield Batch(table, batch)
 
 
 def put_body(table: TableDesign, item: Item, condition: str = ONLY_OVER_OLDER) -> bytes:
-    """A PutItem of a stamped item that changes nothing newer."""
+    """Returns the body of a PutItem that writes a stamped item unless a newer one is there."""
     return orjson.dumps(conditional_put(table, item, position_of(item) or 0, condition))
 
 
 class Pace:
-    """Write units a second: what was asked for, and less while the target throttles."""
+    """Limits the write units a second: to `units_max`, and below it while the target throttles."""
 
     def __init__(self, units_max: float | None) -> None:
         self.units_max = units_max
@@ -109,6 +109,8 @@ class Pace:
 
 
 class Target:
+    """A client of the target that waits for throttling and restarts."""
+
     def __init__(
         self,
         endpoint: str | None,
@@ -122,10 +124,10 @@ class Target:
         self.client = Client(endpoint, region, connections=AT_ONCE, tries=1, agent=agent)
         self.pace = Pace(write_units)
         self.errors = 0
-        """Answers that were errors of the target or throttling, and answers that did not come."""
+        """Counts error responses, throttling, and requests without a response."""
         self.away_seconds_max: float = AWAY_SECONDS_MAX
         self.is_interrupted = False
-        """Whether its loop is not to be run again."""
+        """True after an interrupt inside the event loop, which must not run again."""
 
     def close(self) -> None:
         if not self.is_interrupted:
@@ -136,7 +138,7 @@ class Target:
         return self._run(self._patiently(operation, request))
 
     def call_once(self, operation: str, **request: Any) -> None:
-        """Whatever comes of it."""
+        """Sends a request once, without retries."""
         try:
             self._run(self.client.call("dynamodb", operation, request))
         except ClientError as error:
@@ -147,12 +149,12 @@ class Target:
         try:
             return self._loop.run_until_complete(call)
         except KeyboardInterrupt:
-            # It may have come between any two steps: the loop is not to be run again.
+            # It may have come between any two steps of the loop, which must not run again.
             self.is_interrupted = True
             raise
 
     def wait_for(self, call: Coroutine[Any, Any, Result]) -> Result:
-        """What another part asks of the same endpoint with `client`."""
+        """Runs another caller's coroutine that uses `client`."""
         return self._run(call)
 
     async def _patiently(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -161,7 +163,7 @@ class Target:
         return answer
 
     async def _send(self, operation: str, body: bytes) -> bytes:
-        """Tried again while the target throttles or is away."""
+        """Sends a request, again and again while the target throttles or is away."""
         pause, away_since = PAUSE_SECONDS, None
         while True:
             try:
@@ -177,17 +179,18 @@ class Target:
                     away_since = away_since or time.monotonic()
                     if time.monotonic() - away_since > self.away_seconds_max:
                         raise PartitaError(
-                            f"{self.endpoint} gives no answer: {error}; run the command again when"
+                            f"{self.endpoint} does not answer: {error}; run the command again when"
                             " it does, and it goes on from here."
                         ) from error
             await asyncio.sleep(pause)
             pause = min(pause * 2, PAUSE_SECONDS_MAX)
 
     def check_tables(self, tables: Iterable[TableDesign], *, must_be_empty: bool) -> None:
+        """Raises PartitaError unless all tables exist, and are empty if they have to be."""
         for table in tables:
             try:
                 self.call("DescribeTable", TableName=table.name)
-                found = self.call("Scan", TableName=table.name, Limit=1)
+                page = self.call("Scan", TableName=table.name, Limit=1)
             except Unreachable as error:
                 raise PartitaError(f"{error.message} Is a server running there?") from error
             except ClientError as error:
@@ -196,7 +199,7 @@ class Target:
                 raise PartitaError(
                     f"{self.endpoint} has no table {table.name}; run `partita migrate create`."
                 ) from error
-            if must_be_empty and found.get("Items"):
+            if must_be_empty and page.get("Items"):
                 raise PartitaError(
                     f"{table.name} at {self.endpoint} has items already, which a load would"
                     " overwrite; empty it first."
@@ -205,8 +208,8 @@ class Target:
     # Writing.
 
     def put_all(self, batches: Iterable[Batch]) -> None:
-        """Unconditionally: where nothing is followed yet."""
-        self._all(self._put_batch(one) for one in batches)
+        """Writes items unconditionally; only right while nothing is followed yet."""
+        self._all(self._put_batch(batch) for batch in batches)
 
     async def _put_batch(self, batch: Batch) -> None:
         pause, units = PAUSE_SECONDS, batch.units
@@ -228,17 +231,19 @@ class Target:
     def put_over_older(
         self, writes: Iterable[tuple[TableDesign, Item]], condition: str = ONLY_OVER_OLDER
     ) -> list[tuple[TableDesign, Item, str]]:
-        """Stamped items and tombstones, each only over an older one; the answer is those that
-        could not be written, and why."""
-        listed = list(writes)
-        refused = self.put_bodies([put_body(table, item, condition) for table, item in listed])
-        return [(*listed[place], reason) for place, reason in refused]
+        """Writes stamped items and tombstones, each only over an older one.
+
+        Returns those that could not be written, with the reason.
+        """
+        write_list = list(writes)
+        refused = self.put_bodies([put_body(table, item, condition) for table, item in write_list])
+        return [(*write_list[place], reason) for place, reason in refused]
 
     def put_bodies(self, bodies: Sequence[bytes]) -> list[tuple[int, str]]:
-        """What `put_body` made; the answer is the places of those that could not be written, and
-        why."""
-        found = self._all(self._put(place, body) for place, body in enumerate(bodies))
-        return [one for one in found if one is not None]
+        """Sends bodies made by `put_body`; returns the indexes of those that could not be written,
+        and why."""
+        results = self._all(self._put(place, body) for place, body in enumerate(bodies))
+        return [refusal for refusal in results if refusal is not None]
 
     async def _put(self, place: int, body: bytes) -> tuple[int, str] | None:
         await self.pace.wait(1)
@@ -249,13 +254,14 @@ class Target:
                 if error.code == "ValidationException":
                     return place, error.message
                 raise PartitaError(f"{self.endpoint} refused an item: {error}") from error
-            there = position_of(error.body.get("Item", {}))
-            if there is None:
+            existing_position = position_of(error.body.get("Item", {}))
+            if existing_position is None:
                 return place, "an item is there that the move has not written"
         return None
 
     def _all(self, calls: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
-        """Each connection takes the next call when it is done with one."""
+        """Runs coroutines on all connections; each connection takes the next one when it is
+        free."""
         left = iter(calls)
         done: list[Result] = []
 
@@ -277,19 +283,20 @@ class Target:
     # Reading.
 
     def get_all(self, keys: Sequence[tuple[str, Item]]) -> list[Item | None]:
-        """Items by table and key, in their order."""
-        found: list[Item | None] = [None] * len(keys)
+        """Returns the items of (table, key) pairs in their order, None for those that do not
+        exist."""
+        items: list[Item | None] = [None] * len(keys)
 
         async def get(place: int) -> None:
             name, key = keys[place]
             request = {"TableName": name, "Key": key, "ConsistentRead": True}
-            found[place] = (await self._patiently("GetItem", request)).get("Item")
+            items[place] = (await self._patiently("GetItem", request)).get("Item")
 
         self._all(get(place) for place in range(len(keys)))
-        return found
+        return items
 
     def pages(self, name: str, segment: int = 0, segments: int = 1) -> Iterator[list[Item]]:
-        """All items of a table, or of one segment of it."""
+        """Yields the pages of a table, or of one segment of it."""
         request: dict[str, Any] = {"TableName": name, "ConsistentRead": True}
         if segments > 1:
             request |= {"Segment": segment, "TotalSegments": segments}

@@ -1,8 +1,8 @@
-"""Stage `verify`: both sides at one position, every row accounted for, every item explained.
+"""Stage `verify`: compares both sides at one position; every row and every item is accounted for.
 
-The source is read in one transaction, and what was committed up to it is followed first, and
-nothing behind it. Then its rows are those of the state store, and the items of the target are those
-that the state store's rows make: each way, none is missing, none is too many, none differs.
+The source is read in one transaction, and its log is followed exactly up to that transaction. Then
+the source's rows have to equal those of the state store, and the target's items have to equal what
+the state store's rows make. Missing, surplus and different ones are reported in both directions.
 """
 
 from __future__ import annotations
@@ -50,14 +50,17 @@ SUMMED_ROWS = 20_000
 SEGMENTS = 8
 COMPARED_ITEMS = 100_000
 PARALLEL_ROWS_MIN = 40_000
-"""Fewer are compared before another process has started."""
+"""Fewer rows are compared before another process would have started."""
 LISTED_MAX = 1000
 TRIES = 20
 
 
 class Different(Struct, frozen=True, kw_only=True):
+    """One difference."""
+
     side: str
-    """Where it lies: the state store's rows, or the target's items."""
+    """Which comparison found it: "row" (source and state store) or "item" (state store and
+    target)."""
     table: str
     key: str
     what: str
@@ -65,6 +68,8 @@ class Different(Struct, frozen=True, kw_only=True):
 
 
 class Verified(Struct, kw_only=True, omit_defaults=True):
+    """The result of a verification, stored as `verify.json`."""
+
     source: str
     endpoint: str
     position: int
@@ -72,7 +77,8 @@ class Verified(Struct, kw_only=True, omit_defaults=True):
     turns: int = 0
     """Cutovers and rollbacks before it."""
     storage: str = ""
-    """What tables lay in, where rows may go with that unnoticed."""
+    """Identifies the storage of the tables; with other storage, rows may have changed without a log
+    entry."""
     rows: int = 0
     items: int = 0
     tombstones: int = 0
@@ -81,7 +87,7 @@ class Verified(Struct, kw_only=True, omit_defaults=True):
     different: int = 0
     repaired: int = 0
     differences: list[Different] = field(default_factory=list)
-    """The first of them."""
+    """The first differences."""
 
     @property
     def is_right(self) -> bool:
@@ -99,7 +105,8 @@ def verify(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> Verified:
-    """`sample`: so many rows of each table, and their items. A dry run follows nothing first."""
+    """Compares both sides. `sample` limits it to so many rows of each table and their items; a dry
+    run does not follow the log first."""
     began = time.monotonic()
     with open_move(folder, endpoint, region=region, ask=ask) as move:
         if is_repairing and phase_of(move.state).name == BACKWARD:
@@ -109,49 +116,50 @@ def verify(
             )
         verifier = _Verifier(move, is_repairing and not is_dry_run, sample, progress)
         verifier.run(is_following=not is_dry_run)
-        found = verifier.found
+        report = verifier.found
         if not is_dry_run:
-            found.rejected = settle(move)
-        found.seconds = round(time.monotonic() - began, 3)
-        folder.write_json(REPORT, found)
-        return found
+            report.rejected = settle(move)
+        report.seconds = round(time.monotonic() - began, 3)
+        folder.write_json(REPORT, report)
+        return report
 
 
 def compare_sides(move: Move, progress: Progress = silent) -> Verified:
-    """As both are, where nothing is left to follow."""
+    """Compares both sides as they are, when nothing is left to follow."""
     verifier = _Verifier(move, False, None, progress)
     verifier.run(is_following=False)
     return verifier.found
 
 
 def last_verified(folder: Folder, phase: Phase) -> Verified:
-    """When both sides were last found to be the same, as a whole."""
+    """Returns the last complete verification; raises unless it found both sides equal."""
     advice = "run `partita migrate verify` first, without --sample."
     if not folder.has(REPORT):
         raise PartitaError(f"{folder.path} was never verified as a whole; {advice}")
-    found = folder.read_json(REPORT, Verified)
-    if found.is_sample or not found.is_right:
-        what = "only a sample was compared" if found.is_sample else "differences were found"
+    report = folder.read_json(REPORT, Verified)
+    if report.is_sample or not report.is_right:
+        what = "only a sample was compared" if report.is_sample else "differences were found"
         raise PartitaError(f"{folder.path}: {what} the last time; {advice}")
-    if found.turns < len(phase.turns):
+    if report.turns < len(phase.turns):
         raise PartitaError(f"{folder.path} was not verified since the rollback; {advice}")
-    return found
+    return report
 
 
-def check_unchanged(move: Move, found: Verified) -> None:
-    """Raises when tables have changed since, or rows may have gone or come with them, which the
-    log has not told."""
+def check_unchanged(move: Move, report: Verified) -> None:
+    """Raises when tables or their storage have changed since a verification."""
     with move.origin.connect() as source:
         move.origin.check_schema(source)
-        if move.log.storage(source) != found.storage:
+        if move.log.storage(source) != report.storage:
             raise PartitaError(
-                f"{move.origin.address} has given tables other partitions or other files since the"
-                " last verification, and rows may have gone with them, which its log does not tell;"
-                " run `partita migrate verify` once more. Nothing has changed."
+                f"{move.origin.address} has changed partitions or files of its tables since the"
+                " last verification, so rows may have changed without an entry in its log; run"
+                " `partita migrate verify` once more. Nothing has changed."
             )
 
 
 class _Verifier:
+    """The steps of one verification."""
+
     def __init__(
         self, move: Move, is_repairing: bool, sample: int | None, progress: Progress
     ) -> None:
@@ -185,24 +193,25 @@ class _Verifier:
                 if is_following and not isinstance(self.move.log, Unlogged):
                     self.follower.run(session.position, is_exact=True)
                     if self.move.position < session.position:
-                        # A log of triggers is read to its end, which has moved on.
+                        # SQLite's log is always read to its end, which has moved on.
                         self.follower.run(self.follower.log_end())
                         continue
                 self.found.position = self.move.position
                 self.found.storage = self.move.log.storage(session.source)
                 self.behind = self._behind()
                 self.last = {name: self.state.last(name) for name in self.move.items.numbers}
-                self.rows = sum(self.state.count(one.name) for one in self.move.origin.tables)
+                self.rows = sum(self.state.count(table.name) for table in self.move.origin.tables)
                 self._compare(session)
             self.found.rejected = len(self.state.rejects())
             return
         raise PartitaError(
-            f"{self.move.origin.address} is written to so often that no moment was found at which"
-            " both sides could be compared; try again at a quieter time."
+            f"{self.move.origin.address} is written to so often that both sides could not be"
+            " compared at one moment; try again at a quieter time."
         )
 
     def _behind(self) -> Progress:
-        """After a cutover nothing of the source is followed."""
+        """Returns a progress that shows the lag; after a cutover the source is not followed, so
+        there is none."""
         if phase_of(self.move.state).name == BACKWARD:
             return self.progress
         return Behind(self.move, self.progress, self.move.position, time.time())
@@ -216,7 +225,7 @@ class _Verifier:
             workers = None
             if self.rows >= PARALLEL_ROWS_MIN and not self.is_repairing:
                 workers = stack.enter_context(self._workers())
-                # Rows are compared here while others sum up items.
+                # Rows are compared here while worker processes sum up items.
                 tasks = stack.enter_context(ThreadPoolExecutor(1))
                 summed = tasks.submit(self._differing, workers)
                 self._compare_all_rows(session)
@@ -230,13 +239,15 @@ class _Verifier:
     def _differs(
         self, side: str, table: str, key: str, what: str, *, is_repairable: bool = True
     ) -> bool:
-        """Counts it, and tells whether it is to be repaired."""
+        """Counts a difference, and returns whether to repair it."""
         is_repaired = self.is_repairing and is_repairable
         self.found.different += 1
         self.found.repaired += is_repaired
         if len(self.found.differences) < LISTED_MAX:
-            one = Different(side=side, table=table, key=key, what=what, is_repaired=is_repaired)
-            self.found.differences.append(one)
+            difference = Different(
+                side=side, table=table, key=key, what=what, is_repaired=is_repaired
+            )
+            self.found.differences.append(difference)
         return is_repaired
 
     # Rows of the source, and those of the state store.
@@ -250,20 +261,20 @@ class _Verifier:
             self._compare_counts(table, session)
             return
         keep = self._chosen(table.name)
-        seen = 0
+        compared = 0
         repairs: list[Change] = []
         unknown: set[str] = set()
         for rows in self._source_rows(table, session):
             keyed = {self.state.key_text(table.name, row): row for row in rows}
             if keep is not None:
                 keyed = {key: row for key, row in keyed.items() if key in keep}
-            seen += len(keyed)
+            compared += len(keyed)
             self.found.rows += len(keyed)
             self.behind("Rows", self.found.rows, self.rows)
-            known = self.state.stored_rows(table.name, list(keyed))
+            stored_rows = self.state.stored_rows(table.name, list(keyed))
             for key, row in keyed.items():
-                stored = known.get(key)
-                # The same bytes, or the same columns in another order.
+                stored = stored_rows.get(key)
+                # Usually the same bytes; otherwise the columns may be in another order.
                 if stored is not None and (
                     stored == self.state.encode(row) or self.state.decode(stored) == row
                 ):
@@ -273,19 +284,19 @@ class _Verifier:
                     unknown.add(key)
                 if self._differs("row", table.name, key.replace("\0", ", "), what):
                     repairs.append(Change(table.name, None, row))
-        if keep is None and seen - len(unknown) < self.state.count(table.name):
+        if keep is None and compared - len(unknown) < self.state.count(table.name):
             repairs += self._surplus(table, session)
         if repairs:
             self._repair_rows(repairs)
 
     def _surplus(self, table: Table, session: Session) -> Iterator[Change]:
-        """Rows of the state store that the source does not have."""
-        there: set[str] = set()
+        """Yields the deletion of rows in the state store that the source does not have."""
+        source_keys: set[str] = set()
         for rows in self._source_rows(table, session):
-            there.update(self.state.key_text(table.name, row) for row in rows)
-        for _, row in list(self.state.rows(table.name)):
+            source_keys.update(self.state.key_text(table.name, row) for row in rows)
+        for row in list(self.state.rows(table.name)):
             key = self.state.key_text(table.name, row)
-            if key not in there and self._differs(
+            if key not in source_keys and self._differs(
                 "row", table.name, key.replace("\0", ", "), "is not in the source"
             ):
                 yield Change(table.name, row, None)
@@ -293,10 +304,10 @@ class _Verifier:
     def _compare_counts(self, table: Table, session: Session) -> None:
         relation = session.source.relation(table)
         ((count,),) = session.source.rows(f"SELECT count(*) FROM {relation}")
-        held = self.state.count(table.name)
-        self.found.rows += held
-        if int(count) != held:
-            what = f"the source has {count} rows and the state store {held}"
+        stored_count = self.state.count(table.name)
+        self.found.rows += stored_count
+        if int(count) != stored_count:
+            what = f"the source has {count} rows and the state store {stored_count}"
             self._differs("row", table.name, "", what, is_repairable=False)
 
     def _source_rows(self, table: Table, session: Session) -> Iterator[list[Item]]:
@@ -316,11 +327,11 @@ class _Verifier:
         if self.sample is None:
             return None
         count = self.state.count(table)
-        wanted = set(random.sample(range(count), min(self.sample, count)))
+        chosen = set(random.sample(range(count), min(self.sample, count)))
         keys = {
             self.state.key_text(table, row)
-            for place, (_, row) in enumerate(self.state.rows(table))
-            if place in wanted
+            for place, row in enumerate(self.state.rows(table))
+            if place in chosen
         }
         self._sampled[table] = keys
         return keys
@@ -339,16 +350,16 @@ class _Verifier:
         return Workers(sums.__name__, setup, Sums, self.move.lock, count)
 
     def _differing(self, workers: Workers[Sums] | None, *, by_key: bool = False) -> set[int]:
-        """Where the sums of both sides differ: tables, or places of keys."""
-        made, there = Total(), Total()
+        """Returns where the sums of both sides differ: numbers of tables, or places of keys."""
+        made, scanned = Total(), Total()
         done, total = 0, sum(self.last.values())
         tasks = sums.tasks(self.last, self.move.design.tables, SUMMED_ROWS, SEGMENTS, by_key=by_key)
-        for found in workers.in_order(tasks) if workers else self._summed(tasks):
-            (made if found.is_made else there).add(found)
-            done += found.rows
+        for sums_of_task in workers.in_order(tasks) if workers else self._summed(tasks):
+            (made if sums_of_task.is_made else scanned).add(sums_of_task)
+            done += sums_of_task.rows
             self.behind("Items once more" if by_key else "Items", done, total)
-        self.found.items, self.found.tombstones = there.items, there.tombstones
-        differing = made.differing(there)
+        self.found.items, self.found.tombstones = scanned.items, scanned.tombstones
+        differing = made.differing(scanned)
         return self._differing(workers, by_key=True) if differing and not by_key else differing
 
     def _summed(self, tasks: Iterable[Task]) -> Iterator[Sums]:
@@ -360,7 +371,7 @@ class _Verifier:
             self.state.freeze(is_frozen=False)
 
     def _compare_items(self, places: set[int]) -> None:
-        """One by one those whose keys are at these places, as many at once as memory holds."""
+        """Compares the items whose keys are at these places, as many at once as fit in memory."""
         at_once = max(COMPARED_ITEMS * PLACES // max(self.found.items, self.rows, 1), 1)
         ordered = sorted(places)
         for first in range(0, len(ordered), at_once):
@@ -370,7 +381,7 @@ class _Verifier:
         items, state = self.move.items, self.state
         expected: dict[bytes, tuple[bytes, int, Item]] = {}
         for number, (table, entity) in enumerate(self.move.homes):
-            for _, row in state.rows(entity.source):
+            for row in state.rows(entity.source):
                 item = items.made(number, row)
                 if item is not None and key_place(table, item) in places:
                     made = (item_digest(item), number, item)
@@ -385,21 +396,21 @@ class _Verifier:
             self._missing(number, item)
 
     def _compare_sample(self) -> None:
-        """The items of a sample, one by one."""
+        """Compares the items of a sample one by one."""
         for number, (table, entity) in enumerate(self.move.homes):
             for key in self._sampled.get(entity.source, set()):
                 kept = self.state.find(entity.source, key)
                 item = self.move.items.made(number, kept.row) if kept is not None else None
                 if item is None:
                     continue
-                there = self.move.target.call(
+                existing = self.move.target.call(
                     "GetItem", TableName=table.name, Key=key_of(table, item), ConsistentRead=True
                 ).get("Item")
-                if there is None or is_tombstone(there):
+                if existing is None or is_tombstone(existing):
                     self._missing(number, item)
                     continue
                 self.found.items += 1
-                self._compare_item(table, there, (item_digest(item), number, item))
+                self._compare_item(table, existing, (item_digest(item), number, item))
 
     def _compare_item(
         self, table: TableDesign, item: Item, made: tuple[bytes, int, Item] | None

@@ -1,4 +1,4 @@
-"""What a process that makes items needs: the design, the state store to read, and the target."""
+"""What a process that makes items needs: the design, the state store (read-only) and the target."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from partita_migrate.model.files import read_design
 from partita_migrate.moving.items import Items
 from partita_migrate.moving.moves import Move
 from partita_migrate.moving.parts import parts_of
-from partita_migrate.moving.state import StateStore, primary_keys, state_path
+from partita_migrate.moving.state import StateStore, state_path
 from partita_migrate.moving.target import Target
+from partita_migrate.row_store.row_store import primary_keys
 from partita_migrate.understanding.schema.inventory import read_inventory
 
 
 class WorkerSetup(Struct):
+    """Sent to a worker process when it starts."""
+
     folder: str
     model: str
     where: dict[str, str]
@@ -26,7 +29,7 @@ class WorkerSetup(Struct):
     position: int
 
     def opened(self) -> tuple[Items, StateStore, Target]:
-        """In the process itself."""
+        """Opens items, state store and target inside the worker process."""
         folder = Folder.open(Path(self.folder))
         inventory, design = read_inventory(folder), read_design(folder, self.model)
         state = StateStore(state_path(folder), inventory, design, is_read_only=True)
@@ -36,7 +39,7 @@ class WorkerSetup(Struct):
 
 
 def worker_setup(move: Move, count: int) -> WorkerSetup:
-    """For one of so many, which share the write units."""
+    """Returns the setup of one of `count` processes, which share the write units."""
     units = move.target.pace.units_max
     return WorkerSetup(
         folder=str(move.folder.path.resolve()),

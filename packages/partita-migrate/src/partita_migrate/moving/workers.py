@@ -1,9 +1,9 @@
-"""Processes that do parts of a move, so that it takes more than one core.
+"""Runs parts of a move in several processes, so that it uses more than one core.
 
-The first imports what the job needs and forks the others, which share its memory. Each has a pipe
-to and from it, and ends when that is closed. It holds the lock of the folder as well: after a kill,
-whoever comes next waits for the last of them, so that nobody who was left behind overwrites what is
-followed already.
+The first process imports the job and forks the others, which share its memory. Each process has a
+pipe in each direction and ends when its task pipe closes. All of them inherit the folder's lock:
+after a kill, the next command waits for the last of them, so no leftover process overwrites newer
+items.
 """
 
 from __future__ import annotations
@@ -39,20 +39,24 @@ _ANSWER, _REFUSAL = 0, 1
 
 Answer = TypeVar("Answer")
 Handler = Callable[[bytes], Any]
-"""A task, encoded, to its answer."""
+"""Maps an encoded task to its answer."""
 
 
 def worker_count() -> int:
+    """Returns the number of processes: one for each core, at most four."""
     return max(1, min(WORKERS_MAX, len(os.sched_getaffinity(0))))
 
 
 class Pipes(NamedTuple):
+    """The two pipes of one process."""
+
     tasks: BinaryIO
     answers: BinaryIO
 
 
 class Workers(Generic[Answer]):
-    """`job`: a module with `worker(setup)`, which makes a handler of tasks."""
+    """Worker processes that run `job`, a module whose `worker(setup)` returns a handler of
+    tasks."""
 
     def __init__(
         self, job: str, setup: Any, answer: type[Answer], lock: int, count: int | None = None
@@ -103,7 +107,7 @@ class Workers(Generic[Answer]):
             pipes.answers.close()
 
     def ask(self, task: Any) -> Answer:
-        """The answer of whichever process is idle first."""
+        """Sends a task to the first idle process and returns its answer."""
         pipes = self._idle.get()
         try:
             return self._asked(pipes, task)
@@ -111,7 +115,7 @@ class Workers(Generic[Answer]):
             self._idle.put(pipes)
 
     def one(self) -> Callable[[Any], Answer]:
-        """Asks one of the processes, which nobody else asks from now on."""
+        """Reserves a process for the caller; returns a function that sends it a task."""
         return partial(self._asked, self._idle.get())
 
     def _asked(self, pipes: Pipes, task: Any) -> Answer:
@@ -120,15 +124,15 @@ class Workers(Generic[Answer]):
             kind, content = _read(pipes.answers)
         except (OSError, EOFError) as error:
             raise PartitaError(
-                "A process that worked on the move has ended; run the command again, and it goes"
-                " on from here."
+                "A worker process of the move has ended; run the command again, and it goes on from"
+                " here."
             ) from error
         if kind == _REFUSAL:
             raise PartitaError(content.decode())
         return msgspec.msgpack.decode(content, type=self._answer)
 
     def in_order(self, tasks: Iterable[Any]) -> Iterator[Answer]:
-        """All answers, in the order of the tasks."""
+        """Yields all answers in the order of the tasks."""
         waiting: deque[Future[Answer]] = deque()
         for task in tasks:
             waiting.append(self._pool.submit(self.ask, task))
@@ -156,7 +160,7 @@ def _read(pipe: Any) -> tuple[int, bytes]:
 
 
 def serve(make: Callable[[bytes], Handler], pipes: Pipes) -> None:
-    """What a process does until its tasks end."""
+    """Answers tasks until the task pipe closes."""
     try:
         _, setup = _read(pipes.tasks)
         handle = make(setup)
@@ -173,12 +177,13 @@ def serve(make: Callable[[bytes], Handler], pipes: Pipes) -> None:
 
 
 def main() -> None:
-    # Control-C is meant for the one that reads the answers.
+    """Runs as the first worker process and forks the others."""
+    # Control-C reaches the whole process group; only the parent acts on it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     job, *handles = sys.argv[1:]
     _end_with_parent()
     make: Callable[[bytes], Handler] = import_module(job).worker
-    # What all of them share is not written to by whoever looks for garbage.
+    # Keeps the garbage collector from touching shared pages, which would copy them.
     gc.freeze()
     pairs = list(zip(map(int, handles[::2]), map(int, handles[1::2]), strict=True))
     mine = pairs[0]
@@ -190,7 +195,7 @@ def main() -> None:
             mine, children = other, []
             break
         children.append(child)
-    # A pipe ends with the last process that has it open.
+    # A pipe only reports its end when no process has the other side open any more.
     for handle in {handle for pair in pairs for handle in pair} - set(mine):
         os.close(handle)
     serve(make, Pipes(os.fdopen(mine[0], "rb"), os.fdopen(mine[1], "wb")))
@@ -199,6 +204,7 @@ def main() -> None:
 
 
 def _end_with_parent() -> None:
+    """Has the kernel kill this process when its parent dies; a no-op outside Linux."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

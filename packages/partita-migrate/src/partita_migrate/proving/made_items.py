@@ -27,7 +27,8 @@ from partita_migrate.model.key_texts import NotEncodable
 from partita_migrate.model.making import ItemMaker, row_of
 from partita_migrate.progress import Progress
 from partita_migrate.proving.results import KeyProblem, Rows, WayBack
-from partita_migrate.proving.staging import CHUNK_ROWS, Staging
+from partita_migrate.proving.staging import Staging
+from partita_migrate.row_store.row_store import CHUNK_ROWS
 from partita_migrate.understanding.schema.column_refs import Ref
 from partita_migrate.understanding.schema.inventory import Inventory, Table, is_derived
 

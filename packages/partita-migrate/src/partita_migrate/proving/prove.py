@@ -38,7 +38,7 @@ from partita_migrate.proving.results import Check, KeyProblem, PatternProof, Pro
 from partita_migrate.proving.sampling import sample as sampled_rows
 from partita_migrate.proving.settings import ProofSettings
 from partita_migrate.proving.snapshot import Snapshot
-from partita_migrate.proving.staging import Staging, lookups
+from partita_migrate.proving.staging import Staging
 from partita_migrate.proving.tables import (
     create_tables,
     delete_table,
@@ -59,6 +59,9 @@ from partita_migrate.understanding.sources.connection import Source, connect
 ALL_ROWS_MAX = 200_000
 """A source with more rows is sampled, unless every row is asked for."""
 SAMPLE_ROWS = 1000
+STAGED_ROWS = "rows.db"
+"""Not `rows`, which older versions laid out differently: their unfinished runs read the rows
+again."""
 WRITE_ROWS = 30
 """Of each table, in the private copy that writes run on."""
 STATEMENT_SECONDS_MAX = 3600
@@ -220,8 +223,7 @@ def _place(endpoint: str | None, unfinished: Unfinished) -> Iterator[Place]:
 def _staged(
     claim: Claim, snapshot: Snapshot, unfinished: Unfinished, progress: Progress
 ) -> Staging:
-    keys = lookups(claim.design, claim.inventory)
-    staging = Staging(unfinished.space / "rows", claim.inventory, keys)
+    staging = Staging(unfinished.space / STAGED_ROWS, claim.inventory, claim.design)
     total = sum(table.row_count for table in claim.tables)
     done = 0
     for table in claim.tables:
@@ -258,8 +260,7 @@ class _Part:
         except NoCopy as reason:
             raise PartitaError(f"{reason} A sample needs one; --all does without.") from reason
         self.snapshot = Snapshot(copy, claim.inventory, is_streamed=False)
-        keys = lookups(claim.design, claim.inventory)
-        self.staging = Staging(place.space / "sample", claim.inventory, keys)
+        self.staging = Staging(place.space / "sample", claim.inventory, claim.design)
         for table in claim.tables:
             for _ in self.staging.fill(table.name, self.snapshot.rows(table)):
                 pass

@@ -1,1 +1,2 @@
-"""The way back: what applications write at the target after a cutover becomes rows again."""
+"""The way back: after a cutover, what applications write at the target becomes rows of the
+source."""

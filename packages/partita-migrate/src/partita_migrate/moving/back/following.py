@@ -1,8 +1,9 @@
-"""Following backwards: what was written at the target since the cutover, into the source.
+"""Follows backwards: carries what was written at the target since the cutover into the source.
 
-A round reads the next records of all streams, writes the rows that they ask for in one marked
-transaction, and then notes in the state store what the source has now and how far was read. After a
-kill in between the same records ask for the same rows again.
+A round reads the next records of all streams and writes the rows that they ask for in one marked
+transaction of the source. It then stores, in one transaction of the state store, the source's rows
+as they are now and how far the streams were read. After a kill in between, the same records ask for
+the same rows again.
 """
 
 from __future__ import annotations
@@ -37,30 +38,33 @@ from partita_migrate.understanding.sources.connection import SourceError
 PLACES, SINCE = "back_places", "back_since"
 IDLE_SECONDS = 0.1
 KEPT_SECONDS = 60.0
+"""How often the stream positions are stored while nothing is written."""
 QUIET_ROUNDS = 3
-"""Rounds without a record after which a stream that nobody writes to is at its end."""
+"""Rounds without a record after which a stream that nobody writes to counts as read to its end."""
 TRIES = 20
 RETRY_SECONDS = 0.5
 AWAY_SECONDS_MAX = 300.0
 
 
 class Since(Struct):
-    """From when on records are those of applications, and not of the move."""
+    """From when on stream records come from applications and no longer from the move itself."""
 
     seconds: dict[str, float] = field(default_factory=dict)
-    """By table: the second of the target's clock up to which the move wrote unnoted."""
+    """By table, the second of the target's clock up to which the move's own writes were not
+    recorded."""
     written: set[str] = field(default_factory=set)
-    """What it wrote after that, up to the cutover."""
+    """The move's own writes after that, up to the cutover, in the form of `note_of`."""
 
 
 def note_of(table: str, key: bytes, position: int | None) -> str:
+    """Identifies one write of the move by table, key and position."""
     return f"{table} {key.decode()} {position}"
 
 
 def follow_back(
     move: Move, stop: Event, *, is_once: bool, is_dry_run: bool, progress: Progress
 ) -> Followed:
-    """`follow` after a cutover."""
+    """Runs `follow` after a cutover."""
     began = time.monotonic()
     follower = BackFollower(move, fence_of(move.origin), progress)
     if is_once and not is_dry_run:
@@ -83,11 +87,13 @@ def follow_back(
 
 
 def catch_up_back(move: Move) -> None:
-    """All that is in the streams by now is in the source."""
+    """Carries over everything that is in the streams by now."""
     BackFollower(move, fence_of(move.origin)).catch_up()
 
 
 class BackFollower:
+    """Follows the target's streams and writes into the source."""
+
     def __init__(self, move: Move, fence: Fence, progress: Progress = silent) -> None:
         check_unfinished(move.state)
         self.move = move
@@ -103,7 +109,7 @@ class BackFollower:
         self.rounds = 0
         self.written = 0
         self.marks: set[str] = set()
-        """What the markers said that have come by."""
+        """The texts of the markers that have been read."""
         self.lag_seconds = 0.0
         self.away_seconds_max = AWAY_SECONDS_MAX
         self._kept_at = time.monotonic()
@@ -125,39 +131,41 @@ class BackFollower:
             watch.look(self.lag_seconds, self.store.obstacle_count)
 
     def catch_up(self) -> None:
-        """To markers that are written now: what is in front of them is carried over."""
-        said = {place_marker(self.move.target, table): name for name, table in self.tables.items()}
+        """Places a marker in each stream and follows until all of them have been read."""
+        unread = {
+            place_marker(self.move.target, table): name for name, table in self.tables.items()
+        }
         end = time.monotonic() + SEEN_SECONDS_MAX
-        while not said.keys() <= self.marks:
+        while not unread.keys() <= self.marks:
             if self.round():
                 end = time.monotonic() + SEEN_SECONDS_MAX
             elif time.monotonic() > end:
-                left = next(name for mark, name in said.items() if mark not in self.marks)
+                table_name = next(name for mark, name in unread.items() if mark not in self.marks)
                 raise PartitaError(
-                    f"What is written to {left} does not come out of its stream within"
+                    f"Writes to {table_name} have not appeared in its stream within"
                     f" {SEEN_SECONDS_MAX:.0f} s. Nothing was switched; try again."
                 )
             else:
                 time.sleep(IDLE_SECONDS / 2)
 
     def settle(self) -> None:
-        """Until nothing more comes, where nobody writes any more."""
+        """Follows until nothing more comes; for a target that nobody writes to any more."""
         quiet = 0
         while quiet < QUIET_ROUNDS:
             quiet = 0 if self.round() else quiet + 1
             time.sleep(IDLE_SECONDS)
 
     def round(self) -> int:
-        """How many records were read."""
-        changes = [one for stream in self._streams for one in stream.read()]
+        """Carries over the next records and returns how many were read."""
+        changes = [change for stream in self._streams for change in stream.read()]
         if not changes:
             self._keep_places()
             return 0
         try:
-            self._carry([one for one in changes if not self._is_own(one)])
+            self._carry([change for change in changes if not self._is_own(change)])
             self.marks.update(filter(None, map(mark_of, changes)))
         except BaseException:
-            # What was read is read again from where the state store is.
+            # The records are read again from the positions in the state store.
             self._streams = self._opened()
             raise
         self.lag_seconds = max(time.time() - changes[-1].at, 0.0)
@@ -167,24 +175,29 @@ class BackFollower:
         return len(changes)
 
     def retry(self) -> list[tuple[Wish, str]]:
-        """Those that wait are tried once more; the answer is what still does."""
+        """Tries the rows that wait once more, and returns those that still wait."""
         if self.store.waiting():
             self._carry([])
         return self.store.waiting()
 
-    def _is_own(self, one: Changed) -> bool:
-        """Whether the move wrote it: it changed the position, when only the move could."""
-        if mark_of(one) is not None:
+    def _is_own(self, change: Changed) -> bool:
+        """True for a record of the move itself.
+
+        Applications do not touch the position attribute, so a record that changes it was written by
+        the move, or copied by an application from a write of the move; only recorded writes count
+        as the move's.
+        """
+        if mark_of(change) is not None:
             return True
-        if one.new is None:
+        if change.new is None:
             return False
-        position = position_of(one.new)
-        if position is None or (one.old is not None and position_of(one.old) == position):
+        position = position_of(change.new)
+        if position is None or (change.old is not None and position_of(change.old) == position):
             return False
-        if one.at <= self.since.seconds.get(one.table, 0.0):
+        if change.at <= self.since.seconds.get(change.table, 0.0):
             return True
-        key = key_bytes(self.tables[one.table], one.key)
-        return note_of(one.table, key, position) in self.since.written
+        key = key_bytes(self.tables[change.table], change.key)
+        return note_of(change.table, key, position) in self.since.written
 
     # Rows.
 
@@ -192,8 +205,8 @@ class BackFollower:
         with self.move.state.transaction():
             wishes = {(wish.table, wish.key_text): wish for wish, _ in self.store.waiting()}
             self.rows.pending = wishes
-            for one in changes:
-                self._ask(one, wishes)
+            for change in changes:
+                self._ask(change, wishes)
             done, waiting = self._write(list(wishes.values()))
             self._note(changes, done)
             self.store.set_waiting(waiting)
@@ -206,21 +219,22 @@ class BackFollower:
         self._kept_at = time.monotonic()
 
     def _keep_places(self) -> None:
-        """Now and then while nothing is written: the age of some counts from the last look."""
+        """Stores the stream positions now and then, because Kinesis judges their age by the last
+        read."""
         if time.monotonic() - self._kept_at > KEPT_SECONDS:
             with self.move.state.transaction():
                 self._set_places()
 
-    def _ask(self, one: Changed, wishes: dict[tuple[str, str], Wish]) -> None:
-        table = self.tables[one.table]
+    def _ask(self, change: Changed, wishes: dict[tuple[str, str], Wish]) -> None:
+        table = self.tables[change.table]
         try:
-            for wish in self.rows.wishes(table, one.old, one.new):
-                # A later wish counts, and comes after what was wished for in between.
+            for wish in self.rows.wishes(table, change.old, change.new):
+                # The last change of a row wins, and takes its place in the order of changes.
                 wishes.pop((wish.table, wish.key_text), None)
                 wishes[wish.table, wish.key_text] = wish
-            self.store.accept(one.table, one.key)
+            self.store.accept(change.table, change.key)
         except CannotReturn as error:
-            self.store.refuse(one.table, one.key, one.new or {}, str(error))
+            self.store.refuse(change.table, change.key, change.new or {}, str(error))
 
     def _write(self, wishes: list[Wish]) -> tuple[list[Wish], list[tuple[Wish, str]]]:
         if not wishes:
@@ -232,7 +246,7 @@ class BackFollower:
                 with open_session(self.move.origin, lock_seconds=5) as session:
                     return self._write_in(session, wishes)
             except (SourceAway, SourceError):
-                # It restarts, perhaps.
+                # The source may be restarting.
                 self.progress(f"Waiting for {self.move.origin.address}", self.changes, 0)
                 if time.monotonic() - away_since > self.away_seconds_max:
                     raise
@@ -249,25 +263,26 @@ class BackFollower:
             return self.writer.write(session, wishes)
 
     def _note(self, changes: list[Changed], done: list[Wish]) -> None:
-        """The state store has the source's rows, and knows which items are no longer the move's."""
+        """Updates the state store with the source's rows, and marks their items for stamping
+        again."""
         applied = [Change(wish.table, wish.key, wish.row) for wish in done]
         self.applier.apply(Transaction(self.move.position, "", time.time(), applied))
         for table, item in self.applier.taken_writes():
             self.store.touch(table.name, key_of(table, item), item)
-        for one in changes:
-            self.store.touch(one.table, one.key, None)
+        for change in changes:
+            self.store.touch(change.table, change.key, None)
 
     # What stands in the way.
 
     def obstacles(self) -> list[str]:
-        """A sentence for each item or row that cannot be in the source."""
-        found = [f"{home} {_shown(key)}: {why}" for home, key, _, why in self.store.refused()]
-        found += [
+        """Returns a sentence for each item or row that cannot be carried into the source."""
+        sentences = [f"{home} {_shown(key)}: {why}" for home, key, _, why in self.store.refused()]
+        sentences += [
             f"{wish.table} {_shown(wish.key)}"
             f"{', deleted at the target' if wish.row is None else ''}: {why}"
             for wish, why in self.retry()
         ]
-        return found
+        return sentences
 
 
 def _shown(key: Item) -> str:

@@ -1,7 +1,6 @@
-"""The way back through Kinesis: a destination of the target's tables keeps changes for longer than
-the 24 hours of their own streams, up to a year.
+"""The way back through Kinesis, which keeps changes for up to a year instead of 24 hours.
 
-Amazon may deliver a record twice, or behind a later one of the same item. So a record only says
+Amazon may deliver a record twice, or after a later record of the same item. So a record only says
 that an item has changed, and the item is read as it is now.
 """
 
@@ -35,31 +34,34 @@ from partita_migrate.moving.positions import key_of
 from partita_migrate.moving.target import Target
 
 SERVICE = ":kinesis:"
-"""In the ARN of such a stream."""
+"""Part of the ARN of every Kinesis stream."""
 ACTIVE, ENABLING = "ACTIVE", ("ENABLING", "UPDATING")
 DIVISORS = {"MILLISECOND": 1e3, "MICROSECOND": 1e6}
 HOUR_SECONDS = 3600
 MARGIN_SECONDS = 300
-"""The clocks of this machine and of the service may differ by so much."""
+"""How much the clocks of this machine and of the service may differ."""
 
 
 def destination_of(target: Target, table: str, stream: str, *, is_made: bool) -> str:
-    """The ARN of a Kinesis stream that gets the changes of a table; where it does not, it is made
-    to if `is_made`, and else the answer is empty."""
+    """Returns the ARN of a Kinesis stream that receives the changes of a table.
+
+    A table that does not send them is made to when `is_made`; otherwise the result is empty.
+    """
     arn = stream_arn(target, stream)
     end = time.monotonic() + ENABLE_SECONDS_MAX
     while True:
         described = target.call("DescribeKinesisStreamingDestination", TableName=table)
-        known = {
-            one["StreamArn"]: one for one in described.get("KinesisDataStreamDestinations", [])
+        destinations = {
+            destination["StreamArn"]: destination
+            for destination in described.get("KinesisDataStreamDestinations", [])
         }
-        status = known.get(arn, {}).get("DestinationStatus", "")
+        status = destinations.get(arn, {}).get("DestinationStatus", "")
         if status == ACTIVE:
             return arn
         if not is_made:
             return ""
         if time.monotonic() > end:
-            why = known.get(arn, {}).get("DestinationStatusDescription", status)
+            why = destinations.get(arn, {}).get("DestinationStatusDescription", status)
             raise PartitaError(f"The changes of {table} do not reach {stream}: {why}.")
         if status in ENABLING:
             time.sleep(PAUSE_SECONDS)
@@ -79,24 +81,24 @@ def stream_arn(target: Target, stream: str) -> str:
 def _described(target: Target, stream: str) -> dict[str, Any]:
     name = stream.rpartition("/")[2]
     try:
-        asked = partial(
+        describe = partial(
             target.client.call, "kinesis", "DescribeStreamSummary", {"StreamName": name}
         )
-        summary: dict[str, Any] = patiently(target, asked)["StreamDescriptionSummary"]
+        summary: dict[str, Any] = patiently(target, describe)["StreamDescriptionSummary"]
     except ClientError as error:
         raise PartitaError(f"There is no Kinesis stream {name}: {error.message}") from error
     return summary
 
 
 def opened_stream(target: Target, table: TableDesign, places: Places) -> ChangeStream:
-    """Of whichever kind the places are."""
+    """Opens a table's changes at a stored position, in its own stream or in Kinesis."""
     if SERVICE in places.arn:
         return KinesisTableStream(target, table, places)
     return TableStream(target, table.name, places)
 
 
 def begun_stream(target: Target, table: TableDesign, arn: str) -> ChangeStream:
-    """From now on."""
+    """Opens a table's changes from now on."""
     if SERVICE in arn:
         return KinesisTableStream(target, table, Places(arn))
     stream = TableStream(target, table.name, Places(arn))
@@ -105,7 +107,7 @@ def begun_stream(target: Target, table: TableDesign, arn: str) -> ChangeStream:
 
 
 class KinesisTableStream:
-    """The changes of one table, among those of others that the stream may have."""
+    """The changes of one table in a Kinesis stream that may carry other tables too."""
 
     def __init__(self, target: Target, table: TableDesign, places: Places) -> None:
         self.table = table.name
@@ -120,61 +122,68 @@ class KinesisTableStream:
         self._check_age()
 
     def _check_age(self) -> None:
-        """A place that was trimmed cannot be told from another by the service's answers."""
-        kept = int(_described(self._target, self.places.arn)["RetentionPeriodHours"])
+        """Raises StreamTooOld when the stream may have dropped unread records.
+
+        Kinesis silently continues behind a trimmed position, so its answers do not tell.
+        """
+        retention_hours = int(_described(self._target, self.places.arn)["RetentionPeriodHours"])
         read_at = self.places.read_at or self.places.began
-        if time.time() - read_at > kept * HOUR_SECONDS - MARGIN_SECONDS:
+        if time.time() - read_at > retention_hours * HOUR_SECONDS - MARGIN_SECONDS:
             raise StreamTooOld(
-                f"{self.places.arn} keeps {kept} hours, and was last read"
+                f"{self.places.arn} keeps records for {retention_hours} hours and was last read"
                 f" {(time.time() - read_at) / HOUR_SECONDS:.0f} hours ago. The way back cannot be"
                 " complete."
             )
 
     def read(self) -> list[Changed]:
-        found: list[Changed] = []
+        changes: list[Changed] = []
         if time.monotonic() - self._listed_at > SHARDS_SECONDS:
             self._shards = patiently(self._target, self._stream.shards)
             self._listed_at = time.monotonic()
         read_at = time.time()
-        finished = [one for one, place in self.places.shards.items() if place == FINISHED]
+        finished = [shard_id for shard_id, place in self.places.shards.items() if place == FINISHED]
         for shard in ready_shards(self._shards, finished):
             begin = f"{AT_TIMESTAMP} {self.places.began}"
             place = self.places.shards.get(shard.shard_id, begin)
             page = patiently(self._target, partial(self._stream.read, shard, place, PAGE_RECORDS))
-            found += self._changes(page.records)
+            changes += self._changes(page.records)
             if page.is_last:
                 self.places.shards[shard.shard_id] = FINISHED
                 self._listed_at = 0.0
             elif page.records:
                 self.places.shards[shard.shard_id] = page.position
         self.places.read_at = read_at
-        return found
+        return changes
 
     def _changes(self, records: list[KinesisRecord]) -> list[Changed]:
-        told = [json.loads(record.data) for record in records]
-        changed = [_changed(self.table, one) for one in told if one.get("tableName") == self.table]
-        keys = {json.dumps(one.key, sort_keys=True): one.key for one in changed}
-        now = self._target.get_all([(self.table, key) for key in keys.values()])
-        present = dict(zip(keys, now, strict=True))
+        contents = [json.loads(record.data) for record in records]
+        changes = [
+            _changed(self.table, change)
+            for change in contents
+            if change.get("tableName") == self.table
+        ]
+        keys = {json.dumps(change.key, sort_keys=True): change.key for change in changes}
+        current = self._target.get_all([(self.table, key) for key in keys.values()])
+        present = dict(zip(keys, current, strict=True))
         return [
-            one
-            if _is_marker(one, self._design)
-            else one._replace(new=present[json.dumps(one.key, sort_keys=True)])
-            for one in changed
+            change
+            if _is_marker(change, self._design)
+            else change._replace(new=present[json.dumps(change.key, sort_keys=True)])
+            for change in changes
         ]
 
 
-def _is_marker(one: Changed, table: TableDesign) -> bool:
-    return key_of(table, one.key) == marker_key(table)
+def _is_marker(change: Changed, table: TableDesign) -> bool:
+    return key_of(table, change.key) == marker_key(table)
 
 
 def _changed(table: str, record: dict[str, Any]) -> Changed:
-    told = record["dynamodb"]
-    precision = told.get("ApproximateCreationDateTimePrecision", "MILLISECOND")
+    content = record["dynamodb"]
+    precision = content.get("ApproximateCreationDateTimePrecision", "MILLISECOND")
     return Changed(
         table,
-        told["Keys"],
-        told.get("OldImage"),
-        told.get("NewImage"),
-        float(told.get("ApproximateCreationDateTime", 0)) / DIVISORS[precision],
+        content["Keys"],
+        content.get("OldImage"),
+        content.get("NewImage"),
+        float(content.get("ApproximateCreationDateTime", 0)) / DIVISORS[precision],
     )

@@ -1,4 +1,4 @@
-"""A marker: an item that the move writes and takes away again, to find its place in a stream."""
+"""Markers: items that the move writes and deletes at once, to find its own place in a stream."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ HELD = {"S": "partita_move", "N": "-9.87654321e125", "B": "cGFydGl0YV9tb3Zl"}
 
 
 def marker_key(table: TableDesign) -> dict[str, Any]:
-    """A key that no application has."""
+    """Returns a key that no application uses."""
     return {key.name: {key.type: HELD[key.type]} for key in table.keys}
 
 
 def place_marker(target: Target, table: TableDesign) -> str:
-    """What its record in the stream will say."""
-    said = str(time.time_ns())
+    """Writes and deletes a marker; returns the text by which its stream record is recognized."""
+    text = str(time.time_ns())
     key = marker_key(table)
     try:
-        item = {**tombstone(key, 0), MARK: {"S": said}}
+        item = {**tombstone(key, 0), MARK: {"S": text}}
         target.call("PutItem", TableName=table.name, Item=item)
         target.call("DeleteItem", TableName=table.name, Key=key)
     except ClientError as error:
         raise PartitaError(f"{target.endpoint} refused a marker: {error}") from error
-    return said
+    return text
 
 
-def mark_of(one: Changed) -> str | None:
-    """What the record of a marker says."""
-    mark = (one.new or one.old or {}).get(MARK)
+def mark_of(change: Changed) -> str | None:
+    """Returns the text of a marker's record; None for any other record."""
+    mark = (change.new or change.old or {}).get(MARK)
     return None if mark is None else str(mark.get("S", ""))
 
 
 def wait_for_marker(target: Target, table: TableDesign, stream: ChangeStream) -> float:
-    """When a marker was written, by the target's clock; the stream is read up to it."""
-    said = place_marker(target, table)
+    """Writes a marker and reads the stream up to it; returns its time by the target's clock."""
+    text = place_marker(target, table)
     end = time.monotonic() + SEEN_SECONDS_MAX
     while time.monotonic() < end:
-        found = stream.read()
-        for one in found:
-            if mark_of(one) == said:
-                return one.at
-        if found:
-            # Of a stream that others have written much to.
+        changes = stream.read()
+        for change in changes:
+            if mark_of(change) == text:
+                return change.at
+        if changes:
+            # Others have written to the stream, and the marker is further behind.
             end = time.monotonic() + SEEN_SECONDS_MAX
         else:
             time.sleep(POLL_SECONDS)
     raise PartitaError(
-        f"What is written to {table.name} does not come out of its stream within"
-        f" {SEEN_SECONDS_MAX:.0f} s, so that there would be no way back; try again."
+        f"Writes to {table.name} have not appeared in its stream within {SEEN_SECONDS_MAX:.0f} s,"
+        " so there would be no way back; try again."
     )

@@ -1,4 +1,4 @@
-"""Records of the target's streams: shards in order, each behind the last record that was read."""
+"""Reads the target's streams: shards in order, each behind its last record that was read."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ Result = TypeVar("Result")
 
 
 class Places(Struct):
-    """How far the stream of one table has been read."""
+    """How far the changes of one table have been read."""
 
     arn: str
     shards: dict[str, str] = field(default_factory=dict)
     iterators: dict[str, str] = field(default_factory=dict)
-    """Of shards of which nothing has been read yet: where the move began to look."""
+    """Iterators of shards without a record so far, at the place where the move began to read."""
     began: float = 0.0
     read_at: float = 0.0
-    """From when on a Kinesis stream is read, and when it last was, by the clock of this machine."""
+    """When a Kinesis stream was first and last read, by this machine's clock."""
 
 
 class Changed(NamedTuple):
@@ -47,25 +47,26 @@ class Changed(NamedTuple):
     old: Item | None
     new: Item | None
     at: float
-    """When, in seconds since 1970 by the target's clock."""
+    """The time of the change in seconds since 1970, by the target's clock."""
 
 
 class ChangeStream(Protocol):
-    """The changes of one table, whoever keeps them."""
+    """The changes of one table, from DynamoDB Streams or Kinesis."""
 
     table: str
     places: Places
 
     def read(self) -> list[Changed]:
-        """The next ones; none when there are none yet."""
+        """Returns the next changes; empty when there are none yet."""
 
 
 class StreamTooOld(PartitaError):
-    """Changes were removed from a stream before they were read."""
+    """Raised when a stream has dropped changes before they were read."""
 
 
 def stream_of(target: Target, table: str, *, is_made: bool) -> str:
-    """The ARN of a table's stream, which is switched on where it is not and `is_made`."""
+    """Returns the ARN of a table's stream; switches it on when `is_made`, otherwise "" without
+    one."""
     end = time.monotonic() + ENABLE_SECONDS_MAX
     while True:
         described = target.call("DescribeTable", TableName=table)["Table"]
@@ -73,8 +74,8 @@ def stream_of(target: Target, table: str, *, is_made: bool) -> str:
         is_on = view.get("StreamEnabled", False)
         if is_on and view.get("StreamViewType") != IMAGES:
             raise PartitaError(
-                f"The stream of {table} shows {view.get('StreamViewType')}, and the way back needs"
-                f" {IMAGES}; switch it off and let `cutover` switch it on."
+                f"The stream of {table} has {view.get('StreamViewType')}, but the way back needs"
+                f" {IMAGES}; switch the stream off and let `cutover` switch it on again."
             )
         if is_on and described.get("LatestStreamArn") and described["TableStatus"] == "ACTIVE":
             return str(described["LatestStreamArn"])
@@ -93,7 +94,7 @@ def stream_of(target: Target, table: str, *, is_made: bool) -> str:
 
 
 class TableStream:
-    """`places` is what was read; `read` goes on behind it and moves it on."""
+    """Reads a table's stream behind `places`, and moves `places` on."""
 
     def __init__(self, target: Target, table: str, places: Places) -> None:
         self.table = table
@@ -106,7 +107,7 @@ class TableStream:
         self._listed_at = 0.0
 
     def skip(self) -> None:
-        """What is there already is the move's own, and not read again where that can be helped."""
+        """Moves to the end of the stream; what is in it by now are writes of the move itself."""
         self._list()
         for shard in self._shards:
             if shard.is_closed:
@@ -117,18 +118,18 @@ class TableStream:
             self._stream.begin(shard.shard_id, iterator)
 
     def read(self) -> list[Changed]:
-        """The next changes of all shards that may be read; none when there are none yet."""
-        found: list[Changed] = []
+        """Returns the next changes of all shards whose parents have been read."""
+        changes: list[Changed] = []
         if time.monotonic() - self._listed_at > SHARDS_SECONDS:
             self._list()
-        finished = [one for one, place in self.places.shards.items() if place == FINISHED]
+        finished = [shard_id for shard_id, place in self.places.shards.items() if place == FINISHED]
         for shard in ready_shards(self._shards, finished):
             place = self.places.shards.get(shard.shard_id, TRIM_HORIZON)
             read = partial(self._stream.read, shard, place, PAGE_RECORDS)
             page = patiently(self._target, read)
             if page is None or (place != TRIM_HORIZON and page.position == TRIM_HORIZON):
                 raise self._too_old()
-            found += [_changed(self.table, record) for record in page.records]
+            changes += [_changed(self.table, record) for record in page.records]
             if page.is_last:
                 self.places.shards[shard.shard_id] = FINISHED
                 self._listed_at = 0.0
@@ -136,31 +137,31 @@ class TableStream:
                 self.places.shards[shard.shard_id] = page.position
             if shard.shard_id in self.places.shards:
                 self.places.iterators.pop(shard.shard_id, None)
-        return found
+        return changes
 
     def _list(self) -> None:
         self._shards = patiently(self._target, self._stream.shards)
         self._listed_at = time.monotonic()
-        there = {shard.shard_id for shard in self._shards}
+        listed = {shard.shard_id for shard in self._shards}
         lost = [
-            one
-            for one, place in self.places.shards.items()
-            if place != FINISHED and one not in there
+            shard_id
+            for shard_id, place in self.places.shards.items()
+            if place != FINISHED and shard_id not in listed
         ]
         if lost or not self._shards:
             raise self._too_old()
-        for one in [one for one in self.places.shards if one not in there]:
-            del self.places.shards[one]
+        for shard_id in [shard_id for shard_id in self.places.shards if shard_id not in listed]:
+            del self.places.shards[shard_id]
 
     def _too_old(self) -> StreamTooOld:
         return StreamTooOld(
-            f"The stream of {self.table} no longer has all that was written since it was last read:"
-            " a stream keeps 24 hours. The way back cannot be complete."
+            f"The stream of {self.table} no longer has all changes since it was last read: a stream"
+            " keeps them for 24 hours. The way back would be incomplete."
         )
 
 
 def patiently(target: Target, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
-    """A target that restarts or throttles is waited for."""
+    """Calls the target again while it restarts or throttles."""
     pause, away_since = PAUSE_SECONDS, time.monotonic()
     while True:
         try:
@@ -173,11 +174,11 @@ def patiently(target: Target, call: Callable[[], Coroutine[Any, Any, Result]]) -
 
 
 def _changed(table: str, record: Record) -> Changed:
-    told = record["dynamodb"]
+    content = record["dynamodb"]
     return Changed(
         table,
-        told["Keys"],
-        told.get("OldImage"),
-        told.get("NewImage"),
-        float(told.get("ApproximateCreationDateTime", 0)),
+        content["Keys"],
+        content.get("OldImage"),
+        content.get("NewImage"),
+        float(content.get("ApproximateCreationDateTime", 0)),
     )

@@ -1,8 +1,8 @@
-"""Which row an item of the target is, and what a change of the item makes of it.
+"""Maps an item of the target to its row, and a change of the item to a change of the row.
 
-Every column has one entity that says what it is on the way back: the first that holds it as an
-attribute of its own rows. Copies in other items, guards and kept aggregates are made of rows again,
-and say nothing themselves.
+Each column has one entity that decides its value on the way back: the first one that holds it as an
+attribute of its own rows. Copies in other items, guards and kept aggregates are made of rows again
+and decide nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from partita_migrate.understanding.schema.inventory import Column, Table, is_der
 
 
 class Wish(NamedTuple):
-    """What a row is to become; without `row` it is to be gone."""
+    """What a row should become; without `row` it should be deleted."""
 
     table: str
     key: Item
@@ -30,10 +30,12 @@ class Wish(NamedTuple):
 
 
 class CannotReturn(Exception):
-    """An item that no row can be."""
+    """Raised for an item that no row can represent."""
 
 
 class Rows:
+    """Finds the row of an item, and what the row has to become."""
+
     def __init__(self, move: Move) -> None:
         self.move = move
         self.tables: dict[str, Table] = {table.name: table for table in move.origin.tables}
@@ -42,13 +44,15 @@ class Rows:
             for name, table in self.tables.items()
         }
         self._owned: dict[int, dict[str, str]] = {}
-        """By the number of an entity: its columns, and the attributes that have them."""
+        """By the number of an entity, the columns that it decides and the attributes that hold
+        them."""
         self.homes: dict[str, int] = {}
-        """By table, the entity whose items come and go with its rows."""
+        """By table, the entity whose items are created and deleted together with the table's
+        rows."""
         for table in self.tables.values():
             self._assign(table)
         self.pending: dict[tuple[str, str], Wish] = {}
-        """What was asked for and is not written yet."""
+        """Rows that are asked for and not written yet."""
         self._types = {table.name: type_attribute(table) for table in move.design.tables}
 
     def _assign(self, table: Table) -> None:
@@ -75,8 +79,8 @@ class Rows:
             left -= mine.keys()
 
     def without_way_back(self) -> list[str]:
-        """A sentence for each table whose rows cannot be made of items again."""
-        found = []
+        """Returns a sentence for each table whose rows cannot be made of items again."""
+        sentences = []
         for name, table in self.tables.items():
             if name not in self.homes:
                 inside = sorted({e.name for _, e in self.move.homes if _reads(e, name)})
@@ -84,31 +88,38 @@ class Rows:
                 why = "have no items of their own" if table.primary_key else "have no primary key"
                 if any(e.source == name and e.unless for _, e in self.move.homes):
                     why, where = "have items only while no other row forbids them", ""
-                found.append(f"Rows of {name} {why}{where}.")
-        return found
+                sentences.append(f"Rows of {name} {why}{where}.")
+        return sentences
 
     # Items.
 
     def entity_of(self, table: TableDesign, item: Item) -> int:
+        """Returns the number of an item's entity, by its type attribute or its constants."""
         kind = self._types[table.name]
         candidates = [
             number for number, (home, _) in enumerate(self.move.homes) if home.name == table.name
         ]
         if kind is not None:
-            said = item.get(kind, {}).get("S")
+            type_name = item.get(kind, {}).get("S")
             for number in candidates:
-                if self.move.homes[number][1].name == said:
+                if self.move.homes[number][1].name == type_name:
                     return number
-            raise CannotReturn(f"its {kind} is {said!r}, which the design does not know")
+            raise CannotReturn(f"its {kind} is {type_name!r}, which is not in the design")
         for number in candidates:
             entity = self.move.homes[number][1]
-            constants = [one for one in entity.attributes if one.constant is not None]
-            if all(item.get(one.name) == {one.type: one.constant} for one in constants):
+            constants = [
+                attribute for attribute in entity.attributes if attribute.constant is not None
+            ]
+            if all(
+                item.get(attribute.name) == {attribute.type: attribute.constant}
+                for attribute in constants
+            ):
                 return number
-        raise CannotReturn("the design has no items like it")
+        raise CannotReturn("it is like no entity of the design")
 
     def wishes(self, table: TableDesign, old: Item | None, new: Item | None) -> Iterator[Wish]:
-        """What a change of an item asks of rows, the ones that go first."""
+        """Yields what a change of an item asks of rows, in the order of writing: a row under an old
+        key goes first."""
         old = None if old is not None and is_tombstone(old) else old
         new = None if new is not None and is_tombstone(new) else new
         before = self._before(table, old)
@@ -121,7 +132,7 @@ class Rows:
             yield after
 
     def _before(self, table: TableDesign, old: Item | None) -> Wish | None:
-        """The row of an item that is gone."""
+        """Returns the deletion of the row whose item is gone."""
         if old is None:
             return None
         try:
@@ -131,22 +142,22 @@ class Rows:
                 return self._emptied(number, entity, old)
             key = self._key(number, entity, old)
         except CannotReturn:
-            # It could not be carried over while it was there either.
+            # It was not carried over while it existed either.
             return None
         return Wish(entity.source, key, None, self.move.state.key_text(entity.source, key))
 
     def _emptied(self, number: int, entity: Entity, old: Item) -> Wish | None:
-        """An item beside the row's own took its columns with it."""
+        """Clears the columns that were held by an item beside the row's main item."""
         if not self._owned.get(number):
             return None
         key = self._key_of_own(entity, old)
         text = self.move.state.key_text(entity.source, key)
-        known = self._known(entity.source, text)
-        if known is None:
+        current = self._known(entity.source, text)
+        if current is None:
             return None
         keys = self.tables[entity.source].primary_key
         gone = self._owned[number].keys() - set(keys)
-        row = {name: value for name, value in known.items() if name not in gone}
+        row = {name: value for name, value in current.items() if name not in gone}
         return Wish(entity.source, key, row, text)
 
     def _wish(self, table: TableDesign, old: Item | None, new: Item) -> Wish | None:
@@ -158,15 +169,15 @@ class Rows:
         is_home = self.homes[entity.source] == number
         key = self._key(number, entity, new) if is_home else self._key_of_own(entity, new)
         text = self.move.state.key_text(entity.source, key)
-        known = self._known(entity.source, text)
-        if known is None and not is_home:
+        current = self._known(entity.source, text)
+        if current is None and not is_home:
             raise CannotReturn(f"{entity.source} has no row for it")
-        row = dict(known) if known is not None else {}
+        row = dict(current) if current is not None else {}
         columns = self.columns[entity.source]
         for name, attribute in self._owned[number].items():
             row.pop(name, None)
             value = new.get(attribute)
-            # A document may be null, which is another thing than no document.
+            # A JSON null is a value; it is not the same as a column that is NULL.
             if value is not None and ("NULL" not in value or columns[name].kind == "json"):
                 row[name] = normalized(columns[name], value)
         row.update(key)
@@ -179,7 +190,7 @@ class Rows:
         return kept.row if kept is not None else None
 
     def key_in(self, entity: Entity, item: Item) -> str | None:
-        """The key of the row that an item is of, as the state store knows it."""
+        """Returns the state store's key of the row that an item belongs to; None without one."""
         try:
             key = self._key_of_own(entity, item)
         except CannotReturn:
@@ -203,12 +214,12 @@ class Rows:
         return key
 
     def _check_attributes(self, entity: Entity, old: Item | None, new: Item) -> None:
-        known = {attribute.name: attribute for attribute in entity.attributes}
-        strange = sorted(new.keys() - known.keys() - set(OWN))
+        attributes = {attribute.name: attribute for attribute in entity.attributes}
+        strange = sorted(new.keys() - attributes.keys() - set(OWN))
         strange = [name for name in strange if (old or {}).get(name) != new[name]]
         if strange:
             raise CannotReturn(f"the design has no attribute {strange[0]} of {entity.name}")
-        for name, attribute in known.items():
+        for name, attribute in attributes.items():
             homeless = [ref.table for ref in _homeless(entity, attribute) if self._lacks(ref.table)]
             if homeless and (old or {}).get(name) != new.get(name):
                 raise CannotReturn(
@@ -220,15 +231,16 @@ class Rows:
 
 
 def _own_columns(entity: Entity) -> dict[str, str]:
-    """Columns of the entity's own rows, and the attributes that hold them as they are."""
-    found: dict[str, str] = {}
+    """Returns the columns of the entity's own rows, with the attributes that hold them
+    unchanged."""
+    columns: dict[str, str] = {}
     for attribute in entity.attributes:
         if attribute.column is None or attribute.through or attribute.when:
             continue
         ref = Ref.parse(attribute.column)
         if ref.table == entity.source:
-            found.setdefault(ref.column, attribute.name)
-    return found
+            columns.setdefault(ref.column, attribute.name)
+    return columns
 
 
 def _homeless(entity: Entity, attribute: Attribute) -> list[Ref]:

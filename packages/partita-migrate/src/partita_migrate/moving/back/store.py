@@ -1,5 +1,8 @@
-"""What the way back keeps in the state store: rows that wait, items that cannot return, items to be
-stamped again."""
+"""What the way back keeps in the state store's file: rows that wait, items that cannot return, and
+items to be stamped again.
+
+It uses the state store's transactions, because its tables have to change together with the rows.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,13 @@ _decode = msgspec.json.Decoder(Item).decode
 
 
 def key_bytes(table: TableDesign, item: Item) -> bytes:
+    """Returns an item's key as JSON."""
     return _encode(key_of(table, item))
 
 
 class BackStore:
+    """The tables of the way back."""
+
     def __init__(self, state: StateStore) -> None:
         self._run = state.execute
         run = self._run
@@ -39,10 +45,10 @@ class BackStore:
     # Rows that wait for others.
 
     def waiting(self) -> list[tuple[Wish, str]]:
-        found = self._run("SELECT source, key, id, row, why FROM back_waiting").fetchall()
+        stored = self._run("SELECT source, key, id, row, why FROM back_waiting").fetchall()
         return [
             (Wish(source, _decode(key), _decode(row) if row else None, text), why)
-            for source, text, key, row, why in found
+            for source, text, key, row, why in stored
         ]
 
     def set_waiting(self, waiting: list[tuple[Wish, str]]) -> None:
@@ -54,7 +60,7 @@ class BackStore:
                 (wish.table, wish.key_text, _encode(wish.key), row, why),
             )
 
-    # Items that no row can be.
+    # Items that no row can represent.
 
     def refuse(self, table: str, key: Item, item: Item, why: str) -> None:
         self._run(
@@ -66,20 +72,23 @@ class BackStore:
         self._run("DELETE FROM back_refused WHERE home = ? AND key = ?", (table, _encode(key)))
 
     def refused(self) -> list[tuple[str, Item, Item, str]]:
-        found = self._run("SELECT home, key, item, why FROM back_refused ORDER BY 1, 2").fetchall()
-        return [(home, _decode(key), _decode(item), why) for home, key, item, why in found]
+        stored = self._run("SELECT home, key, item, why FROM back_refused ORDER BY 1, 2").fetchall()
+        return [(home, _decode(key), _decode(item), why) for home, key, item, why in stored]
 
     def obstacle_count(self) -> int:
-        """Rows that wait, and items that no row can be."""
+        """Returns the number of rows that wait and of items that no row can represent."""
         counts = "SELECT (SELECT count(*) FROM back_waiting) + (SELECT count(*) FROM back_refused)"
         ((count,),) = self._run(counts).fetchall()
         return int(count)
 
-    # Items that are to be stamped again, as rows make them.
+    # Items that are stamped again, as rows make them, after a rollback.
 
     def touch(self, table: str, key: Item, item: Item | None) -> None:
-        """`item`: what rows make of it now, a tombstone where they make none; None when that has
-        not changed."""
+        """Records an item that has to be stamped again after a rollback.
+
+        `item` is what rows make of it now, a tombstone when they make nothing; None when that has
+        not changed.
+        """
         if item is None:
             self._run("INSERT OR IGNORE INTO back_items VALUES (?, ?, NULL)", (table, _encode(key)))
             return
@@ -89,10 +98,10 @@ class BackStore:
         )
 
     def touched(self) -> list[tuple[str, Item, Item | None]]:
-        found = self._run("SELECT home, key, item FROM back_items ORDER BY 1, 2").fetchall()
-        return [(home, _decode(key), _decode(item) if item else None) for home, key, item in found]
+        stored = self._run("SELECT home, key, item FROM back_items ORDER BY 1, 2").fetchall()
+        return [(home, _decode(key), _decode(item) if item else None) for home, key, item in stored]
 
     def forget(self) -> None:
-        """The source is authoritative again."""
+        """Clears the tables: the source is authoritative again."""
         for name in ("back_waiting", "back_refused", "back_items"):
             self._run(f"DELETE FROM {name}")

@@ -1,7 +1,7 @@
-"""Attribute values as values of columns: the mapping of `understanding.sources.values`, backwards.
+"""Maps attribute values to column values, the reverse of `understanding.sources.values`.
 
-What was written is read again in the same transaction: a value that a column cannot hold exactly is
-never taken for carried over.
+Each written value is read again in the same transaction, so a value that a column cannot hold
+exactly is never taken for carried over.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ from partita_migrate.understanding.sources.values import attribute_value
 
 NUMBERS = ("integer", "decimal", "float")
 SPELLED = ("date", "time", "datetime", "json", "uuid", "enum", "geometry", "other")
-"""Kinds whose values the source may spell in its own way."""
+"""Kinds whose values the source may write differently, such as `2024-1-2` for `2024-01-02`."""
 UTC_ENDINGS = ("+00:00", "Z")
 
 
 class NoSuchValue(ValueError):
-    """A column of this type holds nothing like that."""
+    """Raised for a value that a column of its type cannot hold."""
 
 
 def normalized(column: Column, value: AttributeValue) -> AttributeValue:
-    """As a row has it: numbers that a key keeps as text are numbers, where DynamoDB has such."""
+    """Returns the value as a row has it: a number that a key keeps as text becomes a number
+    again."""
     if column.kind in NUMBERS and "S" in value:
         try:
             return {"N": numbers.normalize(value["S"])}
@@ -38,7 +39,7 @@ def normalized(column: Column, value: AttributeValue) -> AttributeValue:
 
 
 def column_value(family: str, column: Column, value: AttributeValue) -> Any:
-    """What the driver is given."""
+    """Returns what the driver is given."""
     ((kind, held),) = value.items()
     if column.kind == "json":
         return _document(kind, held, value)
@@ -79,8 +80,8 @@ def _text(family: str, column: Column, held: str) -> str:
 
 
 def _document(kind: str, held: Any, value: AttributeValue) -> str:
-    """A document that no map holds is kept as its text, which is one; any other text is a string
-    of JSON's."""
+    """Returns a JSON text. A document that DynamoDB cannot hold as a map was kept as its text,
+    which is returned as it is; any other text becomes a JSON string."""
     if kind == "S" and _is_json(held) and attribute_value("json", held) == value:
         return str(held)
     return _json(value)
@@ -95,7 +96,7 @@ def _is_json(text: str) -> bool:
 
 
 def _json(value: AttributeValue) -> str:
-    """Written by hand, for numbers keep all their digits."""
+    """Encodes by hand, because `json.dumps` would round numbers."""
     ((kind, held),) = value.items()
     if kind == "M":
         members = (f"{json.dumps(n, ensure_ascii=False)}: {_json(v)}" for n, v in held.items())
@@ -112,7 +113,7 @@ def _json(value: AttributeValue) -> str:
 
 
 def _array(members: list[AttributeValue]) -> str:
-    """As PostgreSQL writes one."""
+    """Returns an array literal of PostgreSQL."""
     return "{" + ",".join(map(_member, members)) + "}"
 
 
@@ -129,19 +130,20 @@ def _member(value: AttributeValue) -> str:
     return '"' + str(held).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def is_same(column: Column, asked: AttributeValue | None, found: AttributeValue | None) -> bool:
-    """Whether the source has what it was given."""
-    if asked == found:
+def is_same(column: Column, written: AttributeValue | None, stored: AttributeValue | None) -> bool:
+    """True when the source holds what it was given."""
+    if written == stored:
         return True
-    if asked is None or found is None:
+    if written is None or stored is None:
         return False
-    if "N" in asked and "N" in found:
+    if "N" in written and "N" in stored:
         if column.kind == "float":
             return (
-                abs(Decimal(asked["N"]) - Decimal(found["N"])) <= abs(Decimal(asked["N"])) / 10**6
+                abs(Decimal(written["N"]) - Decimal(stored["N"]))
+                <= abs(Decimal(written["N"])) / 10**6
             )
-        return Decimal(asked["N"]) == Decimal(found["N"])
-    if column.kind == "string" and "S" in asked and "S" in found:
-        # A CHAR(n) has no blanks at its end, or is filled up with them.
-        return bool(asked["S"].rstrip(" ") == found["S"].rstrip(" "))
+        return Decimal(written["N"]) == Decimal(stored["N"])
+    if column.kind == "string" and "S" in written and "S" in stored:
+        # CHAR(n): MariaDB strips blanks at the end, PostgreSQL fills up with them.
+        return bool(written["S"].rstrip(" ") == stored["S"].rstrip(" "))
     return column.kind in SPELLED

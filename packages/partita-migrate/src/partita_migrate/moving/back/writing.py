@@ -1,8 +1,9 @@
-"""Rows into the source: each on its own, and again later where a constraint is in the way.
+"""Writes rows into the source, each in its own savepoint, and again later while a constraint
+refuses it.
 
-Items are changed at the target in any order, and a transaction there is no longer whole here. A row
-whose parent is still to come, or that others still refer to, waits; so does one whose unique value
-another row is about to give up. What can never be written stays where it waits, with the reason.
+Applications change items in any order, and their transactions are not known here. A row waits while
+its parent is still missing, while others refer to it, or while another row has its unique value. A
+row that can never be written keeps waiting, with the reason.
 """
 
 from __future__ import annotations
@@ -30,14 +31,16 @@ JOIN pg_class s ON s.relkind = 'S' AND (
 AND a.atttypid IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype, 'numeric'::regtype)
 GROUP BY 1, 2
 """
-"""Of a table, those that give its columns numbers: its own, and others that a default names."""
+"""The sequences of a table's columns: its own, and others that a default names."""
 
 
 class Held(PartitaError):
-    """A row that cannot be written as things are."""
+    """Raised for a row that cannot be written at present."""
 
 
 class RowWriter:
+    """Writes wanted rows into the source."""
+
     def __init__(self, origin: Origin, rows: Rows) -> None:
         self.origin = origin
         self.family = origin.family
@@ -50,7 +53,8 @@ class RowWriter:
     def write(
         self, session: Session, wishes: Sequence[Wish]
     ) -> tuple[list[Wish], list[tuple[Wish, str]]]:
-        """Those that were written, as the source has them now, and those that wait, and why."""
+        """Returns the rows that were written, as the source has them now, and those that wait, with
+        the reason."""
         done: list[Wish] = []
         waiting: list[tuple[Wish, str]] = [(wish, "") for wish in wishes]
         while waiting:
@@ -74,22 +78,22 @@ class RowWriter:
         table = self.rows.tables[wish.table]
         where, key = self._where(session, table, wish.key)
         relation = session.relation(table)
-        there = session.run(f"SELECT 1 FROM {relation} WHERE {where}", *key)
+        exists = session.run(f"SELECT 1 FROM {relation} WHERE {where}", *key)
         if wish.row is None:
-            if there:
+            if exists:
                 self._check_children(session, table, where, key)
                 session.change(f"DELETE FROM {relation} WHERE {where}", *key)
             return wish
-        if there:
+        if exists:
             self._update(session, table, wish, where, key)
         else:
             self._insert(session, table, wish.row)
-        found = self._found(session, table, where, key)
-        self._check_same(table, wish, found)
-        return wish._replace(row=found)
+        stored = self._found(session, table, where, key)
+        self._check_same(table, wish, stored)
+        return wish._replace(row=stored)
 
     def advance_sequences(self, session: Session) -> None:
-        """The next number that PostgreSQL gives is behind all that came from the target."""
+        """Sets PostgreSQL's sequences behind the numbers that came from the target."""
         if self.family != "postgresql":
             return
         for table in self.origin.tables:
@@ -116,15 +120,15 @@ class RowWriter:
     ) -> None:
         assert wish.row is not None
         columns = self.rows.columns[table.name]
-        found = self._found(session, table, where, list(key))
+        stored = self._found(session, table, where, list(key))
         names = [
             name
             for name, column in columns.items()
             if name not in table.primary_key
-            # A time that the database would set by itself is set to what it was.
-            and (found.get(name) != wish.row.get(name) or column.kind == "datetime")
+            # ON UPDATE CURRENT_TIMESTAMP would change a datetime that is not set explicitly.
+            and (stored.get(name) != wish.row.get(name) or column.kind == "datetime")
         ]
-        if not names or all(found.get(name) == wish.row.get(name) for name in names):
+        if not names or all(stored.get(name) == wish.row.get(name) for name in names):
             return
         sets = ", ".join(f"{session.quote(name)} = {VALUE}" for name in names)
         values = [self._value(table, name, wish.row) for name in names]
@@ -139,7 +143,7 @@ class RowWriter:
         session.change(
             f"INSERT INTO {session.relation(table)} ({listed}){over} VALUES ({marks})", *values
         )
-        # A column that was left out may have a default, and the row says NULL.
+        # A column that the INSERT leaves out gets its default, but the row has NULL there.
         empty = [
             name
             for name, column in self.rows.columns[table.name].items()
@@ -156,28 +160,33 @@ class RowWriter:
         return column_value(self.family, self.rows.columns[table.name][name], row[name])
 
     def _found(self, session: Session, table: Table, where: str, key: Sequence[object]) -> Item:
-        """As the load would read it."""
-        asked = self.origin.readings[table.name]
-        names = ", ".join(reading.sql.replace("\\:", ":") for reading in asked)
-        found = session.run(f"SELECT {names} FROM {session.relation(table)} WHERE {where}", *key)
-        if not found:
-            raise Held(f"a row of {table.name} is not there after it was written")
-        values = {one.column.name: value for one, value in zip(asked, found[0], strict=True)}
+        """Reads a row as the load would read it."""
+        column_readings = self.origin.readings[table.name]
+        names = ", ".join(reading.sql.replace("\\:", ":") for reading in column_readings)
+        rows = session.run(f"SELECT {names} FROM {session.relation(table)} WHERE {where}", *key)
+        if not rows:
+            raise Held(
+                f"a row of {table.name} is missing after it was written; a trigger may drop it"
+            )
+        values = {
+            reading.column.name: value
+            for reading, value in zip(column_readings, rows[0], strict=True)
+        }
         return self.origin.row(table.name, values)
 
-    def _check_same(self, table: Table, wish: Wish, found: Item) -> None:
+    def _check_same(self, table: Table, wish: Wish, stored: Item) -> None:
         assert wish.row is not None
         for name, column in self.rows.columns[table.name].items():
-            if not is_same(column, wish.row.get(name), found.get(name)):
+            if not is_same(column, wish.row.get(name), stored.get(name)):
                 raise Held(
-                    f"{name} of type {column.type} holds {_shown(found.get(name))} in place of"
+                    f"{name} of type {column.type} holds {_shown(stored.get(name))} instead of"
                     f" {_shown(wish.row.get(name))}"
                 )
 
     def _check_children(
         self, session: Session, table: Table, where: str, key: Sequence[object]
     ) -> None:
-        """Rows that a foreign key would take along were not deleted at the target."""
+        """Raises when a foreign key would also delete rows that were not deleted at the target."""
         for child, reference in self._children.get(table.name, ()):
             if (reference.on_delete or "").upper() not in CARRIED_ON:
                 continue
@@ -185,15 +194,13 @@ class RowWriter:
             joined = " AND ".join(
                 f"c.{session.quote(own)} = p.{session.quote(theirs)}" for own, theirs in pairs
             )
-            found = session.run(
+            children = session.run(
                 f"SELECT 1 FROM {session.relation(child)} c JOIN (SELECT * FROM"
                 f" {session.relation(table)} WHERE {where}) p ON {joined} LIMIT 1",
                 *key,
             )
-            if found:
-                raise Held(
-                    f"rows of {child.name} refer to it, which were not deleted at the target"
-                )
+            if children:
+                raise Held(f"rows of {child.name} that refer to it were not deleted at the target")
 
 
 def _shown(value: object) -> str:

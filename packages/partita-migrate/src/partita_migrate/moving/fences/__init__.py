@@ -1,4 +1,4 @@
-"""The fence in the source, one module for each kind."""
+"""The fence in the source, one module for each kind of database."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from partita_migrate.moving.logs.origin import Origin
 
 
 def fence_of(origin: Origin) -> Fence:
-    """Drivers are imported when they are needed."""
+    """Returns the fence of a source; its driver is imported only here."""
     if origin.family == "postgresql":
         from partita_migrate.moving.fences import postgresql
 

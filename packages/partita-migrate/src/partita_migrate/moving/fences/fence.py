@@ -1,12 +1,14 @@
-"""The fence: the source refuses writes itself, for programs that skip every library.
+"""The fence: the source itself refuses writes, so that programs without our library are stopped
+too.
 
-A helper table has two rows. Triggers of every moved table read the first with a shared lock that is
-held until commit: whoever wants to close the fence waits for those that have written, and nobody
-who has seen it open can commit after it was closed. The second row is read without a lock and is
-closed first, so that new writers are refused and do not queue before those that are waited for.
+A helper table has two rows. Triggers of every moved table read the first row (the lock) with a
+shared lock that lasts until commit. Closing the fence updates that row, so it waits for every
+transaction that has written, and nobody who saw the fence open can commit afterwards. The second
+row (the gate) is read without a lock and is closed first, so that new writers are refused at once
+instead of queueing before the update.
 
-The way back opens the fence in its own transaction and closes it again before the commit: nobody
-else ever sees it open, and the change of the row marks the transaction in the source's log.
+The way back opens the fence inside its own transaction and closes it before the commit: no other
+session ever sees it open, and the update of the row marks the transaction in the source's log.
 """
 
 from __future__ import annotations
@@ -35,40 +37,43 @@ PAUSE_SECONDS = 1.0
 
 
 class Fence(ABC):
+    """Installs, closes, opens and removes the fence of one source."""
+
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
 
-    # What each kind of source does in its own way.
+    # What differs between the kinds of sources.
 
     @abstractmethod
     def install_triggers(self, session: Session) -> None:
-        """Run again it changes nothing."""
+        """Creates the triggers; a second call changes nothing."""
 
     @abstractmethod
     def remove_triggers(self, session: Session) -> None: ...
 
     @abstractmethod
     def holders(self, session: Session, waiting: int) -> list[str]:
-        """Who keeps the session of a number waiting, in words."""
+        """Describes the sessions that the session with this number is waiting for."""
 
     def open_transactions(self, session: Session) -> list[str]:
-        """What a table may be in use by, in words."""
+        """Describes open transactions that may keep a table in use."""
         return []
 
     @abstractmethod
     def number(self, session: Session) -> int:
-        """Of a session, as others see it."""
+        """Returns the number by which other sessions know this one."""
 
     def guard(self, session: Session) -> None:  # noqa: B027 - only MariaDB and MySQL need it
-        """Against what skips triggers. Run again it adds what could not be made before."""
+        """Protects against statements that skip triggers; a second call adds what failed before."""
 
     def unguard(self, session: Session) -> None:  # noqa: B027
-        """What `guard` did is undone."""
+        """Undoes `guard`."""
 
-    # What is the same for all.
+    # What is the same for all sources.
 
     def install(self, wait_seconds: float) -> None:
-        """The helper tables and triggers; the fence is as it was, or open."""
+        """Creates the helper tables and triggers; an existing fence stays as it is, a new one is
+        open."""
         end = time.monotonic() + wait_seconds
         while True:
             with open_session(self.origin) as session:
@@ -80,7 +85,7 @@ class Fence(ABC):
                     if not session.is_busy(error) or time.monotonic() > end:
                         open_ones = "; ".join(self.open_transactions(session))
                         raise PartitaError(
-                            f"{self.origin.address} cannot be given its triggers:"
+                            f"The triggers cannot be created at {self.origin.address}:"
                             f" {session.said(error)}"
                             f"{f' (open: {open_ones})' if open_ones else ''}. Nothing has changed."
                         ) from error
@@ -111,7 +116,7 @@ class Fence(ABC):
 
     @property
     def is_closed(self) -> bool:
-        """Or half closed, as a kill may have left it: writes are refused then too."""
+        """True when the fence is closed, or half closed by a kill: writes are refused then too."""
         return self.is_installed and CLOSED in (
             self._read(FENCE, "id", LOCKED),
             self._read(FENCE, "id", GATE),
@@ -119,7 +124,7 @@ class Fence(ABC):
 
     @property
     def side(self) -> str:
-        """Which side the switch says is authoritative."""
+        """The side that the switch calls authoritative."""
         return self._read(SWITCH, "scope", ALL) if self.is_installed else SOURCE
 
     def _read(self, table: str, column: str, key: int | str) -> str:
@@ -128,7 +133,7 @@ class Fence(ABC):
             return str(side)
 
     def close(self, wait_seconds: float, progress: Progress = silent) -> None:
-        """From now on the source refuses writes, and nobody has one that is not committed."""
+        """Makes the source refuse writes, and waits until no uncommitted write is left."""
         end = time.monotonic() + wait_seconds
         with open_session(self.origin) as session:
             self.guard(session)
@@ -142,46 +147,46 @@ class Fence(ABC):
                     self.unguard(session)
                     named = "; ".join(holders) or "a session that the server does not name"
                     raise PartitaError(
-                        f"{self.origin.address} has transactions that have written and do not end:"
+                        f"{self.origin.address} has open transactions with writes that do not end:"
                         f" {named}. End them, or wait longer with --wait. Nothing has changed."
                     )
                 time.sleep(PAUSE_SECONDS)
 
     def _try_to_close(self, session: Session, progress: Progress) -> list[str] | None:
-        """None when it is closed; else who holds it."""
+        """Closes the lock row; returns None on success, otherwise who holds it."""
         failed: list[BaseException] = []
         number: list[int] = []
-        begun = threading.Event()
+        started = threading.Event()
 
         def run() -> None:
             try:
-                with open_session(self.origin) as own:
-                    number.append(self.number(own))
-                    begun.set()
+                with open_session(self.origin) as own_session:
+                    number.append(self.number(own_session))
+                    started.set()
                     try:
-                        self._set(own, LOCKED, CLOSED)
-                    except own.driver.Error as error:
+                        self._set(own_session, LOCKED, CLOSED)
+                    except own_session.driver.Error as error:
                         failed.append(error)
             except BaseException as error:
                 failed.append(error)
             finally:
-                begun.set()
+                started.set()
 
         closing = threading.Thread(target=run, name="fence")
         closing.start()
-        begun.wait()
+        started.wait()
         holders: list[str] = []
         try:
             while True:
                 closing.join(POLL_SECONDS)
                 if not closing.is_alive():
                     break
-                found = self.holders(session, number[0]) if number else []
-                if found:
-                    holders = found
-                    progress(f"Waiting for {found[0]}", 0, 0)
+                named_holders = self.holders(session, number[0]) if number else []
+                if named_holders:
+                    holders = named_holders
+                    progress(f"Waiting for {named_holders[0]}", 0, 0)
         finally:
-            # It must not close the fence behind somebody who opens it again.
+            # The thread must not close the fence after the caller has opened it again.
             closing.join()
         if not failed:
             return None
@@ -194,8 +199,8 @@ class Fence(ABC):
         session.change(f"UPDATE {FENCE} SET side = {VALUE} WHERE id = {VALUE}", side, row)
 
     def turn(self, side: str) -> None:
-        """What applications read: who is authoritative. Towards the source the fence opens with
-        it, in one transaction."""
+        """Tells applications which side is authoritative; towards the source, opens the fence in
+        the same transaction."""
         state = MIGRATED if side == TARGET else IN_MIGRATION
         percent = 100 if side == TARGET else 0
         with open_session(self.origin) as session:
@@ -214,19 +219,20 @@ class Fence(ABC):
             if side == SOURCE:
                 self.unguard(session)
             else:
-                # Of tables that were in use when the fence was closed.
+                # Tables that were in use when the fence was closed get their guard now.
                 self.guard(session)
 
     @contextmanager
     def passing(self, session: Session) -> Iterator[None]:
-        """A transaction of the way back, which is let through and marked."""
+        """Runs a transaction of the way back, which the fence lets through and which is marked by
+        it."""
         with session.transaction():
             self._set(session, LOCKED, PASSING)
             yield
             self._set(session, LOCKED, CLOSED)
 
     def remove(self) -> None:
-        """Nothing of it is left."""
+        """Removes everything that belongs to the fence."""
         with open_session(self.origin) as session:
             self.unguard(session)
             self.remove_triggers(session)

@@ -1,8 +1,8 @@
-"""The fence of MariaDB and MySQL: triggers for each row, and what they do not see.
+"""The fence of MariaDB and MySQL: row triggers, and protection from what row triggers do not see.
 
-Rows that a foreign key changes call no triggers, so the tables whose rows would cascade into moved
-ones are fenced too. TRUNCATE calls none either: it is refused for a table that a foreign key refers
-to, so each gets an empty one that does.
+Cascades of a foreign key call no triggers, so tables whose rows cascade into moved ones are fenced
+too. TRUNCATE calls none either; it is refused for a table that a foreign key refers to, so each
+moved table gets an empty helper table with a foreign key to it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id
 WHERE r.trx_mysql_thread_id = {VALUE}
 """,
 )
-"""Whom a session waits for, as MariaDB and as MySQL tells it."""
+"""The sessions that a session waits for, as MariaDB shows them and as MySQL shows them."""
 KEPT = f"""
 SELECT TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS
 WHERE CONSTRAINT_SCHEMA = DATABASE() AND CONSTRAINT_NAME = {VALUE}
@@ -53,25 +53,27 @@ WHERE CONSTRAINT_SCHEMA = DATABASE() AND CONSTRAINT_NAME = {VALUE}
 
 class Fence(AnyFence):
     def install_triggers(self, session: Session) -> None:
-        known = set(self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_"))
+        existing = set(
+            self._own(session, "TRIGGER_NAME", "TRIGGERS", "TRIGGER_SCHEMA", f"{FENCE}_")
+        )
         for table in self._fenced(session):
             for event in EVENTS:
                 name = _trigger(table, event)
-                if name not in known:
+                if name not in existing:
                     session.run(
                         f"CREATE TRIGGER {session.quote(name)} BEFORE {event} ON"
                         f" {session.quote(table)} FOR EACH ROW {_BODY}"
                     )
 
     def _fenced(self, session: Session) -> list[str]:
-        """Moved tables, and those whose rows cascade into them."""
-        found = [table.name for table in self.origin.tables]
+        """Returns the moved tables and those whose rows cascade into them."""
+        tables = [table.name for table in self.origin.tables]
         cascades = session.run(CASCADES)
-        for name in found:
-            found += [
-                str(parent) for child, parent in cascades if child == name and parent not in found
+        for name in tables:
+            tables += [
+                str(parent) for child, parent in cascades if child == name and parent not in tables
             ]
-        return found
+        return tables
 
     def _own(
         self, session: Session, column: str, table: str, schema: str, prefix: str
@@ -106,8 +108,8 @@ class Fence(AnyFence):
             except session.driver.Error as error:
                 if session.is_away(error):
                     raise
-                # A table that no foreign key can refer to (partitioned, of another engine), or that
-                # a transaction uses: TRUNCATE waits for that one too.
+                # Foreign keys cannot refer to this table (it is partitioned, or of another engine),
+                # or a transaction is using it; TRUNCATE would wait for that transaction too.
                 session.run(f"DROP TABLE IF EXISTS {keeper}")
 
     def unguard(self, session: Session) -> None:
@@ -125,10 +127,10 @@ class Fence(AnyFence):
 
 
 def _sessions(session: Session, statements: Sequence[str], *about: int) -> list[str]:
-    """By the first statement that the server knows and the user may ask."""
+    """Runs the first statement that the server supports and the user may run."""
     for statement in statements:
         try:
-            found = session.run(statement, *about)
+            sessions = session.run(statement, *about)
         except session.driver.Error as error:
             if session.is_away(error):
                 raise
@@ -136,13 +138,13 @@ def _sessions(session: Session, statements: Sequence[str], *about: int) -> list[
         return [
             f"session {number} of {user} at {host}, in a transaction since {since:%H:%M:%S},"
             f" {str(command).lower()}{f': {query}' if query else ''}"
-            for number, user, host, command, since, query in found
+            for number, user, host, command, since, query in sessions
         ]
     return []
 
 
 def _trigger(table: str, event: str) -> str:
-    """At most 64 characters."""
+    """Returns a name of at most 64 characters, MariaDB's limit."""
     import hashlib
 
     name = f"{FENCE}_{event.lower()}_{table}"
@@ -151,7 +153,8 @@ def _trigger(table: str, event: str) -> str:
     return f"{name[:47]}_{hashlib.sha256(table.encode()).hexdigest()[:16]}"
 
 
-# A snapshot from before the fence shows no gate; a lock reads what is there now.
+# A transaction whose snapshot is older than the fence does not see the gate row; the locking read
+# always sees the current row.
 _BODY = f"""
 BEGIN
     DECLARE fence_side VARCHAR(10);

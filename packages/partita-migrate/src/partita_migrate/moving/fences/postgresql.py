@@ -1,4 +1,4 @@
-"""PostgreSQL's fence: one trigger for each statement, TRUNCATE and cascades included."""
+"""The fence of PostgreSQL: statement triggers, which see TRUNCATE and cascades too."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Fence(AnyFence):
     def install_triggers(self, session: Session) -> None:
         ((schema,),) = session.run("SELECT current_schema()")
         home = session.quote(schema)
-        # A stale snapshot may show the gate open: the lock is refused then, for the row has
-        # changed since. One from before the fence shows no rows at all.
+        # A transaction with an old snapshot may see the gate open; its locking read then fails,
+        # because the row has changed since. A snapshot from before the fence shows no rows at all.
         session.run(
             f"""
             CREATE OR REPLACE FUNCTION {home}.{FUNCTION}() RETURNS trigger LANGUAGE plpgsql
@@ -49,11 +49,11 @@ class Fence(AnyFence):
             END $$
             """
         )
-        known = set(session.run(FENCED, TRIGGER))
+        existing = set(session.run(FENCED, TRIGGER))
         for table in self.origin.tables:
-            # A statement calls the triggers of the table that it names: also of a partition.
+            # A statement calls the triggers of the table that it names, and may name a partition.
             for part in session.run(PARTED, session.relation(table)):
-                if part not in known:
+                if part not in existing:
                     session.run(
                         f"CREATE TRIGGER {TRIGGER} BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON"
                         f" {part[0]} FOR EACH STATEMENT EXECUTE FUNCTION {home}.{FUNCTION}()"
@@ -68,16 +68,16 @@ class Fence(AnyFence):
         return int(session.connection.info.backend_pid)
 
     def holders(self, session: Session, waiting: int) -> list[str]:
-        found = list(map(_shown, session.run(HOLDERS, waiting)))
-        return found or [str(one) for (one,) in session.run(PREPARED)]
+        sessions = list(map(_shown, session.run(HOLDERS, waiting)))
+        return sessions or [str(name) for (name,) in session.run(PREPARED)]
 
     def open_transactions(self, session: Session) -> list[str]:
-        prepared = [str(one) for (one,) in session.run(PREPARED)]
+        prepared = [str(name) for (name,) in session.run(PREPARED)]
         return [*map(_shown, session.run(OPEN_ONES)), *prepared]
 
 
-def _shown(found: tuple[Any, ...]) -> str:
-    pid, user, name, address, since, state, query = found
+def _shown(session: tuple[Any, ...]) -> str:
+    pid, user, name, address, since, state, query = session
     return (
         f"session {pid} of {user}"
         f"{f' ({name})' if name else ''}{f' at {address}' if address else ''},"

@@ -1,6 +1,6 @@
-"""A session of the source that may write: plain statements, in transactions of our own.
+"""A session that may write to the source: plain statements in explicit transactions.
 
-Statements have `VALUE` where a value goes, whatever the driver calls it.
+Statements contain `VALUE` where a value goes, whatever placeholder the driver uses.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from partita_migrate.understanding.schema.inventory import Table
 
 VALUE = "\0"
 LOCK_SECONDS = 2
-"""Nobody waits behind us for longer."""
+"""How long a lock is waited for; sessions of the application queue behind us meanwhile."""
 BUSY_SECONDS = 30
 QUOTES = {"postgresql": '"', "mysql": "`", "sqlite": '"'}
 AWAY = (1927, 1317, 2002, 2003, 2006, 2013, 2014, 1053)
 BUSY = (1205, 1213)
-"""Of MariaDB: a lock was not free in time, or two waited for each other."""
+"""MariaDB's error numbers for a lock wait timeout and a deadlock."""
 BUSY_STATES = ("55P03", "40P01", "40001", "57014")
 
 
 class SourceAway(PartitaError):
-    """No session can be had, or it was lost."""
+    """Raised when no session can be opened or the session was lost."""
 
 
 def _driver_of(family: str) -> Any:
-    """Imported when it is needed."""
+    """Imports the driver of a kind of source."""
     if family == "postgresql":
         import psycopg
 
@@ -44,6 +44,8 @@ def _driver_of(family: str) -> Any:
 
 
 class Session:
+    """One connection to the source."""
+
     def __init__(self, origin: Origin, connection: Any) -> None:
         self.origin = origin
         self.family = origin.family
@@ -59,7 +61,7 @@ class Session:
             return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
 
     def change(self, statement: str, *values: Any) -> int:
-        """How many rows were found."""
+        """Runs a statement and returns the number of rows that it matched."""
         with closing(self.connection.cursor()) as cursor:
             self._execute(cursor, statement, values)
             return int(cursor.rowcount)
@@ -84,7 +86,7 @@ class Session:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """What fails inside leaves the transaction as it was."""
+        """Undoes what the block did when it fails, and nothing else of the transaction."""
         self._savepoints += 1
         name = f"partita_{self._savepoints}"
         self.run(f"SAVEPOINT {name}")
@@ -99,7 +101,7 @@ class Session:
         try:
             self.run(statement)
         except self.driver.Error:
-            # The connection is gone, and with it what was not committed.
+            # The connection is gone, and the server has rolled back by itself.
             return
 
     # Names.
@@ -117,7 +119,7 @@ class Session:
     # Errors.
 
     def is_away(self, error: BaseException) -> bool:
-        """Whether the server has gone, rather than said no."""
+        """True when the server is gone, rather than refusing a statement."""
         if self.family == "postgresql":
             return bool(self.connection.closed or self.connection.broken)
         if self.family == "mysql":
@@ -125,7 +127,7 @@ class Session:
         return False
 
     def is_busy(self, error: BaseException) -> bool:
-        """Whether somebody held what we wanted, and the same may succeed later."""
+        """True when a lock was not available, so that the same statement may succeed later."""
         if self.family == "postgresql":
             return getattr(error, "sqlstate", None) in BUSY_STATES
         if self.family == "mysql":
@@ -133,14 +135,14 @@ class Session:
         return "locked" in str(error)
 
     def said(self, error: BaseException) -> str:
-        """What the driver says, on one line."""
+        """Returns the driver's message on one line, without the password."""
         text = str(error.args[-1]) if self.family == "mysql" and error.args else str(error)
         return self.origin.address.scrub(text.splitlines()[0] if text else type(error).__name__)
 
 
 @contextmanager
 def open_session(origin: Origin, lock_seconds: float = LOCK_SECONDS) -> Iterator[Session]:
-    """In autocommit, in UTC, with texts taken as they are."""
+    """Opens a session in autocommit mode and in UTC, with strict SQL modes."""
     driver: Any = _driver_of(origin.family)
     try:
         connection = _connect(origin, driver, lock_seconds)
@@ -177,7 +179,7 @@ def _connect(origin: Origin, driver: Any, lock_seconds: float) -> Any:
     flags = {"client_flag": CLIENT.FOUND_ROWS, "autocommit": True, "charset": "utf8mb4"}
     connection = driver.connect(**{**arguments, **flags})
     with connection.cursor() as cursor:
-        # A row with the number 0 keeps it.
+        # NO_AUTO_VALUE_ON_ZERO: MariaDB would otherwise give a row with the key 0 a new number.
         modes = "STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO"
         cursor.execute(f"SET SESSION time_zone = '+00:00', sql_mode = '{modes}'")
         cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {max(1, round(lock_seconds))}")

@@ -1,4 +1,4 @@
-"""SQLite's fence: there is one writer at a time, so that closing it waits for that one."""
+"""The fence of SQLite. There is one writer at a time, so closing the fence waits for that one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The parts of a load: rows into the state store, and from there as items into the target."""
+"""Stage `load`: rows go into the state store, and from there as items into the target."""

@@ -1,7 +1,7 @@
-"""`load --through s3`: items as files for ImportTable, and the request that imports them.
+"""`load --through s3`: writes items as files for ImportTable, and the request that imports them.
 
-Each chunk of rows is one file of DynamoDB JSON, compressed, whose name is that of its rows: written
-again after a kill, it is the same file.
+Each chunk of rows becomes one compressed file of DynamoDB JSON, named after the numbers of its
+rows. Written again after a kill, it is byte for byte the same file.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ CREATED = (
     *("TableName", "AttributeDefinitions", "KeySchema", "BillingMode", "ProvisionedThroughput"),
     *("GlobalSecondaryIndexes", "SSESpecification", "OnDemandThroughput"),
 )
-"""What ImportTable takes of a table."""
+"""The parameters of CreateTable that ImportTable accepts too."""
 
 
 class ImportFiles:
-    """`place`: a folder, or s3://bucket/prefix."""
+    """Writes import files to `place`: a folder, or `s3://bucket/prefix`."""
 
     def __init__(self, folder: Folder, place: str, region: str) -> None:
         self.place = place
         self._bucket, self.name, self._prefix = _opened(folder, place, region)
 
     def begin(self, chunk: str) -> None:
-        """The next items are those of this chunk."""
+        """Starts a chunk; the next items belong to it."""
         self._chunk = chunk
 
     def put(self, made: list[tuple[str, bytes]]) -> None:
@@ -45,12 +45,12 @@ class ImportFiles:
             self._put(f"{table}/data/{self._chunk}.json.gz", content)
 
     def write_requests(self, folder: Folder, model: str) -> None:
-        """What ImportTable is asked for, table by table."""
+        """Writes the ImportTable request of each table beside its files."""
         for table in tables_of(folder, model):
             if table.local_indexes:
                 raise PartitaError(
-                    f"{table.name} has a local index, which ImportTable cannot make; load it"
-                    " without --through."
+                    f"{table.name} has a local secondary index, which ImportTable cannot create;"
+                    " load without --through."
                 )
             request = {
                 "S3BucketSource": {
@@ -75,15 +75,17 @@ def _parameters(created: dict[str, Any]) -> dict[str, Any]:
 
 
 def _opened(folder: Folder, place: str, region: str) -> tuple[Bucket, str, str]:
-    """The bucket, its name, and what keys in it begin with."""
+    """Opens `place`; returns the bucket, its name and the prefix of its keys."""
     if place.startswith("s3://"):
         name, _, prefix = place.removeprefix("s3://").partition("/")
-        named = (os.environ[one] for one in ENDPOINTS if os.environ.get(one))
+        endpoints = (os.environ[variable] for variable in ENDPOINTS if os.environ.get(variable))
         try:
-            bucket = S3Bucket(name, next(named, AMAZON.format(region)), {})
+            bucket = S3Bucket(name, next(endpoints, AMAZON.format(region)), {})
         except BucketError as error:
             raise PartitaError(str(error)) from error
         return bucket, name, f"{prefix.rstrip('/')}/" if prefix else ""
-    home = (folder.path / place).resolve() if not Path(place).is_absolute() else Path(place)
-    home.mkdir(parents=True, exist_ok=True)
-    return FolderBucket(home.resolve()), home.name, ""
+    import_folder = (
+        (folder.path / place).resolve() if not Path(place).is_absolute() else Path(place)
+    )
+    import_folder.mkdir(parents=True, exist_ok=True)
+    return FolderBucket(import_folder.resolve()), import_folder.name, ""

@@ -1,8 +1,9 @@
-"""Which entities never make two items with one key, as the design shows without looking at rows.
+"""Finds entities of which no two items can have the same key, from the design alone.
 
-The keys of all others are noted while they are written, so that no row overwrites another's item.
-Keys of unique values never have two rows at a time, and may have them where rows were read at
-several places of the log: the value went from one to the other in between.
+For all other entities the load records each key that it writes, so that no row overwrites another
+row's item. Keys made of unique values are recorded too: two rows never have the same value at one
+time, but rows that were read at different positions may, when a value moved from one to the other
+in between.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _OF_NUMBERS = re.compile(r"n\d+\.\d+|0\d+")
 
 
 def entities_with_own_keys(design: Design, inventory: Inventory) -> set[int]:
-    """By their numbers in the design."""
-    # SQLite keeps any type in any column: two values may have one text.
+    """Returns the numbers of the entities whose keys are proven distinct by the design."""
+    # SQLite keeps any type in any column: the number 1 and the text "1" make the same key.
     if inventory.dialect == "sqlite":
         return set()
     found: set[int] = set()
@@ -37,7 +38,7 @@ def entities_with_own_keys(design: Design, inventory: Inventory) -> set[int]:
 def entities_by_value(
     homes: Sequence[tuple[TableDesign, Entity]], inventory: Inventory
 ) -> set[int]:
-    """Those in whose keys one row may follow another: guards, and natural keys."""
+    """Returns the entities in whose keys one row may follow another: guards and natural keys."""
     found: set[int] = set()
     for number, (table, entity) in enumerate(homes):
         keys = [key for one in table.keys if (key := entity.attribute(one.name)) is not None]
@@ -50,7 +51,8 @@ def entities_by_value(
 
 
 def _is_by_row(table: TableDesign, entity: Entity, source: Table) -> bool:
-    """Whether other rows have other keys: the key holds all columns of a unique one."""
+    """True when the key contains all columns of a unique index, so that different rows have
+    different keys."""
     held: set[str] = set()
     columns = {column.name: column for column in source.columns}
     for key in table.keys:
@@ -64,12 +66,12 @@ def _is_by_row(table: TableDesign, entity: Entity, source: Table) -> bool:
 
 
 def _is_whole(index: Index) -> bool:
-    """Unique over all rows, by columns."""
+    """True for an index that is unique over all rows, without expressions or conditions."""
     return index.is_unique and not index.expressions and index.where is None
 
 
 def _held_columns(entity: Entity, attribute: Attribute, columns: dict[str, Column]) -> set[str]:
-    """Those whose values can be read off the text of a key."""
+    """Returns the columns whose values can be read back from the text of a key."""
     if attribute.column is not None:
         ref = Ref.parse(attribute.column)
         return {ref.column} if ref.table == entity.source else set()
@@ -91,7 +93,7 @@ def _held_columns(entity: Entity, attribute: Attribute, columns: dict[str, Colum
 
 
 def _is_apart(table: TableDesign, one: Entity, other: Entity) -> bool:
-    """Whether no item of one has a key of the other's: they begin with other words."""
+    """True when the keys of two entities begin with different words, so that they never meet."""
     for key in table.keys:
         words = [_first_word(entity.attribute(key.name)) for entity in (one, other)]
         if None not in words and words[0] != words[1]:
@@ -100,7 +102,7 @@ def _is_apart(table: TableDesign, one: Entity, other: Entity) -> bool:
 
 
 def _first_word(attribute: Attribute | None) -> str | None:
-    """What every value begins with, up to the first separator."""
+    """Returns the text up to the first separator, with which every value of an attribute begins."""
     if attribute is None:
         return None
     if attribute.constant is not None:

@@ -1,7 +1,7 @@
-"""What made no item that the target took: a file of it, and what puts it right.
+"""Rejects: rows without an item and items that the target refused, with the reason and the remedy.
 
-A row is rejected for an entity that it makes no item of. An item that the target refused is
-rejected by the name of its table and its key, without an entity.
+A rejected row is recorded by its table, key and entity. An item that the target refused is recorded
+by the target's table and its key, with an empty entity.
 """
 
 from __future__ import annotations
@@ -24,24 +24,27 @@ from partita_migrate.understanding.sources.connection import Source
 
 REJECTS = "rejects.jsonl"
 REPLAY = "Correct the row in the source, then run `partita migrate load {} --replay`."
-REPLAY_ITEM = "Remove what is in its way, then run `partita migrate load {} --replay`."
+REPLAY_ITEM = "Remove the item in its place, then run `partita migrate load {} --replay`."
 
 
 class Reject(NamedTuple):
+    """One reject, as the state store has it."""
+
     table: str
     key: str
     entity: str
     reason: str
     row: Item
-    """The item, where the target refused it."""
+    """The row, or the item that the target refused."""
 
 
 def rejects_of(move: Move) -> list[Reject]:
-    return [Reject(*one) for one in move.state.rejects()]
+    return [Reject(*reject) for reject in move.state.rejects()]
 
 
 def write_rejects(move: Move) -> str:
-    """The name of the file, in the folder; empty when there is nothing to write."""
+    """Writes `move/rejects.jsonl` and returns its name; removes it and returns "" without
+    rejects."""
     rejects = rejects_of(move)
     path = f"{MOVE}/{REJECTS}"
     if not rejects:
@@ -50,14 +53,14 @@ def write_rejects(move: Move) -> str:
     lines = [
         msgspec.json.encode(
             {
-                "table": one.table,
-                "entity": one.entity,
-                "reason": one.reason,
-                "row" if one.entity else "item": one.row,
-                "replay": (REPLAY if one.entity else REPLAY_ITEM).format(move.folder.path),
+                "table": reject.table,
+                "entity": reject.entity,
+                "reason": reject.reason,
+                "row" if reject.entity else "item": reject.row,
+                "replay": (REPLAY if reject.entity else REPLAY_ITEM).format(move.folder.path),
             }
         )
-        for one in rejects
+        for reject in rejects
     ]
     move.folder.write_bytes(path, b"\n".join(lines) + b"\n")
     return path
@@ -76,84 +79,90 @@ def accept_item(state: StateStore, key: ItemKey) -> None:
 
 
 def settle(move: Move) -> int:
-    """Rejects that have been put right by now are none any more; the answer is how many are left.
+    """Drops rejects that have been put right meanwhile, and returns how many are left.
 
-    A row whose item is in the target, or which makes none any more; an item that is there as it
-    was to be written.
+    A reject is right when its row makes no item any more, or when the item is in the target as it
+    should be.
     """
     rejects = rejects_of(move)
     with move.state.transaction():
-        for one in rejects:
-            if _is_right(move, one):
-                move.state.accept(one.table, one.key, one.entity)
+        for reject in rejects:
+            if _is_right(move, reject):
+                move.state.accept(reject.table, reject.key, reject.entity)
     write_rejects(move)
     return move.state.reject_count()
 
 
-def _is_right(move: Move, one: Reject) -> bool:
-    home, item = _home(move, one), one.row
-    if one.entity:
-        if not move.state.tables[one.table].primary_key:
+def _is_right(move: Move, reject: Reject) -> bool:
+    home, item = _home(move, reject), reject.row
+    if reject.entity:
+        if not move.state.tables[reject.table].primary_key:
             return False
-        kept = move.state.find(one.table, one.key)
+        kept = move.state.find(reject.table, reject.key)
         if kept is None:
             return True
-        number = _numbers(move)[one.table, one.entity]
+        number = _numbers(move)[reject.table, reject.entity]
         made = move.items.made(number, kept.row)
         if made is None:
             return not move.items.refusal(number, kept.row)
         item = made
-    there = move.target.call(
+    existing = move.target.call(
         "GetItem", TableName=home.name, Key=key_of(home, item), ConsistentRead=True
     ).get("Item")
-    if there is None or is_tombstone(there):
+    if existing is None or is_tombstone(existing):
         return is_tombstone(item)
-    return not is_tombstone(item) and item_digest(there) == item_digest(item)
+    return not is_tombstone(item) and item_digest(existing) == item_digest(item)
 
 
 def _numbers(move: Move) -> dict[tuple[str, str], int]:
     return {(entity.source, entity.name): n for n, (_, entity) in enumerate(move.homes)}
 
 
-def _home(move: Move, one: Reject) -> TableDesign:
-    if one.entity:
-        return move.homes[_numbers(move)[one.table, one.entity]][0]
-    return next(table for table in move.design.tables if table.name == one.table)
+def _home(move: Move, reject: Reject) -> TableDesign:
+    if reject.entity:
+        return move.homes[_numbers(move)[reject.table, reject.entity]][0]
+    return next(table for table in move.design.tables if table.name == reject.table)
 
 
 # Another try.
 
 
 def replay(move: Move) -> int:
-    """Tries the rejected rows again, as the source has them now where it is not followed, and then
-    the items that were refused; the answer is how many rows have their items."""
+    """Tries rejected rows and refused items again, and returns how many rows have their items now.
+
+    Rows of a source that is not followed are read again first.
+    """
     rejects = rejects_of(move)
     applier = Applier(move, move.position)
     numbers, left = _numbers(move), set[tuple[str, str]]()
     with move.origin.connect() as source, move.state.transaction():
-        rows = [one for one in rejects if one.entity and move.state.tables[one.table].primary_key]
+        rows = [
+            reject
+            for reject in rejects
+            if reject.entity and move.state.tables[reject.table].primary_key
+        ]
         if not move.begun.is_followed:
-            known = {(one.table, one.key): one.row for one in rows}
-            changes = [_change_now(move, source, *one) for one in known.items()]
+            keyed_rows = {(reject.table, reject.key): reject.row for reject in rows}
+            changes = [_change_now(move, source, *reject) for reject in keyed_rows.items()]
             applier.apply(Transaction(move.position, "", time.time(), changes))
-        for one in rows:
-            kept = move.state.find(one.table, one.key)
-            number = numbers[one.table, one.entity]
+        for reject in rows:
+            kept = move.state.find(reject.table, reject.key)
+            number = numbers[reject.table, reject.entity]
             reason = _put_again(move, applier, number, kept.row) if kept is not None else ""
             if kept is not None and reason:
-                left.add((one.table, one.key))
-                move.state.reject(one.table, one.key, one.entity, reason, kept.row)
+                left.add((reject.table, reject.key))
+                move.state.reject(reject.table, reject.key, reject.entity, reason, kept.row)
             else:
-                move.state.accept(one.table, one.key, one.entity)
+                move.state.accept(reject.table, reject.key, reject.entity)
         move.target.put_over_older(applier.taken_writes(), ONLY_OVER_KNOWN)
-        _replay_items(move, [one for one in rejects if not one.entity])
-        right = {(one.table, one.key) for one in rows} - left
+        _replay_items(move, [reject for reject in rejects if not reject.entity])
+        right = {(reject.table, reject.key) for reject in rows} - left
         _recount(move, [table for table, _ in right])
     return len(right)
 
 
 def _replay_items(move: Move, rejects: list[Reject]) -> None:
-    writes = [(_home(move, one), one.row) for one in rejects]
+    writes = [(_home(move, reject), reject.row) for reject in rejects]
     refused = move.target.put_over_older(writes, ONLY_OVER_KNOWN)
     for table, item in writes:
         accept_item(move.state, item_key(table, item))
@@ -162,32 +171,36 @@ def _replay_items(move: Move, rejects: list[Reject]) -> None:
 
 
 def _put_again(move: Move, applier: Applier, number: int, row: Item) -> str:
-    """Writes the item of a row unless another's is there; why not, or empty."""
+    """Writes the item of a row unless another row's item has its key; returns why not, or ""."""
     table, _ = move.homes[number]
     item = move.items.made(number, row)
     if item is None:
         return move.items.refusal(number, row)
     applier.writes.pop(item_key(table, item), None)
-    there = move.target.call(
+    existing = move.target.call(
         "GetItem", TableName=table.name, Key=key_of(table, item), ConsistentRead=True
     ).get("Item")
-    if there is not None and not is_tombstone(there) and item_digest(there) != item_digest(item):
+    if (
+        existing is not None
+        and not is_tombstone(existing)
+        and item_digest(existing) != item_digest(item)
+    ):
         return SAME_KEY
     refused = move.target.put_over_older([(table, stamped(item, move.position))], ONLY_OVER_KNOWN)
     return refused[0][2] if refused else ""
 
 
-def _change_now(move: Move, source: Source, known: tuple[str, str], row: Item) -> Change:
-    """What has become of a row in the source."""
-    name = known[0]
-    found = move.origin.rows_like(source, move.state.tables[name], [row])
-    return Change(name, None, found[0]) if found else Change(name, row, None)
+def _change_now(move: Move, source: Source, key: tuple[str, str], row: Item) -> Change:
+    """Returns what has changed in a row since it was rejected."""
+    name = key[0]
+    rows = move.origin.rows_like(source, move.state.tables[name], [row])
+    return Change(name, None, rows[0]) if rows else Change(name, row, None)
 
 
 def _recount(move: Move, tables: list[str]) -> None:
     report = move.state.fact(REPORT, list[TableLoad]) or []
-    for one in report:
-        right = tables.count(one.table)
-        one.failed -= right
-        one.imported += right
+    for table_load in report:
+        right = tables.count(table_load.table)
+        table_load.failed -= right
+        table_load.imported += right
     move.state.set_fact(REPORT, report)

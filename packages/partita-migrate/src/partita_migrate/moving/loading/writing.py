@@ -1,7 +1,7 @@
-"""Rows of the state store become items of the target, chunk by chunk, in several processes.
+"""Writes the items of stored rows to the target, chunk by chunk, in several processes.
 
-Chunks are counted in the order of their rows; what was written ahead of the count when a load is
-killed is written once more. Nothing is followed yet, so that no condition is needed.
+Progress is counted in row order. When a load is killed, chunks that were written ahead of the count
+are written again. No condition is needed: changes are not followed yet, so nothing is newer.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ from partita_migrate.progress import Progress
 
 CHUNK_ROWS = 5000
 FILE_ROWS = 20_000
-"""An import takes up to 50,000 files."""
+"""Rows of one import file; an import takes at most 50,000 files."""
 PARALLEL_ROWS_MIN = 40_000
-"""Fewer are written before other processes have started."""
+"""Fewer rows are written before other processes would have started."""
 OWNER_BITS = 40
 
 Put = Callable[[list[tuple[str, bytes]]], None]
-"""Items that are encoded, with the names of their tables, to where they belong."""
+"""Writes items, each the table's name and the item's JSON."""
 Rejected = tuple[str, str, str, str, Item]
 """Table, key, entity, reason and row."""
 
 
 class Task(Struct):
+    """Rows of one table, by their numbers: those after `after`, up to `until`."""
+
     table: str
     after: int
     until: int
 
 
 class Chunk(Struct):
-    """What became of some rows."""
+    """The outcome of one task, by rows; `stay` counts rows outside `--where`."""
 
     until: int
     rows: int = 0
@@ -62,6 +64,8 @@ class Chunk(Struct):
 
 
 class ChunkWriter:
+    """Makes and writes the items of some rows."""
+
     def __init__(self, items: Items, state: StateStore, position: int, put: Put) -> None:
         self.items = items
         self.state = state
@@ -70,7 +74,8 @@ class ChunkWriter:
         self._by_value = entities_by_value(items.homes, state.inventory)
 
     def write(self, task: Task, claims: set[int] | None = None) -> Chunk:
-        """`claims`: entities of which two rows may make the same key."""
+        """Writes the items of some rows. `claims` are the entities of which two rows may make the
+        same key."""
         chunk = Chunk(task.until)
         made: list[tuple[str, bytes]] = []
         owners: dict[bytes, tuple[int, int, Item]] = {}
@@ -80,7 +85,7 @@ class ChunkWriter:
         failed: set[int] = set()
         part = self.items.parts.get(task.table)
         numbers = self.items.numbers.get(task.table, [])
-        for row_number, row in self.state.rows(task.table, task.after, task.until):
+        for row_number, row in self.state.numbered_rows(task.table, task.after, task.until):
             chunk.rows += 1
             if part is not None and not part.holds(row):
                 chunk.stay += 1
@@ -106,7 +111,8 @@ class ChunkWriter:
                     if not entity.is_guard and entity.rows == "each":
                         imported.add(row_number)
                     if number in self._by_value:
-                        # Two rows had it one after the other; following tells which has it now.
+                        # Two rows had this value one after the other. Following decides which of
+                        # them has it now; until then, the first one's item stays.
                         if by_value.setdefault(item_key(table, item), len(made)) < len(made):
                             continue
                     made.append((table.name, content[:-1] + self.stamp))
@@ -127,7 +133,8 @@ class ChunkWriter:
         places: dict[bytes, int],
         failed: set[int],
     ) -> list[tuple[str, bytes]]:
-        """Without items whose keys rows of other chunks have."""
+        """Claims the keys, and returns the items without those whose key a row of an earlier chunk
+        has."""
         claimed = {key: number << OWNER_BITS | at for key, (number, at, _) in owners.items()}
         taken = self.state.claim(claimed)
         for hashed in taken:
@@ -135,7 +142,7 @@ class ChunkWriter:
             self._reject(chunk, number, row_number, row, SAME_KEY)
             failed.add(row_number)
         gone = {places[hashed] for hashed in taken}
-        return [one for place, one in enumerate(made) if place not in gone] if gone else made
+        return [item for place, item in enumerate(made) if place not in gone] if gone else made
 
     def _reject(self, chunk: Chunk, number: int, row_number: int, row: Item, reason: str) -> None:
         entity = self.items.homes[number][1]
@@ -145,7 +152,7 @@ class ChunkWriter:
 
 
 def worker(content: bytes) -> Handler:
-    """In a process of its own."""
+    """Handles write tasks in a process of its own."""
     setup = msgspec.msgpack.decode(content, type=WorkerSetup)
     items, state, target = setup.opened()
     writer = ChunkWriter(items, state, setup.position, lambda made: target.put_all(batches(made)))
@@ -153,7 +160,7 @@ def worker(content: bytes) -> Handler:
 
 
 class Writing:
-    """`files`: where items go instead of to the target."""
+    """Writes all items of a load; with `files`, into import files instead of the target."""
 
     def __init__(self, move: Move, progress: Progress, files: ImportFiles | None = None) -> None:
         self.move = move
@@ -173,11 +180,13 @@ class Writing:
             if self._is_parallel(tables):
                 workers = stack.enter_context(self._workers())
             self._write_all(tables, workers)
-        for one in tables:
-            if one.accounted != one.rows:
+        for table_load in tables:
+            if table_load.accounted != table_load.rows:
                 raise PartitaError(
-                    f"{one.table}: {one.imported} imported, {one.skipped} skipped, {one.stay} left"
-                    f" and {one.failed} failed are not the {one.rows} rows that were read."
+                    f"{table_load.table}: {table_load.imported} imported,"
+                    f" {table_load.skipped} skipped, {table_load.stay} left out and"
+                    f" {table_load.failed} failed do not add up to the {table_load.rows} rows that"
+                    " were read; this is a bug, please report it."
                 )
         with self.state.transaction():
             self.state.forget_claims()
@@ -185,25 +194,25 @@ class Writing:
         self.state.freeze(is_frozen=False)
 
     def _write_all(self, tables: list[TableLoad], workers: Workers[Chunk] | None) -> None:
-        total = sum(one.rows for one in tables)
-        done = sum(one.accounted for one in tables)
+        total = sum(table_load.rows for table_load in tables)
+        done = sum(table_load.accounted for table_load in tables)
         progress = behind_first_place(self.move, self.progress)
-        for one in tables:
-            for chunk in self._chunks(one, workers):
+        for table_load in tables:
+            for chunk in self._chunks(table_load, workers):
                 with self.state.transaction():
                     for reject in chunk.rejects:
                         self.state.reject(*reject)
-                    one.add(chunk)
+                    table_load.add(chunk)
                     self.state.set_fact(REPORT, tables)
                 done += chunk.rows
                 progress("Items", done, total)
 
-    def _chunks(self, one: TableLoad, workers: Workers[Chunk] | None) -> Iterator[Chunk]:
-        last = self.state.last(one.table)
+    def _chunks(self, table_load: TableLoad, workers: Workers[Chunk] | None) -> Iterator[Chunk]:
+        last = self.state.last(table_load.table)
         size = FILE_ROWS if self.files else CHUNK_ROWS
-        starts = range(one.written_until, last, size)
-        tasks = [Task(one.table, after, min(after + size, last)) for after in starts]
-        claims = self.claims & set(self.move.items.numbers.get(one.table, []))
+        starts = range(table_load.written_until, last, size)
+        tasks = [Task(table_load.table, after, min(after + size, last)) for after in starts]
+        claims = self.claims & set(self.move.items.numbers.get(table_load.table, []))
         if workers is not None and not claims:
             yield from workers.in_order(tasks)
             return
@@ -215,12 +224,12 @@ class Writing:
             yield chunk
 
     def _is_parallel(self, tables: list[TableLoad]) -> bool:
-        """Whether there is enough for other processes to do."""
-        left = sum(one.rows - one.accounted for one in tables)
+        """True when enough rows are left to be worth starting other processes."""
+        left = sum(table_load.rows - table_load.accounted for table_load in tables)
         return self.files is None and left >= PARALLEL_ROWS_MIN
 
     def _workers(self) -> Workers[Chunk]:
-        # One more than there are cores: while some make items, the target has those of another.
+        # One more than there are cores: one of them always waits for the target.
         count = worker_count() + 1
         return Workers(__name__, worker_setup(self.move, count), Chunk, self.move.lock, count)
 
@@ -242,5 +251,7 @@ class Writing:
 
     def _why_skipped(self, table: str) -> str:
         design = self.move.design
-        out = next((one.why for one in design.left_out if one.column == f"{table}.*"), None)
-        return out or "the design has no items of its own for it"
+        why = next(
+            (column.why for column in design.left_out if column.column == f"{table}.*"), None
+        )
+        return why or "the design has no items of its own for it"

@@ -1,4 +1,5 @@
-"""The logs of the sources: MariaDB's binlog, PostgreSQL's replication, a log of triggers."""
+"""Change logs of the sources: MariaDB's binlog, PostgreSQL's logical replication, triggers in
+SQLite."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from partita_migrate.moving.logs.unlogged import Unlogged
 
 
 def log_of(origin: Origin, *, is_followed: bool) -> ChangeLog:
-    """Drivers are imported when they are needed."""
+    """Returns the log of a source; its driver is imported only here."""
     if not is_followed:
         return Unlogged(origin)
     if origin.family == "mysql":

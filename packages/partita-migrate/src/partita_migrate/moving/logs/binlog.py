@@ -1,7 +1,7 @@
-"""A stream of MariaDB's or MySQL's binlog, from a place in a file on.
+"""Reads the binlog of MariaDB or MySQL from a place in a file on.
 
-The shape of a table is repeated before every statement that changes it: it is read once, and known
-again by its bytes. Formats: MySQL's internals manual, "Binary log".
+The server repeats a table map before every statement that changes the table; each is decoded once
+and recognized by its bytes afterwards. Formats: MySQL's internals manual, "Binary log".
 """
 
 from __future__ import annotations
@@ -25,22 +25,24 @@ ROWS = (*WRITE_ROWS, *UPDATE_ROWS, *DELETE_ROWS)
 WITH_EXTRA_DATA = (30, 31, 32)
 COMPRESSED = (40, 165, 166, 167, 168, 169, 170, 171)
 GTIDS = (33, 34, 42, 162)
-"""MySQL's, without one, with a tag, and MariaDB's."""
+"""MySQL's anonymous and named GTID events, MySQL's with a tag, and MariaDB's."""
 BETWEEN = (3, 15, 27, 35, 161, 163)
-"""Never within a transaction: a server stopped, a file begins, all has been sent (a heartbeat), a
-checkpoint, a list of GTIDs (MySQL's, MariaDB's)."""
+"""Events that never come inside a transaction: stop, format description, heartbeat, checkpoint, and
+lists of GTIDs (MySQL's and MariaDB's)."""
 CHECKSUM_BYTES = 4
 MARIADB_CAPABILITY = 4
-"""Of a client that knows GTID events."""
+"""Says that this client understands GTID events."""
 LOST = 2013
 EOF_MARK = 0xFE
 LOAD_FILE_BYTES = 13
-"""Of a LOAD DATA: which file it was, and where its name stands in the statement."""
+"""Bytes of a LOAD DATA event before its statement: the file and the place of its name."""
 _HEADER = struct.Struct("<xIBIIIH")
 _QUERY = struct.Struct("<IIBHH")
 
 
 class Event(NamedTuple):
+    """One event of the log, without header and checksum."""
+
     kind: int
     timestamp: int
     file: str
@@ -50,14 +52,18 @@ class Event(NamedTuple):
 
 
 class Rows(NamedTuple):
+    """The row images of one event."""
+
     shape: Shape
     flags: int
     is_whole: bool
-    """Whether every column is in every image."""
+    """True when every column is in every image (binlog_row_image=FULL)."""
     images: bytes
 
 
 class BinlogStream:
+    """One replication connection, which registers as a replica with a random server id."""
+
     def __init__(
         self, arguments: dict[str, Any], file: str, place: int, heartbeat_seconds: float
     ) -> None:
@@ -77,17 +83,17 @@ class BinlogStream:
             cursor.execute(f"SET @mariadb_slave_capability = {MARIADB_CAPABILITY}")
         name = file.encode()
         number = random.randint(1 << 20, (1 << 32) - 1)
-        asked = struct.pack("<BIHI", COM_BINLOG_DUMP, place, 0, number) + name
-        self._connection._write_bytes(struct.pack("<I", len(asked)) + asked)
+        request = struct.pack("<BIHI", COM_BINLOG_DUMP, place, 0, number) + name
+        self._connection._write_bytes(struct.pack("<I", len(request)) + request)
         self._connection._next_seq_id = 1
 
     def close(self) -> None:
-        """Wakes whoever waits for the next event."""
+        """Closes the connection, which wakes a thread that waits for the next event."""
         with suppress(Exception):
             self._connection._force_close()
 
     def events(self) -> Iterator[Event]:
-        """Without those that only describe tables."""
+        """Yields all events except for table maps."""
         while True:
             packet = self._connection._read_packet()
             content = packet.get_all_data()
@@ -105,13 +111,14 @@ class BinlogStream:
                 self._tables[body[:6]] = shape
                 continue
             if kind == ROTATE:
-                # Numbers of tables mean others after a restart, which begins a new file.
+                # A restarted server begins a new file and gives table numbers anew.
                 self._tables.clear()
                 self._known.clear()
                 self._file = body[8:].decode()
             yield Event(kind, timestamp, self._file, place, body)
 
     def rows(self, event: Event) -> Rows:
+        """Returns the table and the row images of an event."""
         body = event.body
         shape = self._tables[body[:6]]
         (flags,) = struct.unpack_from("<H", body, 6)
@@ -124,14 +131,14 @@ class BinlogStream:
         every = (1 << count) - 1
         is_whole = True
         for _ in range(2 if event.kind in UPDATE_ROWS else 1):
-            # MySQL sets the bits behind the last column as well.
+            # MySQL also sets the unused bits behind the last column.
             is_whole &= int.from_bytes(body[place : place + size], "little") & every == every
             place += size
         return Rows(shape, flags, is_whole, body[place:])
 
 
 def statement_of(event: Event) -> tuple[str, str]:
-    """The schema and the text of a statement in the log."""
+    """Returns the schema and the text of a statement event."""
     _, _, schema_size, _, status_size = _QUERY.unpack_from(event.body)
     place = _QUERY.size + status_size + (LOAD_FILE_BYTES if event.kind == LOAD_QUERY else 0)
     schema = event.body[place : place + schema_size].decode(errors="replace")

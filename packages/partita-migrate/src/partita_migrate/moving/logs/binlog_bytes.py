@@ -1,4 +1,4 @@
-"""Bytes of an event that are read from the front, and the numbers that are packed in them."""
+"""Reads the bytes of a binlog event from the front, with the number formats that it packs."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from decimal import Decimal
 
 _DIGITS = 9
 _BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""That so many digits of a DECIMAL take."""
+"""Bytes that so many digits of a DECIMAL take."""
 
 
 class Bytes:
-    """What is left of an event."""
+    """The unread rest of an event."""
 
     __slots__ = ("content", "place")
 
@@ -39,7 +39,7 @@ class Bytes:
 
 
 def packed_number(content: bytes, place: int) -> tuple[int, int]:
-    """A number in MySQL's packed form, and what comes behind it."""
+    """Returns a length-encoded integer of MySQL's protocol and the place behind it."""
     first = content[place]
     if first < 0xFB:
         return first, place + 1
@@ -48,7 +48,11 @@ def packed_number(content: bytes, place: int) -> tuple[int, int]:
 
 
 def decimal_reader(precision: int, scale: int) -> Callable[[Bytes], Decimal]:
-    """Nine digits in four bytes, the rest in as few as hold them; negatives are inverted."""
+    """Returns a reader of DECIMAL(precision, scale).
+
+    Nine digits are packed into four bytes and the rest into as few as hold them; the bytes of a
+    negative number are inverted.
+    """
     whole, whole_rest = divmod(precision - scale, _DIGITS)
     fraction, fraction_rest = divmod(scale, _DIGITS)
     widths = [_BYTES[whole_rest], *[4] * (whole + fraction), _BYTES[fraction_rest]]
@@ -66,7 +70,7 @@ def decimal_reader(precision: int, scale: int) -> Callable[[Bytes], Decimal]:
             if width:
                 text += f"{int.from_bytes(content[place : place + width], 'big'):0{count}}"
             place += width
-        # By its text: arithmetic would round to 28 digits.
+        # Built from its text, because Decimal arithmetic would round to 28 digits.
         number = Decimal(f"{text}E-{scale}")
         return number.copy_negate() if is_negative and number else number
 

@@ -1,7 +1,7 @@
-"""A JSON document of MySQL's binlog, in the words that a SELECT of it gives.
+"""Turns a binary JSON document of MySQL's binlog into the text that a SELECT of it returns.
 
-MySQL keeps a tree in bytes: a type, and for maps and lists the places of what is in them. Dates,
-decimals and binaries that were cast to JSON are kept as what they were. Formats: MySQL's source,
+MySQL stores a tree: a type, and for objects and arrays the offsets of their members. Dates,
+decimals and binaries that were cast to JSON keep their own types. Formats: MySQL's source,
 `sql-common/json_binary.h`.
 """
 
@@ -21,10 +21,10 @@ OBJECTS, LARGE = (SMALL_OBJECT, LARGE_OBJECT), (LARGE_OBJECT, LARGE_ARRAY)
 LITERALS = ("null", "true", "false")
 INTEGERS = {INT16: "<h", UINT16: "<H", INT32: "<i", UINT32: "<I", INT64: "<q", UINT64: "<Q"}
 INLINE = {False: (LITERAL, INT16, UINT16), True: (LITERAL, INT16, UINT16, INT32, UINT32)}
-"""What stands where a place would, by whether the map or list is a large one."""
+"""Types whose value stands in place of an offset, by whether the object or array is large."""
 TIMESTAMP, DATE, TIME, DATETIME, NEWDECIMAL = 7, 10, 11, 12, 246
 FIXED_DIGITS_MAX = 15
-"""From there on a number is written with an exponent."""
+"""MySQL writes numbers with more digits than this with an exponent."""
 BASE64_LINE = 76
 _ESCAPED = re.compile(r'[\x00-\x1f"\\]')
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f"}
@@ -62,9 +62,16 @@ def _container(kind: int, content: bytes) -> str:
         keys.append(content[place : place + size].decode())
     values = []
     for _ in range(count):
-        inner, held = data.little(1), data.take(width)
-        is_here = inner in INLINE[is_large]
-        values.append(_value(inner, held if is_here else content[int.from_bytes(held, "little") :]))
+        inner, value_or_offset = data.little(1), data.take(width)
+        is_inline = inner in INLINE[is_large]
+        values.append(
+            _value(
+                inner,
+                value_or_offset
+                if is_inline
+                else content[int.from_bytes(value_or_offset, "little") :],
+            )
+        )
     if not is_object:
         return f"[{', '.join(values)}]"
     members = (f"{_quoted(key)}: {value}" for key, value in zip(keys, values, strict=True))
@@ -72,7 +79,8 @@ def _container(kind: int, content: bytes) -> str:
 
 
 def _sized(content: bytes) -> bytes:
-    """Seven bits of the length in each byte, for as long as the eighth is set."""
+    """Returns the bytes behind a variable-length size: seven bits a byte, the eighth says that more
+    follow."""
     size = place = 0
     while True:
         size |= (content[place] & 0x7F) << 7 * place
@@ -85,12 +93,12 @@ def _quoted(text: str) -> str:
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
-def _escape(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[0]) or f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04x}"
 
 
 def _double(number: float) -> str:
-    """The shortest digits that mean it, without an exponent where few zeros are to be written."""
+    """Returns the shortest digits that stand for the number, as MySQL prints it."""
     mantissa, _, exponent = f"{number!r}e0".partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     whole, _, fraction = mantissa.lstrip("-").partition(".")

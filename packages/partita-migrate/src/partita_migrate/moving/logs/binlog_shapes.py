@@ -1,8 +1,7 @@
-"""The shape of a table as the binlog describes it, in MariaDB's words and in MySQL's.
+"""Decodes table map events, which describe a table's columns, as MariaDB and as MySQL write them.
 
-It is repeated before every statement that changes the table. What a server adds to it by
-binlog_row_metadata=FULL has the names of columns, signs, character sets and labels; what is not
-known here is skipped. Formats: MySQL's source, `Table_map_event`.
+With binlog_row_metadata=FULL they have names, signs, character sets and labels of the columns;
+metadata that is unknown here is skipped. Formats: MySQL's source, `Table_map_event`.
 """
 
 from __future__ import annotations
@@ -27,47 +26,52 @@ LABELLED = (ENUM, SET)
 SIZED = (BLOB, BLOB_COMPRESSED, GEOMETRY, JSON, VECTOR)
 ONE_BYTE = (FLOAT, DOUBLE, TIME2, DATETIME2, TIMESTAMP2, *SIZED)
 TWO_BYTES = (VARCHAR, VARCHAR_COMPRESSED, VAR_STRING, STRING, ENUM, SET, BIT, NEWDECIMAL)
-"""What each kind has besides its number."""
+"""Types with two bytes of metadata each."""
 
 SIGNS, DEFAULT_TEXTS, ALL_TEXTS, NAMES, SET_LABELS, ENUM_LABELS = 1, 2, 3, 4, 5, 6
 DEFAULT_LABELS, ALL_LABELS = 10, 11
-"""Parts of what FULL adds."""
+"""Kinds of the optional metadata of binlog_row_metadata=FULL."""
 BINARY = 63
-"""The collation of bytes."""
+"""The collation of binary strings."""
 COLLATIONS = "SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATIONS"
 MORE_COLLATIONS = """
 SELECT ID, CHARACTER_SET_NAME FROM information_schema.COLLATION_CHARACTER_SET_APPLICABILITY
 """
-"""Where MariaDB numbers those that several character sets have, since 10.10."""
+"""Since 10.10, MariaDB shows here the numbers of collations that several character sets share."""
 
 CharacterSets = Mapping[int, str]
-"""By the number of a collation."""
+"""The name of a character set by the number of a collation."""
 
 
 def character_sets_of(cursor: Any) -> dict[int, str]:
-    """As the server numbers them: drivers know those of their time."""
-    found: dict[int, str] = {}
+    """Returns the server's own numbering; drivers only know collations of their time."""
+    character_sets: dict[int, str] = {}
     for statement in (COLLATIONS, MORE_COLLATIONS):
         try:
             cursor.execute(statement)
         except pymysql.Error:
             # MySQL and older MariaDBs have no numbers in the second.
             continue
-        found |= {int(number): name for number, name in cursor.fetchall() if number is not None}
-    return found
+        character_sets |= {
+            int(number): name for number, name in cursor.fetchall() if number is not None
+        }
+    return character_sets
 
 
 def encoding_of(character_set: str) -> str:
-    """As Python calls it. What the driver calls utf8, newer servers call utf8mb3."""
-    known = charset_by_name(character_set.replace("utf8mb3", "utf8"))
-    return str(known.encoding) if known is not None else character_set
+    """Returns Python's name of a character set. Newer servers say utf8mb3 where the driver says
+    utf8."""
+    charset = charset_by_name(character_set.replace("utf8mb3", "utf8"))
+    return str(charset.encoding) if charset is not None else character_set
 
 
 class ColumnShape(NamedTuple):
+    """One column of a table map."""
+
     kind: int
     first: int = 0
     second: int = 0
-    """Two numbers, whose meaning depends on the kind: a length, digits, a fraction."""
+    """Two numbers whose meaning depends on the type: a length, digits, a fraction."""
     name: str = ""
     is_unsigned: bool = False
     character_set: str = "binary"
@@ -75,18 +79,20 @@ class ColumnShape(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Bytes that a text or a label has at most."""
+        """The most bytes that a text or label may have."""
         return self.first | self.second << 8
 
 
 class Shape(NamedTuple):
+    """The table that a table map describes."""
+
     schema: str
     table: str
     columns: list[ColumnShape]
 
 
 def shape_of(body: bytes, character_sets: CharacterSets, *, is_mariadb: bool) -> Shape:
-    """Of the body of a table map event."""
+    """Decodes the body of a table map event."""
     data = Bytes(body)
     data.take(8)
     schema = data.take(data.little(1)).decode()
@@ -100,14 +106,14 @@ def shape_of(body: bytes, character_sets: CharacterSets, *, is_mariadb: bool) ->
     while not data.is_empty:
         part = data.little(1)
         added[part] = data.take(data.packed())
-    # MariaDB's geometries are texts in a collation of their own.
+    # MariaDB lists a collation for geometries too.
     texts = (*TEXTS, GEOMETRY) if is_mariadb else TEXTS
     signs = iter(_signs(added.get(SIGNS, b"")))
     collations = iter(_collations(columns, texts, added, DEFAULT_TEXTS, ALL_TEXTS))
-    of_labels = iter(_collations(columns, LABELLED, added, DEFAULT_LABELS, ALL_LABELS))
+    label_collations = iter(_collations(columns, LABELLED, added, DEFAULT_LABELS, ALL_LABELS))
     names = Bytes(added.get(NAMES, b""))
     labels = {ENUM: Bytes(added.get(ENUM_LABELS, b"")), SET: Bytes(added.get(SET_LABELS, b""))}
-    found = []
+    mapped = []
     for column in columns:
         if not names.is_empty:
             column = column._replace(name=names.take(names.packed()).decode())
@@ -117,10 +123,10 @@ def shape_of(body: bytes, character_sets: CharacterSets, *, is_mariadb: bool) ->
             name = _character_set(character_sets, next(collations, BINARY))
             column = column._replace(character_set=name)
         if column.kind in LABELLED:
-            name = _character_set(character_sets, next(of_labels, BINARY))
+            name = _character_set(character_sets, next(label_collations, BINARY))
             column = column._replace(labels=_labels(labels[column.kind], encoding_of(name)))
-        found.append(column)
-    return Shape(schema, table, found)
+        mapped.append(column)
+    return Shape(schema, table, mapped)
 
 
 def _columns(kinds: bytes, details: Bytes) -> Iterator[ColumnShape]:
@@ -128,7 +134,7 @@ def _columns(kinds: bytes, details: Bytes) -> Iterator[ColumnShape]:
         if kind in ONE_BYTE:
             yield ColumnShape(kind, *details.take(1))
         elif kind == STRING:
-            # A long CHAR has two bits of its length in the byte that says what it is.
+            # The type byte of a long CHAR also contains two bits of its length.
             real, size = details.take(2)
             yield ColumnShape(real | 0x30, size, (real & 0x30 ^ 0x30) >> 4)
         elif kind in TWO_BYTES:
@@ -146,7 +152,7 @@ def _signs(bits: bytes) -> Iterator[bool]:
 def _collations(
     columns: Sequence[ColumnShape], kinds: Sequence[int], added: Mapping[int, bytes], *parts: int
 ) -> Iterator[int]:
-    """Each column's, or what is usual and which columns have another."""
+    """Yields the collation of each column: all of them, or a default with exceptions."""
     default, every = parts
     if every in added:
         data = Bytes(added[every])
@@ -169,10 +175,10 @@ def _labels(data: Bytes, encoding: str) -> list[str]:
     return [data.take(data.packed()).decode(encoding) for _ in range(data.packed())]
 
 
-def _character_set(known: CharacterSets, collation: int) -> str:
-    if collation not in known:
+def _character_set(character_sets: CharacterSets, collation: int) -> str:
+    if collation not in character_sets:
         raise PartitaError(
-            f"The binlog holds texts in a collation that the server does not name ({collation});"
+            f"The binlog has texts in collation {collation}, which the server does not list;"
             " load once with --no-follow."
         )
-    return known[collation]
+    return character_sets[collation]

@@ -1,7 +1,7 @@
-"""The values of a row in a binlog, as a SELECT of the same row gives them.
+"""Decodes the values of row images in the binlog to what a SELECT of the same row returns.
 
-Dates with zeros in them, empty sets, the padding of BINARY and fractions of a negative TIME
-included. Formats: MySQL's internals manual, "Rows event".
+That includes dates with zeros in them, empty sets, the padding of BINARY, and fractions of a
+negative TIME. Formats: MySQL's internals manual, "Rows event".
 """
 
 from __future__ import annotations
@@ -29,30 +29,32 @@ Read = Callable[[Bytes], Any]
 
 
 RowReader = Callable[[Bytes], Item]
-"""The next row image, as attribute values without NULLs."""
+"""Reads the next row image as attribute values, without NULLs."""
 
 
 def row_reader(columns: Sequence[tuple[str, Read, Convert | None]]) -> RowReader:
-    """Of images in which every column is present; columns without a `Convert` are left out."""
+    """Returns a reader of images that have every column; columns without a converter are
+    skipped."""
     nulls_size = (len(columns) + 7) // 8
     numbered = [(1 << place, *column) for place, column in enumerate(columns)]
 
     def read_row(data: Bytes) -> Item:
         nulls = data.little(nulls_size)
-        found: Item = {}
+        row: Item = {}
         for mark, name, read, convert in numbered:
             if nulls & mark:
                 continue
             value = read(data)
             if convert is not None and (converted := convert(value)) is not None:
-                found[name] = converted
-        return found
+                row[name] = converted
+        return row
 
     return read_row
 
 
 def reader_of(shape: ColumnShape, column: Column | None) -> Read:
-    """How a column is read; `shape` is what the event says of it, `column` what the schema does."""
+    """Returns the reader of a column, from the table map's description and the schema's
+    declaration."""
     kind = shape.kind
     declared = column.type.lower() if column is not None else ""
     plain = _INTEGERS.get(kind)
@@ -66,7 +68,7 @@ def reader_of(shape: ColumnShape, column: Column | None) -> Read:
     if make is None:
         name = column.name if column is not None else "?"
         raise PartitaError(
-            f"The binlog holds column {name} in a form that is not known here (type {kind});"
+            f"The binlog has column {name} in a format that is not supported (type {kind});"
             " exclude its table, or load once with --no-follow."
         )
     return make(shape)
@@ -79,7 +81,7 @@ _INTEGERS = {
     kinds.LONG: 4,
     kinds.LONGLONG: 8,
 }
-# Kinds of MariaDB's own, which the binlog keeps as bytes without the zeros at their end.
+# Types of MariaDB only; the binlog has their bytes without the zeros at the end.
 _BY_DECLARATION: dict[str, tuple[int, Callable[[bytes], str]]] = {
     "uuid": (16, lambda content: str(UUID(bytes=content))),
     "inet6": (16, lambda content: socket.inet_ntop(socket.AF_INET6, content)),
@@ -140,7 +142,7 @@ def _year(shape: ColumnShape) -> Read:
 
 
 def _enum(shape: ColumnShape) -> Read:
-    # Number 0 is what a server without strict mode makes of a label that it does not know.
+    # Without strict mode, the server stores an unknown label as number 0, which reads as "".
     labels, size = ["", *shape.labels], shape.first
     return lambda data: labels[data.little(size)]
 
@@ -172,7 +174,7 @@ def _fraction(digits: int) -> Callable[[Bytes], int]:
 
 
 def _time(shape: ColumnShape) -> Read:
-    """Sign, hours, minutes, seconds and fraction are one number; negatives are its complement."""
+    """Sign, hours, minutes, seconds and fraction form one number; negatives are its complement."""
     size = (shape.first + 1) // 2
     factor = 10 ** (6 - 2 * size)
 

@@ -1,4 +1,5 @@
-"""What a log says, whatever source it is of: committed transactions, and the rows that changed."""
+"""What every log delivers, whatever its source: committed transactions and the rows that they
+changed."""
 
 from __future__ import annotations
 
@@ -14,50 +15,53 @@ from partita_migrate.understanding.sources.connection import Source
 
 
 class SchemaChanged(PartitaError):
-    """A followed table is no longer what the inventory says."""
+    """Raised when a followed table differs from the inventory."""
 
 
 class LogLost(PartitaError):
-    """The log does not reach back to where following would go on."""
+    """Raised when the log no longer reaches back to where following would go on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One row, before and after.
 
-    `old` may be its primary key alone, and is None when the key is that of `new`. Without `new`
-    the row is gone; with neither, all rows of the table are.
+    `old` may contain the primary key only, and is None when `new` has the same key. `new` is None
+    for a deleted row. With neither, the whole table was emptied.
     """
 
     table: str
     old: Item | None
     new: Item | None
     unsent: frozenset[str] = frozenset()
-    """Columns of `new` that are as they were, and that the log does not repeat."""
+    """Columns of `new` that did not change and that the log therefore leaves out."""
     has_cascades: bool = False
-    """The source carried it on to rows of other tables, and its log does not say so."""
+    """True when the source cascaded the change to other tables without logging it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
+    """One committed transaction of the source."""
+
     position: int
-    """Greater than those of all transactions before it."""
+    """Greater than the positions of all transactions before it."""
     resume: str
-    """Where the log goes on behind it, in the words of the source."""
+    """Where the log goes on behind it, in the source's own words."""
     committed_at: float
-    """Seconds since 1970, by the source's clock."""
+    """Seconds since 1970 by the source's clock."""
     changes: Sequence[Change] = ()
 
 
 class Session(NamedTuple):
-    """A transaction on the source, and its place in the log."""
+    """A transaction on the source, with its place in the log."""
 
     source: Source
     position: int
-    """All that was committed up to here is in its rows, and nothing after it."""
+    """Its rows contain everything that was committed up to here, and nothing after it."""
     resume: str
     is_exact: bool = True
-    """Or something after it may be: MySQL does not tell where a snapshot is while it commits."""
+    """False when rows may contain something after `position`: MySQL does not say where a snapshot
+    begins while others commit."""
 
 
 OpenSession = Callable[[], AbstractContextManager[Session]]
@@ -67,45 +71,47 @@ class ChangeLog(ABC):
     """The log of one source. Positions are numbers that grow with each commit."""
 
     tell: Callable[[str], None] = staticmethod(lambda sentence: None)
-    """Who is told what is waited for."""
+    """Called with a sentence that says what the log is waiting for."""
     is_repeatable = True
-    """Whether the log, read again, tells the same transactions."""
+    """True when the log delivers the same transactions whenever it is read."""
 
     @abstractmethod
     def prepare(self) -> None:
-        """Make sure that changes are kept from now on; run again it changes nothing."""
+        """Makes the source keep its changes from now on; a second call changes nothing."""
 
     shared = ""
-    """By what other processes open sessions on the same rows while the block runs; empty where
-    each session has those of the moment at which it is opened."""
+    """While `sessions` runs, how other processes open sessions on the same rows; empty where each
+    session has its own snapshot."""
 
     @abstractmethod
     def sessions(self, shared: str = "") -> AbstractContextManager[OpenSession]:
-        """Opens sessions on the rows as they are now, while the block runs; or on those that
+        """Opens sessions while the block runs: on the rows as they are now, or on those that
         another process shares."""
 
     @abstractmethod
     def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:
-        """Those after a position, in the order of their commits; None whenever there is none yet.
+        """Yields the transactions after a position in commit order, and None when there is nothing
+        to read yet.
 
-        A transaction without changes may come too: it says how far the log has been read.
+        A transaction without changes only says how far the log has been read.
         """
 
     @abstractmethod
     def end(self, source: Source) -> int:
-        """Where the log ends now."""
+        """Returns the current end of the log."""
 
     @abstractmethod
     def bytes_behind(self, position: int, end: int) -> int | None:
-        """What lies between, where the source can tell."""
+        """Returns the bytes of log between two positions; None where the source cannot tell."""
 
     @abstractmethod
     def remove(self) -> None:
-        """Leave nothing behind in the source."""
+        """Removes everything that following needs from the source."""
 
     def storage(self, source: Source) -> str:
-        """What tables lie in, where rows may go or come with it and the log does not tell."""
+        """Identifies the storage of the tables, when rows may change with it without a log
+        entry."""
         return ""
 
     def confirm(self, position: int) -> None:  # noqa: B027 - only a slot waits for it
-        """What is up to here need not be kept for us."""
+        """Tells the source that it need not keep the log up to here."""

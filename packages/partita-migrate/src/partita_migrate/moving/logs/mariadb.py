@@ -1,7 +1,7 @@
-"""The binlog of MariaDB and MySQL: row events, in full images, with the names of their columns.
+"""The binlog of MariaDB and MySQL: row events with full images and column names.
 
-A session begins with a consistent snapshot. MariaDB tells its place in the log; in MySQL it is
-found (`_snapshot`). Positions are the number of a file and a place in it.
+A session begins with a consistent snapshot. MariaDB reports the snapshot's place in the log; for
+MySQL it is determined (`_snapshot`). A position is the number of a binlog file and an offset in it.
 """
 
 from __future__ import annotations
@@ -55,35 +55,35 @@ SETTINGS = {
     "binlog_row_value_options": ("", "binlog_row_value_options=''"),
     "gtid_mode": ("ON", "gtid_mode=ON and enforce_gtid_consistency=ON"),
 }
-"""What following needs, and how it is written in the server's settings."""
+"""What following requires, and how to write it in the server's settings."""
 MANDATORY = "log_bin"
 REFUSED = {
     XA_PREPARE: "runs XA transactions, whose rows are in the binlog before they are committed; they"
     " cannot be followed.",
     PARTIAL_UPDATE: "writes parts of documents into its binlog; set binlog_row_value_options='' and"
-    " load anew.",
+    " load again.",
     **dict.fromkeys(
         COMPRESSED,
         "compresses its binlog; set log_bin_compress=OFF (MariaDB) or"
-        " binlog_transaction_compression=OFF (MySQL), for sessions as well, and load anew.",
+        " binlog_transaction_compression=OFF (MySQL), for sessions as well, and load again.",
     ),
 }
-"""By kind of event, why it ends following."""
+"""By type of event, why following stops there."""
 HEARTBEAT_SECONDS = 0.5
 IDLE_SECONDS = 0.02
 WAITING_CHANGES_MAX = 10_000
 RETRY_SECONDS = 0.5
 AWAY_SECONDS_MAX = 300
-"""A server that restarts is waited for."""
+"""How long a server that restarts is waited for."""
 EXACT_SECONDS_MAX = 2.0
-"""So long a moment without commits is looked for."""
+"""How long a moment without commits is waited for."""
 COMMIT_SECONDS_MAX = 60
 PURGED = 1236
 AWAY = 2013
 LOST = (1927, 1317, 2002, 2003, 2006, 2013, 2014, 1053, 1045)
 NO_CASCADES = 0x02 | 0x10
-"""Of the flags of a row event: the session had no checks of foreign keys; or the server (MySQL 9.6
-and later) logs the rows that they change like any other."""
+"""Flags of a row event. Either foreign key checks were off in the session, or the server (MySQL 9.6
+and later) logs the rows that cascades change."""
 _TRUNCATE = re.compile(r"\s*TRUNCATE\s+(?:TABLE\s+)?(.+)", re.IGNORECASE | re.DOTALL)
 _DML = re.compile(r"\s*(INSERT|UPDATE|DELETE|REPLACE|LOAD)\b", re.IGNORECASE)
 _UNLOGGED = re.compile(
@@ -92,27 +92,31 @@ _UNLOGGED = re.compile(
     r"|\bRENAME\s+(?!COLUMN\b|INDEX\b|KEY\b)|\bIMPORT\s+TABLESPACE\b))",
     re.IGNORECASE | re.DOTALL,
 )
-"""Other rows are there afterwards, and the log does not tell which."""
+"""Statements after which a table has other rows, although the binlog does not list them."""
 _IGNORED = re.compile(r"\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|START TRANSACTION|#)", re.I)
 _TEXT = re.compile(r"'(?:[^'\\]|\\.|'')*'|/\*.*?\*/|(?:--\s|#)[^\n]*", re.DOTALL)
-"""What is no word of a statement: values and comments."""
+"""Values and comments, which are not names in a statement."""
 _NAME = r"`((?:[^`]|``)+)`|\"((?:[^\"]|\"\")+)\"|([\w$]+)"
 _NAMES = re.compile(rf"(?:(?:{_NAME})\s*\.\s*)?(?:{_NAME})")
 
 
 class MariaDBLog(ChangeLog):
+    """The binlog of one server."""
+
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.tables = {table.name: table for table in origin.tables}
 
     def prepare(self) -> None:
         with self.origin.connect() as source:
-            known = {str(name): str(value) for name, value in source.rows("SHOW GLOBAL VARIABLES")}
-        for name, (wanted, written) in SETTINGS.items():
-            found = known.get(name)
-            if (found is None and name == MANDATORY) or (found and found.upper() != wanted):
+            variables = {
+                str(name): str(value) for name, value in source.rows("SHOW GLOBAL VARIABLES")
+            }
+        for name, (required, written) in SETTINGS.items():
+            value = variables.get(name)
+            if (value is None and name == MANDATORY) or (value and value.upper() != required):
                 raise PartitaError(
-                    f"{self.origin.address} cannot be followed: {name} is {found}; set {written}"
+                    f"{self.origin.address} cannot be followed: {name} is {value}; set {written}"
                     " and restart the server, or load once with --no-follow."
                 )
 
@@ -144,24 +148,24 @@ class MariaDBLog(ChangeLog):
         return max(between - (position & 0xFFFFFFFF) + (end & 0xFFFFFFFF), 0)
 
     def remove(self) -> None:
-        """Reading a binlog leaves nothing behind."""
+        """Does nothing: reading a binlog leaves nothing behind."""
 
     def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:
         away_since: float | None = None
         while True:
             reader = _Reader(self, after, resume)
             try:
-                for one in reader.transactions():
+                for transaction in reader.transactions():
                     away_since = None
-                    if one is not None:
-                        after, resume = one.position, one.resume
-                    yield one
+                    if transaction is not None:
+                        after, resume = transaction.position, transaction.resume
+                    yield transaction
             except (pymysql.Error, SourceError) as error:
                 code = AWAY if isinstance(error, SourceError) else error.args[0]
                 if code == PURGED:
                     raise LogLost(
-                        f"{self.origin.address} no longer has its binlog from {resume} on;"
-                        " load anew, with binlogs that are kept for longer than a load takes."
+                        f"{self.origin.address} has purged its binlog from {resume} on; load again,"
+                        " and keep binlogs for longer than a load takes."
                     ) from error
                 away_since = away_since or time.monotonic()
                 if code not in LOST or time.monotonic() - away_since > AWAY_SECONDS_MAX:
@@ -176,7 +180,7 @@ class MariaDBLog(ChangeLog):
 
 
 class Waiting(queue.Queue[Transaction | BaseException]):
-    """Transactions that were read and not yet taken, so many that they have that many changes."""
+    """A queue of transactions that is limited by their number of changes."""
 
     def _init(self, maxsize: int) -> None:
         super()._init(maxsize)
@@ -200,7 +204,7 @@ def _weight(item: Transaction | BaseException) -> int:
 
 
 class _Reader:
-    """One connection: events in a thread of their own, put together to transactions."""
+    """One replication connection; a thread of its own groups events into transactions."""
 
     def __init__(self, log: MariaDBLog, after: int, resume: str) -> None:
         self.origin = log.origin
@@ -222,13 +226,13 @@ class _Reader:
         self._thread.start()
         while True:
             try:
-                one = self._waiting.get(timeout=IDLE_SECONDS)
+                transaction = self._waiting.get(timeout=IDLE_SECONDS)
             except queue.Empty:
                 yield None
                 continue
-            if isinstance(one, BaseException):
-                raise one
-            yield one
+            if isinstance(transaction, BaseException):
+                raise transaction
+            yield transaction
 
     def close(self) -> None:
         self._is_closed = True
@@ -240,10 +244,10 @@ class _Reader:
         if self._thread.ident is not None:
             self._thread.join(5)
 
-    def _put(self, one: Transaction | BaseException) -> None:
+    def _put(self, transaction: Transaction | BaseException) -> None:
         while not self._is_closed:
             with suppress(queue.Full):
-                self._waiting.put(one, timeout=0.5)
+                self._waiting.put(transaction, timeout=0.5)
                 return
 
     # In the thread.
@@ -272,7 +276,7 @@ class _Reader:
                 self._commit(event, changes)
                 changes, is_within = [], False
             elif event.kind in BETWEEN and not is_within:
-                # The log may end here, in a file that has no transaction yet.
+                # This may be the end of the log: a file without a transaction so far.
                 self._commit(event, [])
             elif event.kind in REFUSED:
                 raise PartitaError(f"{self.origin.address} {REFUSED[event.kind]}")
@@ -285,7 +289,8 @@ class _Reader:
             self._put(Transaction(position, resume, event.timestamp or time.time(), changes))
 
     def _is_end(self, event: Event, changes: list[Change]) -> bool:
-        """Whether a statement in the log ends a transaction, as one of its own or as COMMIT."""
+        """True when a statement ends a transaction: COMMIT, or a statement that is one by
+        itself."""
         schema, statement = statement_of(event)
         if _IGNORED.match(statement):
             return statement.strip().upper() == "COMMIT"
@@ -297,24 +302,24 @@ class _Reader:
             changes += [Change(table, None, None) for table in self._named(truncated[1], schema)]
         elif _DML.match(statement) and (named or schema == self.database):
             raise PartitaError(
-                f"{self.origin.address} has a statement in its binlog in place of rows"
-                f" ({statement[:60]!r}): a session had binlog_format=STATEMENT. Load anew."
+                f"{self.origin.address} has a statement instead of rows in its binlog"
+                f" ({statement[:60]!r}): a session had binlog_format=STATEMENT. Load again."
             )
         elif named and _UNLOGGED.match(statement):
             raise PartitaError(
-                f"{self.origin.address} has given {named[0]} other rows, which its binlog does not"
-                f" tell ({statement[:60]!r}). Load anew."
+                f"{self.origin.address} has replaced rows of {named[0]} without listing them in its"
+                f" binlog ({statement[:60]!r}). Load again."
             )
         elif any(re.search(rf"\b{re.escape(name)}\b", statement) for name in self.tables):
             with self.origin.connect() as source:
                 self.origin.check_schema(source)
-        # MySQL's CREATE TABLE ... SELECT is followed by its rows.
+        # In MySQL, rows follow on a CREATE TABLE ... SELECT within the same transaction.
         return not statement.rstrip().upper().endswith("START TRANSACTION")
 
     def _named(self, text: str, schema: str) -> Iterator[str]:
-        """The moved tables that a statement names."""
-        for found in _NAMES.finditer(text):
-            *before, quoted, ansi, plain = found.groups()
+        """Yields the moved tables that a statement names."""
+        for match in _NAMES.finditer(text):
+            *before, quoted, ansi, plain = match.groups()
             name = quoted or ansi or plain
             if name in self.tables and next(filter(None, before), schema) == self.database:
                 yield name
@@ -327,8 +332,8 @@ class _Reader:
             return
         if not rows.is_whole:
             raise PartitaError(
-                f"The binlog holds parts of rows of {table} only: a session had another"
-                " binlog_row_image than FULL. Load anew."
+                f"The binlog has only parts of rows of {table}: a session had a binlog_row_image"
+                " other than FULL. Load again."
             )
         whole, key = self._row_readers(rows.shape)
         data = Bytes(rows.images)
@@ -337,7 +342,7 @@ class _Reader:
             while not data.is_empty:
                 yield Change(table, None, whole(data))
             return
-        # What a row was before matters as a whole where others refer to it.
+        # Cascades are repeated from the columns that others refer to, not only from the key.
         before = whole if cascades else key
         is_update = event.kind in UPDATE_ROWS
         while not data.is_empty:
@@ -345,15 +350,15 @@ class _Reader:
             yield Change(table, old, whole(data) if is_update else None, has_cascades=cascades)
 
     def _row_readers(self, shape: Shape) -> tuple[RowReader, RowReader]:
-        """Of a whole row, and of its primary key."""
-        known = self._readers.get(id(shape))
-        if known is None:
+        """Returns the readers of a whole row and of its primary key."""
+        readers = self._readers.get(id(shape))
+        if readers is None:
             table = self.tables[shape.table]
             names = [column.name for column in shape.columns]
             if not all(names):
                 raise PartitaError(
-                    f"{self.origin.address} writes no names of columns into its binlog; set"
-                    " binlog_row_metadata=FULL and load anew."
+                    f"{self.origin.address} does not write column names into its binlog; set"
+                    " binlog_row_metadata=FULL and load again."
                 )
             check_columns(table, set(names))
             declared = {column.name: column for column in table.columns}
@@ -366,24 +371,27 @@ class _Reader:
                 (name, read, convert if name in table.primary_key else None)
                 for name, read, convert in whole
             ]
-            known = (shape, row_reader(whole), row_reader(key if table.primary_key else whole))
-            self._readers[id(shape)] = known
-        return known[1], known[2]
+            readers = (shape, row_reader(whole), row_reader(key if table.primary_key else whole))
+            self._readers[id(shape)] = readers
+        return readers[1], readers[2]
 
 
 def _told_snapshot(source: Source) -> tuple[str, int, bool]:
-    """MariaDB says where in its log a snapshot is."""
+    """Begins a snapshot; MariaDB reports its place in the log."""
     before = _status(source)
     source.connection.exec_driver_sql(BEGIN["mysql"])
-    told = dict(source.rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
-    if told.get("Binlog_snapshot_file"):
-        return told["Binlog_snapshot_file"], int(told["Binlog_snapshot_position"]), True
+    status = dict(source.rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
+    if status.get("Binlog_snapshot_file"):
+        return status["Binlog_snapshot_file"], int(status["Binlog_snapshot_position"]), True
     return *before, False
 
 
 def _snapshot(source: Source) -> tuple[str, int, bool]:
-    """A place such that the snapshot has all that is before it. Where nothing was committed
-    meanwhile, it has nothing that is after it either."""
+    """Begins a snapshot of MySQL and finds its place in the log.
+
+    The snapshot contains everything before that place. When nothing was committed meanwhile, it
+    contains nothing after it either, and is exact.
+    """
     end = time.monotonic() + EXACT_SECONDS_MAX
     while True:
         place = _status(source)
@@ -396,8 +404,12 @@ def _snapshot(source: Source) -> tuple[str, int, bool]:
 
 
 def _wait_for_commits(source: Source) -> None:
-    """MySQL logs a transaction before its rows can be read, the longer so the slower a replica is
-    that has to confirm it. Until then it owns its GTID."""
+    """Waits for transactions that are in the log and not yet visible.
+
+    MySQL writes a transaction to the log before its rows can be read, much earlier when a
+    semi-synchronous replica is slow to confirm. Until the rows are visible, the transaction owns
+    its GTID.
+    """
     end = time.monotonic() + COMMIT_SECONDS_MAX
     begun = _committing(source)
     while begun := begun & _committing(source):

@@ -1,4 +1,5 @@
-"""The source of a move: sessions on it, how its values are read, and what must stay as it is."""
+"""The source of a move: its sessions, how its values are read, and the schema that must not
+change."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from partita_migrate.understanding.sources.dialects.catalog import TableFacts
 from partita_migrate.understanding.sources.reading import Convert, Reading, readings
 
 STATEMENT_SECONDS_MAX = 86_400
-"""Reading a whole table takes as long as it takes."""
+"""Reading a whole table may take a day."""
 OWN_TRIGGERS = "partita_"
 BEGIN = {
     "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
@@ -29,13 +30,15 @@ BEGIN = {
 
 
 class Origin:
+    """The source of a move, with the columns of its tables as they are read."""
+
     def __init__(
         self, folder: Folder, inventory: Inventory, ask: Callable[[str], str] | None = None
     ) -> None:
         self.folder = folder
         self.inventory = inventory
         self.tables = [one for one in inventory.tables if one.is_readable and one.columns]
-        """That the move reads."""
+        """The tables that the move reads."""
         self._ask = ask
         self._password: str | None = None
         with self.connect() as source:
@@ -49,7 +52,7 @@ class Origin:
 
     @contextmanager
     def connect(self) -> Iterator[Source]:
-        """Who was asked for the password once is not asked again."""
+        """Opens a connection; the password is asked for only once."""
         ask = self._ask if self._password is None else self._repeat
         with connect(self.folder, ask) as source:
             self._password = source.address.password
@@ -60,7 +63,7 @@ class Origin:
         return self._password or ""
 
     def arguments(self, source: Source) -> dict[str, Any]:
-        """What the driver is called with."""
+        """Returns the driver's connection arguments."""
         url = self.address.url
         if self.address.password:
             url = url.set(password=self.address.password)
@@ -68,66 +71,68 @@ class Origin:
         return dict(arguments)
 
     def form_of(self, table: Table, column: Column) -> str:
-        """In which form a value named v of this column's type is asked for."""
+        """Returns the SQL expression by which a value named v of this column's type is read."""
         with self.connect() as source:
             alone = replace(table, columns=[replace(column, name="v")])
             return readings(source, alone, {"v"})[0].sql
 
     def converters(self, table: str) -> dict[str, Convert]:
-        """By column, what makes an attribute value of what the driver returns."""
+        """Returns by column what turns the driver's value into an attribute value."""
         return dict(self._converters[table])
 
     def row(self, table: str, values: dict[str, Any]) -> Item:
-        """Attribute values of what the driver would have returned, without NULLs."""
+        """Returns the attribute values of a row by column, without NULLs."""
         get = values.get
-        found: Item = {}
+        row: Item = {}
         for name, convert in self._converters[table]:
             value = get(name)
             if value is not None and (converted := convert(value)) is not None:
-                found[name] = converted
-        return found
+                row[name] = converted
+        return row
 
     def read_row(self, table: str, values: Sequence[Any]) -> Item:
-        """The same of an answer to what `readings` ask for, in their order."""
-        found: Item = {}
+        """The same for a result row of `readings`, in their order."""
+        row: Item = {}
         for (name, convert), value in zip(self._converters[table], values, strict=False):
             if value is not None and (converted := convert(value)) is not None:
-                found[name] = converted
-        return found
+                row[name] = converted
+        return row
 
     def raw_rows(
         self, source: Source, table: Table, behind: Sequence[Any] | None, count: int
     ) -> Sequence[Sequence[Any]]:
-        """So many rows by primary key, behind one; what `readings` ask for, and the key."""
+        """Reads up to `count` rows in key order behind a key; each has its `readings`, then its
+        key."""
         keys = [source.quote(name) for name in table.primary_key]
         readings = [one.sql for one in self.readings[table.name]]
         where, bound = behind_key(keys, behind)
         statement = f"SELECT {', '.join([*readings, *keys])} FROM {source.relation(table)}"
         statement += f" WHERE {where}" if where else ""
-        # By place: what a reading computes may have the name of its column.
+        # Ordered by position in the SELECT: an expression may carry the name of its column.
         places = range(len(readings) + 1, len(readings) + 1 + len(keys))
         order = ", ".join(map(str, places))
         return source.rows(f"{statement} ORDER BY {order} LIMIT {count}", **bound)
 
     def rows_like(self, source: Source, table: Table, rows: Sequence[Item]) -> list[Item]:
-        """The rows of the source that have the primary keys of these."""
+        """Reads the source's rows that have the primary keys of these rows."""
         columns = {column.name: column for column in table.columns}
         bound: dict[str, Any] = {}
-        one_of = []
+        key_conditions = []
         for row in rows:
-            same = []
+            equalities = []
             for name in table.primary_key:
                 bound[f"k{len(bound)}"] = column_value(columns[name], row[name], self.family)
-                same.append(f"{source.quote(name)} = :k{len(bound) - 1}")
-            one_of.append(f"({' AND '.join(same)})")
+                equalities.append(f"{source.quote(name)} = :k{len(bound) - 1}")
+            key_conditions.append(f"({' AND '.join(equalities)})")
         asked = ", ".join(one.sql for one in self.readings[table.name])
-        found = source.rows(
-            f"SELECT {asked} FROM {source.relation(table)} WHERE {' OR '.join(one_of)}", **bound
+        source_rows = source.rows(
+            f"SELECT {asked} FROM {source.relation(table)} WHERE {' OR '.join(key_conditions)}",
+            **bound,
         )
-        return [self.read_row(table.name, row) for row in found]
+        return [self.read_row(table.name, row) for row in source_rows]
 
     def check_schema(self, source: Source) -> None:
-        """Raises when a table that is moved has other columns than the inventory says."""
+        """Raises when a moved table has other columns than the inventory says."""
         for table, facts in self._facts(source):
             if facts is None:
                 raise changed(table.name, "it is gone")
@@ -135,12 +140,17 @@ class Origin:
             then = {column.name: column.type for column in table.columns}
             if now.keys() != then.keys():
                 raise changed(table.name, _columns_differ(set(then), set(now)))
-            other = next((name for name in then if now[name].lower() != then[name].lower()), None)
-            if other is not None:
-                raise changed(table.name, f"{other} is {now[other]} and was {then[other]}")
+            changed_column = next(
+                (name for name in then if now[name].lower() != then[name].lower()), None
+            )
+            if changed_column is not None:
+                raise changed(
+                    table.name,
+                    f"{changed_column} is {now[changed_column]} and was {then[changed_column]}",
+                )
 
     def triggers(self, source: Source) -> list[str]:
-        """The user's own, which fire on the way back as on every write."""
+        """Returns the user's own triggers, which the way back fires as any other write does."""
         return [
             f"{trigger} of {table.name}"
             for table, facts in self._facts(source)
@@ -149,7 +159,7 @@ class Origin:
         ]
 
     def _facts(self, source: Source) -> Iterator[tuple[Table, TableFacts | None]]:
-        """Of the moved tables, what the source says about them now."""
+        """Yields what the catalog says now about each moved table."""
         catalog = source.server.read_catalog(source.connection, source.settings)
         for table in self.tables:
             short = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
@@ -157,24 +167,26 @@ class Origin:
 
 
 def behind_key(keys: Sequence[str], last: Sequence[Any] | None) -> tuple[str, dict[str, Any]]:
-    """The condition on rows behind one, by the columns of their key in order."""
+    """Returns the condition for rows behind a key, compared column by column."""
     if last is None:
         return "", {}
-    one_of = []
+    alternatives = []
     for place, key in enumerate(keys):
-        same = [f"{keys[before]} = :k{before}" for before in range(place)]
-        one_of.append(f"({' AND '.join([*same, f'{key} > :k{place}'])})")
-    return f"({' OR '.join(one_of)})", {f"k{place}": value for place, value in enumerate(last)}
+        equalities = [f"{keys[before]} = :k{before}" for before in range(place)]
+        alternatives.append(f"({' AND '.join([*equalities, f'{key} > :k{place}'])})")
+    return f"({' OR '.join(alternatives)})", {
+        f"k{place}": value for place, value in enumerate(last)
+    }
 
 
 def _unread(value: Any) -> None:
-    """Of a column that is measured only."""
+    """Converts a column that is only measured to nothing."""
 
 
 def changed(table: str, what: str) -> SchemaChanged:
     return SchemaChanged(
         f"The schema has changed since it was planned: {table}: {what}. Nothing after that was"
-        " carried over; put it back, or run plan and model again and load anew."
+        " carried over; change it back, or run plan and model again and load again."
     )
 
 
@@ -186,7 +198,7 @@ def _columns_differ(then: set[str], now: set[str]) -> str:
 
 
 def check_columns(table: Table, names: set[str]) -> None:
-    """Of a row in the log."""
+    """Raises when a row in the log has other columns than the inventory."""
     then = {column.name for column in table.columns}
     if then != names:
         raise changed(table.name, _columns_differ(then, names))

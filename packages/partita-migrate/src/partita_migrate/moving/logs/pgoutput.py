@@ -1,4 +1,4 @@
-"""The messages of pgoutput, put together to transactions."""
+"""Decodes the messages of pgoutput into transactions (PostgreSQL's manual, chapter 55.9)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from partita_migrate.moving.logs.origin import Origin, changed, check_columns
 from partita_migrate.understanding.schema.inventory import Table
 
 EPOCH_SECONDS = 946_684_800
-"""2000-01-01, from which PostgreSQL counts."""
+"""2000-01-01, the epoch of PostgreSQL's timestamps."""
 _UNSENT = object()
 
 
 class Decoder:
-    """Messages of pgoutput, put together to transactions (PostgreSQL's manual, chapter 55.9)."""
+    """Collects messages of one replication stream into transactions."""
 
     def __init__(self, origin: Origin, connection: psycopg.Connection[Any]) -> None:
         self.origin = origin
@@ -86,9 +86,14 @@ class Decoder:
         return None
 
     def _loader(self, table: Table, name: str, oid: int) -> Callable[[bytes], Any]:
-        """What a SELECT in the form of the readings would have returned."""
+        """Returns what turns a column's text into the value that a SELECT would have returned."""
         reading = next(
-            (one for one in self.origin.readings[table.name] if one.column.name == name), None
+            (
+                reading_of_column
+                for reading_of_column in self.origin.readings[table.name]
+                if reading_of_column.column.name == name
+            ),
+            None,
         )
         if reading is None:
             return lambda content: None
@@ -121,7 +126,9 @@ class Decoder:
             else:
                 old = self._item(table, names, loads, values)
         if kind == b"D" and old is None:
-            raise changed(table.name, "it has no replica identity, so that a delete names no row")
+            raise changed(
+                table.name, "it has no replica identity, so deletes do not name their row"
+            )
         self._changes.append(Change(table.name, old, new, unsent))
 
     def _item(
@@ -131,12 +138,12 @@ class Decoder:
         loads: list[Callable[[bytes], Any]],
         values: list[Any],
     ) -> Item:
-        found = {
+        row_values = {
             name: load(value)
             for name, load, value in zip(names, loads, values, strict=True)
             if value is not None and value is not _UNSENT
         }
-        return self.origin.row(table.name, found)
+        return self.origin.row(table.name, row_values)
 
 
 def _tuple(content: bytes, place: int) -> tuple[list[Any], int]:

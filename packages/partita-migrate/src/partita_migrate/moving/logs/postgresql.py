@@ -1,6 +1,6 @@
-"""PostgreSQL's logical replication: a publication, a slot, and the messages of pgoutput.
+"""PostgreSQL's logical replication: a publication, a slot, and messages of pgoutput.
 
-A slot keeps every change from the moment it is made, and hands over a snapshot of just that
+A slot keeps every change from the moment it is created, and exports a snapshot of exactly that
 moment. Positions are the log sequence numbers of commits.
 """
 
@@ -47,19 +47,19 @@ PREPARED = (
     " || to_char(prepared, 'HH24:MI:SS') FROM pg_prepared_xacts WHERE database = current_database()"
     " ORDER BY prepared"
 )
-"""They belong to no session."""
+"""Prepared transactions, which belong to no session."""
 PARTS = """
 WITH RECURSIVE part (number) AS (
     SELECT to_regclass({})::oid
     UNION SELECT i.inhrelid FROM pg_inherits i JOIN part p ON i.inhparent = p.number
 )"""
-"""A table, and what it is parted into."""
+"""A table with all its partitions."""
 IDENTITIES = f"""
 {PARTS.format("%s")} SELECT c.oid::regclass::text FROM part p JOIN pg_class c ON c.oid = p.number
 LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisreplident
 WHERE c.relkind = 'r' AND (c.relreplident = 'n' OR (c.relreplident = 'i' AND NOT i.indisprimary))
 """
-"""Parts of a table whose log does not name rows by their primary key."""
+"""Partitions of a table whose log entries do not name rows by the primary key."""
 STORAGE = f"""
 {PARTS.format(":relation")} SELECT c.oid::bigint, c.relfilenode::bigint FROM part p
 JOIN pg_class c ON c.oid = p.number ORDER BY 1
@@ -71,11 +71,13 @@ UNPUBLISHED = (
 
 
 class PostgreSQLLog(ChangeLog):
+    """The replication slot and the publication of one move."""
+
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         where = f"{origin.folder.path.resolve()} {origin.address}"
         self.name = f"partita_{hashlib.sha256(where.encode()).hexdigest()[:12]}"
-        """Of the slot and of the publication."""
+        """The name of the slot and of the publication."""
         self._confirmed = 0
         self._stream: Any = None
 
@@ -83,8 +85,8 @@ class PostgreSQLLog(ChangeLog):
         without = [table.name for table in self.origin.tables if not table.primary_key]
         if without:
             raise PartitaError(
-                f"{without[0]} has no primary key, and PostgreSQL would refuse updates of a table"
-                " that is published without one; give it one, exclude it, or load once with"
+                f"{without[0]} has no primary key, and PostgreSQL refuses updates of a table that"
+                " is published without one; add one, exclude the table, or load once with"
                 " --no-follow."
             )
         with self._connection() as connection:
@@ -95,10 +97,10 @@ class PostgreSQLLog(ChangeLog):
                     " wal_level = logical and restart the server, or load once with --no-follow."
                 )
             self._check_identities(connection)
-            known = connection.execute(
+            publication = connection.execute(
                 "SELECT 1 FROM pg_publication WHERE pubname = %s", (self.name,)
             ).fetchone()
-            if known is None:
+            if publication is None:
                 self._publish(connection)
 
     def _publish(self, connection: psycopg.Connection[Any]) -> None:
@@ -119,7 +121,8 @@ class PostgreSQLLog(ChangeLog):
             return [source.relation(table) for table in self.origin.tables]
 
     def _check_identities(self, connection: psycopg.Connection[Any]) -> None:
-        """Published without one, a table would refuse updates to everybody."""
+        """Raises for a table without a usable replica identity: once published, it would refuse
+        updates."""
         for relation in self._relations():
             for (name,) in connection.execute(IDENTITIES, (relation,)):
                 raise PartitaError(
@@ -129,12 +132,13 @@ class PostgreSQLLog(ChangeLog):
                 )
 
     def _has_slot(self, connection: psycopg.Connection[Any]) -> bool:
-        asked = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
-        return connection.execute(asked, (self.name,)).fetchone() is not None
+        query = "SELECT 1 FROM pg_replication_slots WHERE slot_name = %s"
+        return connection.execute(query, (self.name,)).fetchone() is not None
 
     @contextmanager
     def sessions(self, shared: str = "") -> Iterator[OpenSession]:
-        """The slot is made the first time; later readings take a temporary one for their place."""
+        """Creates the move's slot the first time; later, a temporary slot gives each snapshot its
+        position."""
         if shared:
             yield self._sessions_on(shared)
             return
@@ -151,7 +155,7 @@ class PostgreSQLLog(ChangeLog):
                 self.shared = ""
 
     def _make_slot(self, connection: psycopg.Connection[Any], kind: str) -> list[bytes]:
-        """The server waits until all have ended that have written so far."""
+        """Creates a slot; the server first waits for all transactions that have written so far."""
         stream, began = connection.pgconn, time.monotonic()
         stream.send_query(
             f"CREATE_REPLICATION_SLOT {kind} LOGICAL pgoutput (SNAPSHOT 'export')".encode()
@@ -166,23 +170,23 @@ class PostgreSQLLog(ChangeLog):
             if time.monotonic() - began > SLOT_SECONDS_MAX:
                 connection.cancel()
                 raise PartitaError(
-                    f"{self.origin.address} has transactions that have written and do not end:"
-                    f" {'; '.join(holders) or 'none that this user may see'}. Before they have, no"
-                    " place in the log is that of a snapshot. End them, and run this again."
+                    f"{self.origin.address} has open transactions with writes that do not end:"
+                    f" {'; '.join(holders) or 'none that this user may see'}. Until they end, no"
+                    " snapshot has a position in the log. End them, and run this again."
                 )
 
     def _writers(self) -> list[str]:
         with self._connection() as connection:
-            found = connection.execute(WRITERS).fetchall()
+            writers = connection.execute(WRITERS).fetchall()
             prepared = connection.execute(PREPARED).fetchall()
         return [
             f"session {pid} of {user}{f' ({name})' if name else ''}, in a transaction since {since}"
-            for pid, user, name, since in found
-        ] + [str(one) for (one,) in prepared]
+            for pid, user, name, since in writers
+        ] + [str(transaction) for (transaction,) in prepared]
 
     def _sessions_on(self, shared: str) -> OpenSession:
         start, _, snapshot = shared.partition(" ")
-        # What is committed at the slot's point or after it comes from the slot.
+        # Commits at or after the slot's starting point come from the slot.
         position = _number(start) - 1
 
         @contextmanager
@@ -219,7 +223,7 @@ class PostgreSQLLog(ChangeLog):
                     " WHERE slot_name = %s AND NOT active",
                     (self.name,),
                 )
-                # Whoever reads it still was killed: the folder is ours alone.
+                # Whoever still reads the slot was killed: this process has the folder's lock.
                 connection.execute(
                     "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots"
                     " WHERE slot_name = %s AND active",
@@ -227,7 +231,7 @@ class PostgreSQLLog(ChangeLog):
                 )
                 if time.monotonic() > end:
                     raise PartitaError(
-                        f"{self.origin.address}: the slot {self.name} is read by somebody and"
+                        f"{self.origin.address}: another session reads the slot {self.name}, so it"
                         " cannot be dropped; end that session and try again."
                     )
                 time.sleep(DROP_PAUSE_SECONDS)
@@ -241,14 +245,14 @@ class PostgreSQLLog(ChangeLog):
                     if not self._has_slot(connection):
                         raise LogLost(
                             f"{self.origin.address} no longer has the replication slot"
-                            f" {self.name}, and with it what was changed since; load anew."
+                            f" {self.name}, so changes since then are lost; load again."
                         )
                     self._check_published(connection)
-                for one in self._stream_from(after):
+                for transaction in self._stream_from(after):
                     away_since = None
-                    if one is not None:
-                        after = max(after, one.position)
-                    yield one
+                    if transaction is not None:
+                        after = max(after, transaction.position)
+                    yield transaction
             except (psycopg.OperationalError, SourceError) as error:
                 self._stream = None
                 away_since = away_since or time.monotonic()
@@ -264,16 +268,18 @@ class PostgreSQLLog(ChangeLog):
         for relation in self._relations():
             if connection.execute(UNPUBLISHED, (relation, self.name)).fetchone() is not None:
                 raise LogLost(
-                    f"{self.origin.address} no longer publishes {relation}, which was dropped and"
-                    " made anew, or taken out of the publication, and with it what was changed"
-                    " since; load anew."
+                    f"{self.origin.address} no longer publishes {relation}: it was dropped and"
+                    " created again, or taken out of the publication, so changes since then are"
+                    " lost; load again."
                 )
 
     def storage(self, source: Source) -> str:
-        """Partitions that come, go or are emptied, and rewritten tables."""
+        """Changes when partitions come, go or are emptied, and when a table is rewritten."""
         relations = map(source.relation, self.origin.tables)
-        found = [source.rows(STORAGE, relation=relation) for relation in relations]
-        return hashlib.sha256(repr([list(map(tuple, one)) for one in found]).encode()).hexdigest()
+        storages = [source.rows(STORAGE, relation=relation) for relation in relations]
+        return hashlib.sha256(
+            repr([list(map(tuple, rows)) for rows in storages]).encode()
+        ).hexdigest()
 
     def _stream_from(self, after: int) -> Iterator[Transaction | None]:
         with self._connection() as plain, self._connection(replication="database") as connection:
@@ -292,19 +298,19 @@ class PostgreSQLLog(ChangeLog):
     def _read(
         self, stream: pq.abc.PGconn, decode: Decoder, after: int
     ) -> Iterator[Transaction | None]:
-        told = 0.0
+        reported_at = 0.0
         is_within = False
         while True:
-            if time.monotonic() - told > STATUS_SECONDS:
+            if time.monotonic() - reported_at > STATUS_SECONDS:
                 _send_status(stream, self._confirmed, is_asking=False)
-                told = time.monotonic()
+                reported_at = time.monotonic()
             size, content = stream.get_copy_data(1)
             if size < 0:
                 raise psycopg.OperationalError("the server ended the replication")
             if size == 0:
                 yield None
                 if not is_within:
-                    # The answer says how far the log has been read.
+                    # The server's reply says how far it has read the log.
                     _send_status(stream, self._confirmed, is_asking=True)
                 select.select([stream.socket], [], [], IDLE_SECONDS)
                 stream.consume_input()
@@ -313,15 +319,15 @@ class PostgreSQLLog(ChangeLog):
             if message[:1] == b"k":
                 (sent,) = struct.unpack_from(">Q", message, 1)
                 if not is_within and sent - 1 > after:
-                    # All that was committed before this place has been sent.
+                    # Everything that was committed before this position has been sent.
                     after = sent - 1
                     yield Transaction(after, "", time.time())
                 continue
             is_within = message[25:26] != b"C"
-            one = decode.message(message[25:])
-            if one is not None and one.position > after:
-                after = one.position
-                yield one
+            transaction = decode.message(message[25:])
+            if transaction is not None and transaction.position > after:
+                after = transaction.position
+                yield transaction
 
     @contextmanager
     def _connection(self, **more: Any) -> Iterator[psycopg.Connection[Any]]:
@@ -333,7 +339,7 @@ class PostgreSQLLog(ChangeLog):
 
 
 def _answer(result: pq.abc.PGresult | None) -> list[bytes]:
-    """The one row that a command gives."""
+    """Returns the single row of a command's result."""
     if result is None or result.status != pq.ExecStatus.TUPLES_OK:
         said = result.error_message.decode().strip() if result is not None else "no answer"
         raise PartitaError(f"PostgreSQL refused: {said}.")
@@ -351,7 +357,7 @@ def _wait_for_copy(stream: pq.abc.PGconn) -> None:
 
 
 def _send_status(stream: pq.abc.PGconn, position: int, *, is_asking: bool) -> None:
-    # The next commit lies behind this one: what is up to here is done with.
+    # Confirms everything up to and including this commit; the next one lies behind it.
     place = position + 1 if position else 0
     stream.put_copy_data(b"r" + struct.pack(">QQQqB", place, place, place, 0, is_asking))
     stream.flush()

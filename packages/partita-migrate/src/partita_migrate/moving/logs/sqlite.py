@@ -1,8 +1,8 @@
-"""SQLite has no log; triggers write one, of the keys of rows that may have changed.
+"""SQLite has no log; triggers write one, with the keys of rows that may have changed.
 
-One transaction reads the log and those rows as they are, so that what is read is the state of one
-moment. A REPLACE removes rows without calling their triggers: the rows that a new one would
-collide with are logged before it is written.
+One transaction reads that log and the rows as they are, so both show the same moment. A REPLACE
+removes rows without calling their triggers, so the rows that a new one collides with are logged
+before it.
 """
 
 from __future__ import annotations
@@ -37,21 +37,23 @@ AWAY_SECONDS_MAX = 300
 
 
 class SQLiteLog(ChangeLog):
+    """The log that triggers write."""
+
     is_repeatable = False
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
         self.path = str(origin.address.url.database)
         self._open: Session | None = None
-        """The session that is open just now."""
+        """The session that is open at present."""
         self.tables = {table.name: table for table in origin.tables}
 
     def prepare(self) -> None:
         without = [table.name for table in self.origin.tables if not table.primary_key]
         if without:
             raise PartitaError(
-                f"{without[0]} has no primary key, by which its changes could be followed; give it"
-                " one, exclude it, or load once without --follow."
+                f"{without[0]} has no primary key, so its changes cannot be followed; add one,"
+                " exclude the table, or load once without --follow."
             )
         with self._writing() as connection:
             connection.execute(
@@ -64,7 +66,7 @@ class SQLiteLog(ChangeLog):
 
     @contextmanager
     def _writing(self, timeout: float = BUSY_SECONDS) -> Iterator[sqlite3.Connection]:
-        """All statements of the block together, or none."""
+        """Runs the statements of the block in one transaction."""
         try:
             with closing(
                 sqlite3.connect(self.path, timeout=timeout, isolation_level=None)
@@ -98,8 +100,8 @@ class SQLiteLog(ChangeLog):
         return None
 
     def confirm(self, position: int) -> None:
-        """What was followed need not stay in the log; its last line tells the next number."""
-        # While a verification reads, a file may not take it: then the next time.
+        """Deletes what was followed; the last line stays, because it tells the next number."""
+        # A verification that reads the file may block this; then it is done the next time.
         with suppress(PartitaError), self._writing(timeout=0) as connection:
             connection.execute(f"DELETE FROM {LOG} WHERE seq < ?", (position,))
 
@@ -112,14 +114,14 @@ class SQLiteLog(ChangeLog):
             connection.execute(f"DROP TABLE IF EXISTS {LOG}")
 
     def storage(self, source: Source) -> str:
-        """Triggers go with the table that they are of."""
-        asked = "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
-        there = {str(name) for (name,) in source.rows(asked)}
+        """Raises when a table has lost its triggers, which are dropped together with the table."""
+        query = "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
+        triggers = {str(name) for (name,) in source.rows(query)}
         for table in self.origin.tables:
-            if TRIGGER.format(table=table.name, event="insert") not in there:
+            if TRIGGER.format(table=table.name, event="insert") not in triggers:
                 raise LogLost(
-                    f"{self.origin.address} no longer logs changes of {table.name}, which was"
-                    " dropped and made anew; load anew."
+                    f"{self.origin.address} no longer logs changes of {table.name}: it was dropped"
+                    " and created again; load again."
                 )
         return ""
 
@@ -129,7 +131,7 @@ class SQLiteLog(ChangeLog):
         busy_since: float | None = None
         while True:
             try:
-                found = self._read(after)
+                transaction = self._read(after)
                 busy_since = None
             except SourceError as error:
                 if BUSY in str(error):
@@ -140,19 +142,22 @@ class SQLiteLog(ChangeLog):
                 if "no such table" in str(error):
                     raise LogLost(
                         f"{self.origin.address} has no log of its changes; `migrate load --follow`"
-                        " makes triggers that write one."
+                        " creates the triggers that write it."
                     ) from error
                 raise
-            if found is not None:
-                after = found.position
-                yield found
+            if transaction is not None:
+                after = transaction.position
+                yield transaction
                 continue
             yield None
             time.sleep(IDLE_SECONDS)
 
     def _read(self, after: int) -> Transaction | None:
-        """All at once: while a file is read, nobody can commit to it in some of its modes. Where a
-        session is open already, another one would wait for who waits for that."""
+        """Reads everything since a position as one transaction.
+
+        In some journal modes nobody can commit while the file is read, so it is read at once. An
+        open session is used again: a second one would wait for writers that wait for the first.
+        """
         with nullcontext(self._open) if self._open is not None else self._session() as session:
             if session.position <= after:
                 return None
@@ -165,7 +170,7 @@ class SQLiteLog(ChangeLog):
         return float(at or 0)
 
     def _changes(self, source: Source, after: int, until: int) -> Iterator[Change]:
-        """Every row whose key is in the log, as it is in this transaction."""
+        """Yields every row whose key is in the log, as it is in this transaction."""
         logged = source.rows(
             f"SELECT DISTINCT name, key FROM {LOG} WHERE seq > :after AND seq <= :until",
             after=after,
@@ -179,22 +184,24 @@ class SQLiteLog(ChangeLog):
             yield Change(name, old, new)
 
     def _row(self, source: Source, table: Table, key: Sequence[str]) -> tuple[Item, Item | None]:
-        """The key as attribute values, and the row that has it now, if there is one."""
-        asked = self.origin.readings[table.name]
-        names = ", ".join(reading.sql for reading in asked)
-        # The log keeps keys as literals of SQL, which hold every type and every byte.
+        """Returns the key as attribute values, and the row that has it now; None without one."""
+        column_readings = self.origin.readings[table.name]
+        names = ", ".join(reading.sql for reading in column_readings)
+        # The log has keys as SQL literals, which preserve every type and every byte.
         pairs = zip(table.primary_key, key, strict=True)
         where = " AND ".join(f"{source.quote(name)} = {value}" for name, value in pairs)
         with source.errors():
-            found = source.connection.exec_driver_sql(
+            row = source.connection.exec_driver_sql(
                 f"SELECT {names} FROM {source.relation(table)} WHERE {where}"
             ).first()
             literals = source.connection.exec_driver_sql(f"SELECT {', '.join(key)}").first()
         assert literals is not None
         old = self.origin.row(table.name, dict(zip(table.primary_key, literals, strict=True)))
-        if found is None:
+        if row is None:
             return old, None
-        values = {reading.column.name: value for reading, value in zip(asked, found, strict=True)}
+        values = {
+            reading.column.name: value for reading, value in zip(column_readings, row, strict=True)
+        }
         return old, self.origin.row(table.name, values)
 
 
@@ -230,31 +237,31 @@ def _logged(table: Table, row: str) -> str:
 
 
 def _collisions(table: Table) -> str:
-    """Other rows that a new one may replace."""
-    found = ""
+    """Returns statements that log the rows which a new row may replace."""
+    statements = ""
     for index in table.indexes:
         if not index.is_unique or not index.columns or index.expressions:
             continue
         same = " AND ".join(f"o.{_quoted(name)} = NEW.{_quoted(name)}" for name in index.columns)
-        found += (
+        statements += (
             f"INSERT INTO {LOG} (name, key, at) SELECT {_logged(table, 'o')}"
             f" FROM {_quoted(table.name)} o WHERE {same}; "
         )
-    return found
+    return statements
 
 
 def _end(source: Source) -> int:
-    """The last number that was given, also when its line is gone. Writers are waited for."""
+    """Returns the last number that was given, even when its line is gone; waits for writers."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            found = source.rows("SELECT seq FROM sqlite_sequence WHERE name = :name", name=LOG)
+            sequence = source.rows("SELECT seq FROM sqlite_sequence WHERE name = :name", name=LOG)
             break
         except SourceError as error:
             if BUSY not in str(error) or time.monotonic() > until:
                 raise
-    if found:
-        return int(found[0][0])
+    if sequence:
+        return int(sequence[0][0])
     source.rows(f"SELECT 1 FROM {LOG} LIMIT 1")
     return 0
 

@@ -1,4 +1,4 @@
-"""A source that is read once, and whose changes nobody follows."""
+"""The log of a source that is read once and not followed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from partita_migrate.understanding.sources.connection import Source
 
 
 class Unlogged(ChangeLog):
+    """A log without changes."""
+
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
 
     def prepare(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: no changes are kept."""
 
     @contextmanager
     def sessions(self, shared: str = "") -> Iterator[OpenSession]:
@@ -34,8 +36,8 @@ class Unlogged(ChangeLog):
 
     def transactions(self, after: int, resume: str) -> Generator[Transaction | None]:
         raise PartitaError(
-            f"{self.origin.folder.path} was loaded without noting where the log was, so that its"
-            " changes cannot be followed; load anew with --follow."
+            f"{self.origin.folder.path} was loaded without a position in the log, so its changes"
+            " cannot be followed; load again with --follow."
         )
         yield None
 
@@ -46,4 +48,4 @@ class Unlogged(ChangeLog):
         return None
 
     def remove(self) -> None:
-        """Nothing was left behind."""
+        """Does nothing: nothing was left behind."""

@@ -1,7 +1,7 @@
-"""The target refuses writes: a statement in the policy of each table denies them to everybody.
+"""Makes the target refuse writes, by a statement in each table's resource policy that denies them.
 
-The move itself is let through by what it calls itself, a name that nobody else knows. Partita and
-Amazon have such policies; elsewhere the writers have to be stopped by hand.
+The move itself is let through by its user agent, which nobody else knows. Partita and Amazon
+DynamoDB have resource policies; for other targets the writers have to be stopped by hand.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from partita_migrate.moving.moves import Move, agent_of
 from partita_migrate.moving.target import Target
 
 CLOSED = "closed"
+"""Fact of the state store: the policies before the target was closed."""
 SID = "PartitaMove"
 WRITES = (
     "BatchWriteItem",
@@ -38,12 +39,14 @@ UNKNOWN_OPERATIONS = ("UnknownOperationException", "ValidationException", "Unkno
 
 
 class Closed(Struct):
-    """The policies that tables had before, by ARN; empty where there was none."""
+    """The policies that the tables had before, by ARN; empty for a table without one."""
 
     policies: dict[str, str] = field(default_factory=dict)
 
 
 class TargetGate:
+    """Closes and opens the target for everybody but the move."""
+
     def __init__(self, move: Move, endpoint: str | None, region: str) -> None:
         self.move = move
         self.target = move.target
@@ -54,7 +57,10 @@ class TargetGate:
         return self.move.state.fact(CLOSED, Closed) is not None
 
     def close(self, *, is_forced: bool = False) -> None:
-        """Until every probe is refused. `is_forced`: the writers were stopped by hand."""
+        """Denies writes and waits until every probe is refused.
+
+        With `is_forced` the writers were stopped by hand, so a target without policies is fine.
+        """
         closed = self.move.state.fact(CLOSED, Closed) or Closed()
         state = self.move.state
         try:
@@ -77,7 +83,7 @@ class TargetGate:
         self._wait(is_refused=True, is_forced=is_forced)
 
     def open(self) -> None:
-        """As it was before."""
+        """Restores the policies that the tables had before."""
         closed = self.move.state.fact(CLOSED, Closed)
         if closed is None:
             return
@@ -113,7 +119,8 @@ class TargetGate:
             raise
 
     def _wait(self, *, is_refused: bool, is_forced: bool = False) -> None:
-        """Policies take a while to count everywhere at Amazon."""
+        """Waits until probes show the policy: at Amazon it takes a while to be in force
+        everywhere."""
         stranger = Target(*self._stranger)
         end = time.monotonic() + REFUSED_SECONDS_MAX
         try:
@@ -129,7 +136,7 @@ class TargetGate:
 
 
 def _probe(stranger: Target, table: TableDesign) -> bool:
-    """Whether a write is refused; one that changes nothing."""
+    """Returns whether a write is refused, by a delete that changes nothing."""
     try:
         stranger.call("DeleteItem", TableName=table.name, Key=marker_key(table))
     except ClientError as error:
@@ -140,6 +147,7 @@ def _probe(stranger: Target, table: TableDesign) -> bool:
 
 
 def _closing(policy: str, arn: str, agent: str) -> str:
+    """Returns the table's policy with our statement added."""
     document: dict[str, Any] = {"Version": "2012-10-17", "Statement": []}
     document = json.loads(policy) if policy else document
     statements = document["Statement"]
@@ -152,5 +160,5 @@ def _closing(policy: str, arn: str, agent: str) -> str:
         "Resource": arn,
         "Condition": {"StringNotEquals": {"aws:UserAgent": agent}},
     }
-    others = [one for one in statements if one.get("Sid") != SID]
+    others = [statement for statement in statements if statement.get("Sid") != SID]
     return json.dumps({**document, "Statement": [*others, ours]})

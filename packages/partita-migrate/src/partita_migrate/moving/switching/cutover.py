@@ -1,12 +1,12 @@
-"""Stage `cutover`: the target becomes authoritative, and loses nothing on the way.
+"""Stage `cutover`: the target becomes authoritative, and no write is lost on the way.
 
-1. What can be done before: triggers, streams, all that is left to follow.
-2. The fence is closed: the source refuses writes, and nobody has one that is not committed.
-3. The log is followed to its end, and what was written since is compared.
-4. The switch is turned. From here on the way back is followed.
+1. Before anything is closed: create triggers, open streams, follow what is left of the log.
+2. Close the fence: the source refuses writes, and no uncommitted write is left.
+3. Follow the log to its end, and compare what was written since the verification.
+4. Turn the switch. From here on the way back is followed.
 
-Until 4, a failure opens the fence again, and a kill leaves it closed, which `status` tells: run the
-command again, or `rollback`.
+Until step 4, a failure opens the fence again. A kill leaves it closed, which `status` reports: run
+the command again, or `rollback`.
 """
 
 from __future__ import annotations
@@ -64,20 +64,22 @@ from partita_migrate.progress import Progress, silent
 
 WAIT_SECONDS = 30.0
 TICK_SECONDS = 1.1
-"""After this a stream's clock, which counts seconds, has moved on."""
+"""After this time, a stream's clock, which counts seconds, has moved on."""
 BATCH_KEYS = 100
 CATCH_UP_ROUNDS = 10
 CATCH_UP_SECONDS = 0.2
 
 
 class CutOver(Switched, kw_only=True, omit_defaults=True):
+    """What a cutover did."""
+
     compared: int = 0
     fenced: list[str] = field(default_factory=list)
     streams: list[str] = field(default_factory=list)
     one_way: list[str] = field(default_factory=list)
-    """Tables whose rows have no way back."""
+    """Tables whose rows cannot be carried back."""
     triggers: list[str] = field(default_factory=list)
-    """The source's own, which the way back fires."""
+    """The source's own triggers, which the way back fires."""
 
 
 def cutover(
@@ -92,8 +94,8 @@ def cutover(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> CutOver:
-    """`kinesis`: the name or ARN of a stream that keeps changes for the way back for longer than
-    the target's own streams do."""
+    """Makes the target authoritative. `kinesis` names a stream that keeps changes for the way back
+    for longer than 24 hours."""
     with switching(
         "cutover", CutOver, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
     ) as (move, gate, found):
@@ -110,7 +112,8 @@ def cutover(
 
 
 class _Drain(Follower):
-    """Follows, and notes what it writes."""
+    """Follows the source and records its writes, which the way back must not take for an
+    application's."""
 
     def __init__(self, move: Move, since: Since, progress: Progress) -> None:
         super().__init__(move, progress)
@@ -126,6 +129,8 @@ class _Drain(Follower):
 
 
 class _Cutover:
+    """The steps of a cutover."""
+
     def __init__(
         self, move: Move, gate: TargetGate, found: CutOver, kinesis: str, progress: Progress
     ) -> None:
@@ -140,12 +145,12 @@ class _Cutover:
         self.verified: Verified | None = None
 
     def check(self, *, is_one_way: bool) -> None:
-        """What can be known before anything changes."""
+        """Checks everything that can be known before anything changes."""
         move = self.move
         if isinstance(move.log, Unlogged):
             raise PartitaError(
-                f"{move.folder.path} was loaded without noting where the log was, so that nothing"
-                " tells what was written since; load anew with --follow."
+                f"{move.folder.path} was loaded without a position in the log, so it is unknown"
+                " what was written since; load again with --follow."
             )
         self.found.fenced = [table.name for table in move.origin.tables]
         self.found.streams = [table.name for table in move.design.tables]
@@ -158,21 +163,21 @@ class _Cutover:
         check_unchanged(move, self.verified)
         if self.found.one_way and not is_one_way:
             raise PartitaError(
-                "Not all that is written at the target could come back: "
+                "Not everything that is written at the target could be carried back: "
                 + " ".join(self.found.one_way)
-                + " Change the design, or go on with --one-way: a rollback is then refused when"
+                + " Change the design, or go on with --one-way: a rollback is then refused once"
                 " such rows have changed."
             )
         rejects = move.state.rejects()
         if rejects:
             raise PartitaError(
-                f"{len(rejects)} rows make no item that the target takes, and would be missing"
+                f"{len(rejects)} rows make no item that the target accepts, and would be missing"
                 f" there; correct them in the source first ({rejects[0][0]}: {rejects[0][3]})."
             )
 
     def run(self, wait_seconds: float) -> None:
         if phase_of(self.move.state).name == BACKWARD:
-            # Killed behind the point of no return: what is left is said again.
+            # A kill came after the point of no return; the rest can be repeated.
             self._open_target()
             return
         was_closed = self.gate.is_closed
@@ -188,14 +193,16 @@ class _Cutover:
         self.progress(step, 0, 0)
 
     def open_source(self) -> None:
-        """Unless the target is authoritative. Where the source gives no answer, the note stays."""
+        """Opens the fence unless the target is authoritative; if the source does not answer, the
+        note stays."""
         state = self.move.state
         if phase_of(state).name != BACKWARD and state.fact(UNTURNED, bool):
             with suppress(PartitaError):
                 open_fence(self.move, self.fence)
 
     def _switch_over(self, wait_seconds: float) -> None:
-        # Nobody writes at the target before it is authoritative, where that can be seen to.
+        # Nobody may write at the target before it is authoritative. A target without policies
+        # cannot be closed, which is accepted here.
         self._say("Closing the target for others")
         self.gate.close(is_forced=True)
         self._say("Giving the source its triggers")
@@ -222,23 +229,27 @@ class _Cutover:
         self.found.refused_seconds = round(time.monotonic() - began, 3)
 
     def _begin_streams(self) -> list[ChangeStream]:
-        """Read up to here, where the move alone has written, and seen to work."""
-        known = self.move.state.fact(PLACES, dict[str, Places]) or {}
+        """Opens the streams behind the move's own writes, and checks by markers that they work."""
+        stored = self.move.state.fact(PLACES, dict[str, Places]) or {}
         streams = []
         for table in self.move.design.tables:
             arn = self._destination(table) if self.kinesis else self._stream(table)
-            stream = self._begin_stream(table, arn, known.get(table.name))
+            stream = self._begin_stream(table, arn, stored.get(table.name))
             streams.append(stream)
         self._marked = time.monotonic()
         return streams
 
-    def _begin_stream(self, table: TableDesign, arn: str, known: Places | None) -> ChangeStream:
-        """After a rollback it goes on from where it was read: what was written before that has gone
-        back. Where that is too long ago, only the move has written what is left."""
+    def _begin_stream(self, table: TableDesign, arn: str, stored: Places | None) -> ChangeStream:
+        """Opens one stream.
+
+        After a rollback it is read on from the old place, whose earlier changes have been carried
+        back. If that place is gone from the stream, only the move has written since, and the stream
+        is read from now on.
+        """
         target = self.move.target
-        if known is not None and known.arn == arn:
+        if stored is not None and stored.arn == arn:
             with suppress(StreamTooOld):
-                stream = opened_stream(target, table, known)
+                stream = opened_stream(target, table, stored)
                 self.since.seconds[table.name] = wait_for_marker(target, table, stream)
                 return stream
         stream = begun_stream(target, table, arn)
@@ -263,8 +274,8 @@ class _Cutover:
         return destination_of(target, table.name, self.kinesis, is_made=True)
 
     def _catch_up(self, drain: _Drain) -> None:
-        """Until there is so little left that nobody waits for it, and the stream's clock has gone
-        on from the marker."""
+        """Follows until so little is left that closing the fence takes no time, and the stream's
+        clock has moved on from the marker."""
         for _ in range(CATCH_UP_ROUNDS):
             begun = time.monotonic()
             drain.run(drain.log_end())
@@ -275,7 +286,7 @@ class _Cutover:
                 time.sleep(CATCH_UP_SECONDS)
 
     def _compare_since(self) -> None:
-        """Items that were written since the verification are what rows make."""
+        """Checks that items written since the verification are what their rows make."""
         verified = self.verified
         assert verified is not None
         check_unchanged(self.move, verified)
@@ -298,7 +309,7 @@ class _Cutover:
                 self.found.compared += 1
 
     def _written_since(self, table: TableDesign, position: int) -> Iterator[Item]:
-        asked: dict[str, Any] = {
+        request: dict[str, Any] = {
             "TableName": table.name,
             "ConsistentRead": True,
             "FilterExpression": "attribute_not_exists(#p) OR #p > :p",
@@ -306,11 +317,11 @@ class _Cutover:
             "ExpressionAttributeValues": {":p": {"N": str(position)}},
         }
         while True:
-            answer = self.move.target.call("Scan", **asked)
+            answer = self.move.target.call("Scan", **request)
             yield from answer.get("Items", [])
             if "LastEvaluatedKey" not in answer:
                 return
-            asked["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _differs(self, table: TableDesign, item: Item) -> PartitaError:
         return PartitaError(
@@ -319,7 +330,7 @@ class _Cutover:
         )
 
     def _compare(self, written: Iterable[tuple[TableDesign, Item]]) -> None:
-        """What was written since the last verification is there."""
+        """Checks that the target has what was written since the last verification."""
         by_table: dict[str, list[tuple[TableDesign, Item]]] = {}
         for table, item in written:
             by_table.setdefault(table.name, []).append((table, item))
@@ -328,20 +339,20 @@ class _Cutover:
                 self._compare_batch(name, some[start : start + BATCH_KEYS])
 
     def _compare_batch(self, name: str, some: list[tuple[TableDesign, Item]]) -> None:
-        wanted = {key_bytes(table, item): item for table, item in some}
-        asked = {name: {"Keys": [key_of(*one) for one in some], "ConsistentRead": True}}
-        while asked:
+        expected_items = {key_bytes(table, item): item for table, item in some}
+        request = {name: {"Keys": [key_of(*one) for one in some], "ConsistentRead": True}}
+        while request:
             try:
-                answer = self.move.target.call("BatchGetItem", RequestItems=asked)
+                answer = self.move.target.call("BatchGetItem", RequestItems=request)
             except ClientError as error:
                 raise PartitaError(f"{self.move.target.endpoint} refused: {error}") from error
             for item in answer.get("Responses", {}).get(name, []):
-                expected = wanted.pop(key_bytes(some[0][0], item), None)
+                expected = expected_items.pop(key_bytes(some[0][0], item), None)
                 if expected is None or item_digest(item) != item_digest(expected):
                     raise self._differs(some[0][0], item)
                 self.found.compared += 1
-            asked = answer.get("UnprocessedKeys") or {}
-        missing = [item for item in wanted.values() if not is_tombstone(item)]
+            request = answer.get("UnprocessedKeys") or {}
+        missing = [item for item in expected_items.values() if not is_tombstone(item)]
         if missing:
             raise PartitaError(
                 f"{name} lacks {key_of(some[0][0], missing[0])}; run `partita migrate verify`. The"
@@ -368,7 +379,7 @@ class _Cutover:
             state.set_fact(PHASE, phase)
 
     def _open_target(self) -> None:
-        """The target takes writes, and then applications are told."""
+        """Lets the target take writes, and then tells applications."""
         self.gate.open()
         self.fence.turn(TARGET)
         with self.move.state.transaction():

@@ -1,7 +1,8 @@
-"""Stage `finish`: the move is over, and nothing of it is left in the source.
+"""Stage `finish`: ends the move and removes everything of it from the source.
 
-What is still on its way back is carried over, both sides are compared a last time, tombstones and
-streams of the move go, and then slots, triggers and helper tables. After that there is no way back.
+The last changes are carried back, both sides are compared a last time, and the move's tombstones
+and streams are removed; then its slots, triggers and helper tables. After that there is no way
+back.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ def finish(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> Finished:
-    """`is_given_up`: the source stays authoritative, and the move is over without a cutover."""
+    """Ends the move. With `is_given_up` the source stays authoritative, without a cutover."""
     began = time.monotonic()
     with open_move(folder, endpoint, region=region, ask=ask) as move:
         phase = phase_of(move.state)
-        found = Finished(
+        report = Finished(
             source=str(move.origin.address),
             endpoint=move.target.endpoint,
             position=move.position,
@@ -70,39 +71,39 @@ def finish(
             return folder.read_json("finish.json", Finished)
         gate = TargetGate(move, endpoint, region)
         if is_dry_run:
-            return found
+            return report
         with under_way(move.state, "finish"):
-            # Of a finish that was killed behind its comparison, when the log was gone already.
+            # A finish was killed after its comparison; the log may be gone already.
             ended = move.state.fact(ENDING, Finished)
             if ended is not None:
-                found = ended
+                report = ended
             elif not is_given_up:
-                _compare(move, found, progress)
+                _compare(move, report, progress)
             progress("Removing what the move has made", 0, 0)
-            _remove(move, gate, found)
-        found.seconds += round(time.monotonic() - began, 3)
-        found.watched = watched(folder)
-        found.monthly_cost = _monthly_cost(folder, move.begun.model)
-        found.accepted = accepted(folder)
-        _loaded(folder, found)
-        folder.write_json("finish.json", found)
-        folder.write_text(REPORT, page(found))
+            _remove(move, gate, report)
+        report.seconds += round(time.monotonic() - began, 3)
+        report.watched = watched(folder)
+        report.monthly_cost = _monthly_cost(folder, move.begun.model)
+        report.accepted = accepted(folder)
+        _loaded(folder, report)
+        folder.write_json("finish.json", report)
+        folder.write_text(REPORT, page(report))
         with move.state.transaction():
             phase.name = FINISHED
             move.state.set_fact(PHASE, phase)
             move.state.remove_fact(ENDING)
-        return found
+        return report
 
 
 def _check(name: str, *, is_given_up: bool) -> None:
     if name == BACKWARD and is_given_up:
         raise PartitaError(
-            "The target is authoritative: giving the move up would lose what was written there;"
+            "The target is authoritative: giving up the move would lose what was written there;"
             " roll back first."
         )
     if name not in (BACKWARD, FINISHED) and not is_given_up:
         raise PartitaError(
-            "The source is authoritative; cut over first, or give the move up with --give-up."
+            "The source is authoritative; cut over first, or give up the move with --give-up."
         )
 
 
@@ -119,30 +120,31 @@ def _leftovers(move: Move) -> list[str]:
     return made + [f"{arn} as a destination of {name}" for name, arn in sent.items()]
 
 
-def _compare(move: Move, found: Finished, progress: Progress) -> None:
+def _compare(move: Move, report: Finished, progress: Progress) -> None:
     progress("Following back", 0, 0)
     back = BackFollower(move, fence_of(move.origin), progress)
     back.catch_up()
-    found.obstacles = back.obstacles()
+    report.obstacles = back.obstacles()
     verified: Verified = compare_sides(move, progress)
-    found.rows, found.items = verified.rows, verified.items
-    found.different = verified.different
-    found.checks = [
+    report.rows, report.items = verified.rows, verified.items
+    report.different = verified.different
+    report.checks = [
         ("Every row of the source is explained by an item, and each item by rows",
          verified.different == 0),
-        ("Nothing that was written at the target is missing in the source", not found.obstacles),
+        ("Nothing that was written at the target is missing in the source", not report.obstacles),
         ("Every row that the design has items for became one", not move.state.rejects()),
     ]  # fmt: skip
 
 
-def _remove(move: Move, gate: TargetGate, found: Finished) -> None:
-    """The target's part first: a kill in between leaves what can be removed again."""
+def _remove(move: Move, gate: TargetGate, report: Finished) -> None:
+    """Removes everything, the target's part first: after a kill, the rest can still be removed by
+    running it again."""
     gate.open()
     for table in move.design.tables:
         for item in chain.from_iterable(move.target.pages(table.name)):
             if is_tombstone(item):
                 _delete(move, table.name, key_of(table, item))
-                found.tombstones += 1
+                report.tombstones += 1
     for name in move.state.fact(STREAMS_MADE, list[str]) or []:
         places = (move.state.fact(PLACES, dict[str, Places]) or {}).get(name)
         described = move.target.call("DescribeTable", TableName=name)["Table"]
@@ -154,7 +156,7 @@ def _remove(move: Move, gate: TargetGate, found: Finished) -> None:
         if destination_of(move.target, name, arn, is_made=False):
             move.target.call("DisableKinesisStreamingDestination", TableName=name, StreamArn=arn)
     with move.state.transaction():
-        move.state.set_fact(ENDING, found)
+        move.state.set_fact(ENDING, report)
     move.log.remove()
     fence_of(move.origin).remove()
 
@@ -173,16 +175,18 @@ def _delete(move: Move, table: str, key: dict[str, Any]) -> None:
             raise PartitaError(f"{move.target.endpoint} refused: {error}") from error
 
 
-def _loaded(folder: Folder, found: Finished) -> None:
-    """What became of each row when it was loaded."""
+def _loaded(folder: Folder, report: Finished) -> None:
+    """Adds what became of each row when it was loaded."""
     if folder.has(LOAD_JSON):
         loaded = folder.read_json(LOAD_JSON, Load)
-        found.tables, found.load_seconds = loaded.tables, loaded.seconds
+        report.tables, report.load_seconds = loaded.tables, loaded.seconds
 
 
 def _monthly_cost(folder: Folder, model: str) -> float | None:
-    """As `estimate` has it, where it was run."""
+    """Returns the cost that `estimate` stated; None when it was not run."""
     if not folder.has(ESTIMATE_JSON):
         return None
     estimates = folder.read_json(ESTIMATE_JSON, Estimates).estimates
-    return next((round(monthly(one), 2) for one in estimates if one.file == model), None)
+    return next(
+        (round(monthly(estimate), 2) for estimate in estimates if estimate.file == model), None
+    )

@@ -1,4 +1,4 @@
-"""Where a move is: which way changes are followed, and who may write where."""
+"""The phase of a move: which way changes are followed, and which side may be written to."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ PHASE = "phase"
 STREAMS_MADE = "streams_made"
 """Tables whose streams a cutover has switched on."""
 DESTINATIONS_MADE = "destinations_made"
-"""Kinesis streams that a cutover has made tables send their changes to, by table."""
+"""Kinesis streams, by table, that a cutover has made a destination."""
 UNDER_WAY = "under_way"
-"""The step that was begun and has not come to its end."""
+"""The step that has begun and not ended."""
 UNTURNED = "unturned"
-"""Set while the fence and the switch in the source may not be what the phase says."""
+"""Set while the fence and the switch in the source may disagree with the phase."""
 ENDING = "ending"
-"""Set from when `finish` removes what following needs: what it had found by then."""
+"""Set once `finish` removes what following needs; contains its report so far."""
 FORWARD, BACKWARD, FINISHED = "forward", "backward", "finished"
 
 Step = Literal["cutover", "rollback", "finish"]
@@ -39,6 +39,8 @@ class Turn(Struct, kw_only=True):
 
 
 class Phase(Struct):
+    """Where the move is, and how it came there."""
+
     name: str = FORWARD
     turns: list[Turn] = field(default_factory=list)
 
@@ -48,7 +50,8 @@ def phase_of(state: StateStore) -> Phase:
 
 
 def refusal(phase: str, folder: str, *, is_unturned: bool, is_target_closed: bool) -> str:
-    """What a step that did not come to its end has left closed, and what opens it; or empty."""
+    """Returns which side an unfinished step has left closed, and how to open it; empty when none
+    is."""
     if phase == FORWARD and is_unturned:
         return (
             f"The source may refuse writes: `partita migrate rollback {folder}` opens it, or run"
@@ -64,7 +67,8 @@ def refusal(phase: str, folder: str, *, is_unturned: bool, is_target_closed: boo
 
 @contextmanager
 def under_way(state: StateStore, step: Step) -> Iterator[None]:
-    """Noted until it succeeds or fails: what is noted still was killed, and is to be run again."""
+    """Records a step while it runs. After a kill the record stays, and the step is to be run
+    again."""
     with state.transaction():
         state.set_fact(UNDER_WAY, step)
     try:
@@ -75,11 +79,12 @@ def under_way(state: StateStore, step: Step) -> Iterator[None]:
 
 
 def check_forward(state: StateStore) -> None:
-    """Raises where the source must not be followed: the target is authoritative, or all is over."""
+    """Raises when the source must not be followed: the target is authoritative, or the move is
+    over."""
     name = phase_of(state).name
     if name == BACKWARD:
         raise PartitaError(
-            "The target is authoritative since the cutover, and the source is only followed again"
+            "The target is authoritative since the cutover; the source is followed again only"
             " after `partita migrate rollback`."
         )
     check_unfinished(state)

@@ -1,12 +1,12 @@
-"""Stage `rollback`: the source becomes authoritative again, with all that the target was told.
+"""Stage `rollback`: the source becomes authoritative again, with everything that the target was
+told.
 
-1. What was written at the target is followed back as far as it goes. What cannot be a row is said,
-   and nothing has changed.
-2. The target refuses writes, and the rest is followed back. Should something of that be in the way,
-   the target takes writes again.
-3. Items that applications have written are written again as rows make them, with positions.
-4. The fence opens and the switch is turned, in one transaction. From here on the source is
-   followed.
+1. Follow back what was written at the target. Anything that cannot become a row is reported, and
+   nothing has changed.
+2. Make the target refuse writes, and follow back the rest. If something of it is in the way, the
+   target takes writes again.
+3. Write again the items that applications have written, as rows make them, with positions.
+4. Open the fence and turn the switch, in one transaction. From here on the source is followed.
 """
 
 from __future__ import annotations
@@ -64,16 +64,18 @@ READ_AT_ONCE = 1000
 ON_THE_WAY_SECONDS = 5.0
 
 Touched = tuple[str, Item, Item | None]
-"""The table and the key of an item, and what rows make of it where that is known."""
+"""A table, the key of an item, and what rows make of it where that is known."""
 
 
 class RolledBack(Switched, kw_only=True, omit_defaults=True):
+    """What a rollback did."""
+
     rows: int = 0
-    """That were written in the source."""
+    """Rows that were written in the source."""
     items: int = 0
-    """That applications had written, and that follow their rows again."""
+    """Items that applications had written, and that follow their rows again."""
     replaced: int = 0
-    """Of those, the ones that said something else than their rows: copies that were not kept."""
+    """Those of them that differed from their rows, such as stale copies."""
     replaced_file: str = ""
     obstacles: list[str] = field(default_factory=list)
 
@@ -88,7 +90,8 @@ def rollback(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> RolledBack:
-    """`is_stopped`: nobody writes at the target, where it cannot be made to refuse."""
+    """Makes the source authoritative again. `is_stopped` says that nobody writes at the target, for
+    a target that cannot be made to refuse writes."""
     with switching(
         "rollback",
         RolledBack,
@@ -108,16 +111,19 @@ def rollback(
 
 
 def _undo_begun(move: Move, fence: Fence, found: RolledBack) -> None:
-    """A cutover that was killed before its switch, or a rollback behind it, left the fence closed.
-    The target is not asked: it may be gone."""
+    """Opens a fence that a kill left closed: before the switch of a cutover, or after that of a
+    rollback.
+
+    The target is not contacted; it may be gone.
+    """
     turns = phase_of(move.state).turns
     if not (move.state.fact(UNTURNED, bool) or fence.is_closed):
-        # Run again after it was done, it says so.
+        # Run again after it succeeded, it succeeds again.
         if fence.is_installed and fence.side == SOURCE and turns and turns[-1].step == "rollback":
             found.is_switched = True
             return
         raise PartitaError(
-            "There was no cutover, and the source is authoritative; there is nothing to roll back."
+            "There is nothing to roll back: the source is authoritative, and there was no cutover."
         )
     if not found.is_dry_run:
         open_fence(move, fence)
@@ -125,6 +131,8 @@ def _undo_begun(move: Move, fence: Fence, found: RolledBack) -> None:
 
 
 class _Rollback:
+    """The steps of a rollback."""
+
     def __init__(self, move: Move, gate: TargetGate, found: RolledBack, progress: Progress) -> None:
         self.move = move
         self.gate = gate
@@ -160,15 +168,17 @@ class _Rollback:
         self.found.refused_seconds = round(time.monotonic() - began, 3)
 
     def _lasting_obstacles(self) -> list[str]:
-        """Without rows that wait for others which are on their way: applications go on writing, and
-        the shards of a stream are read one after the other."""
+        """Returns the obstacles without rows that only wait for others that are on their way.
+
+        Applications go on writing, and the shards of a stream are read one after the other.
+        """
         lasting = self.back.obstacles()
         end = time.monotonic() + ON_THE_WAY_SECONDS
         while lasting and not self.back.store.refused() and time.monotonic() < end:
             self.progress("Following back", self.back.changes, 0)
             self.back.catch_up()
             still = set(self.back.obstacles())
-            lasting = [one for one in lasting if one in still]
+            lasting = [obstacle for obstacle in lasting if obstacle in still]
         return lasting
 
     def _check(self, obstacles: list[str], *, is_dry_run: bool) -> None:
@@ -179,44 +189,48 @@ class _Rollback:
             more = len(self.found.obstacles) - SHOWN_MAX
             rest = f"; and {more} more" if more > 0 else ""
             raise PartitaError(
-                f"Not all that was written at the target can be in the source: {shown}{rest}."
+                f"Not everything that was written at the target fits into the source:"
+                f" {shown}{rest}."
                 " Correct it at the target. Nothing has changed: the target is authoritative."
             )
 
     def _drain(self) -> None:
-        """Nobody but the move can write now: what is in front of its markers is all there is."""
+        """Follows to the end: only the move can write now, so nothing comes after its markers."""
         self.back.catch_up()
         self.back.settle()
 
     def _log_end(self) -> tuple[int, str]:
-        """Where the source's log is while nobody writes there: behind all of the way back."""
+        """Returns the end of the source's log, behind everything of the way back; nobody else
+        writes there."""
         if self.move.origin.family == "postgresql":
             with self.move.origin.connect() as source:
                 return self.move.log.end(source), ""
         with self.move.log.sessions() as sessions, sessions() as session:
             return session.position, session.resume
 
-    # Items of applications become items of rows.
+    # Items that applications wrote become items that rows make.
 
     def _stamp(self, position: int) -> None:
         replaced: list[bytes] = []
         writes = []
         touched = [
-            one for one in self.back.store.touched() if one[1] != marker_key(self.tables[one[0]])
+            touch
+            for touch in self.back.store.touched()
+            if touch[1] != marker_key(self.tables[touch[0]])
         ]
         self.found.items = len(touched)
-        for (name, key, item), there in zip(touched, self._present(touched), strict=True):
+        for (name, key, item), existing in zip(touched, self._present(touched), strict=True):
             table = self.tables[name]
-            made = item if item is not None else self._made(name, there)
+            made = item if item is not None else self._made(name, existing)
             if made is None or is_tombstone(made):
                 made = tombstone(key, position)
-            if there is not None and not is_tombstone(there):
-                if is_tombstone(made) or item_digest(there) != item_digest(made):
-                    replaced.append(_line(name, there))
+            if existing is not None and not is_tombstone(existing):
+                if is_tombstone(made) or item_digest(existing) != item_digest(made):
+                    replaced.append(_line(name, existing))
             writes.append((table, stamped(made, position)))
         self.found.replaced = len(replaced)
         if replaced:
-            # Before they are replaced: what stood there is not lost.
+            # Saved before they are replaced, so that nothing is lost.
             path = f"{MOVE}/{REPLACED}"
             kept = self.move.folder.path / path
             before = kept.read_bytes() if kept.is_file() else b""
@@ -226,7 +240,7 @@ class _Rollback:
         self.move.target.put_all(batches(encoded))
 
     def _present(self, touched: list[Touched]) -> Iterator[Item | None]:
-        """As they are now, some at a time: writes are refused meanwhile."""
+        """Reads the items as they are now, some at a time; writes are refused meanwhile."""
         for start in range(0, len(touched), READ_AT_ONCE):
             keys = [(name, key) for name, key, _ in touched[start : start + READ_AT_ONCE]]
             try:
@@ -234,20 +248,20 @@ class _Rollback:
             except ClientError as error:
                 raise PartitaError(f"{self.move.target.endpoint} refused: {error}") from error
 
-    def _made(self, name: str, there: Item | None) -> Item | None:
-        """What rows make with the key of an item that is there."""
-        if there is None or is_tombstone(there):
+    def _made(self, name: str, existing: Item | None) -> Item | None:
+        """Returns what rows make with the key of an existing item; None without one."""
+        if existing is None or is_tombstone(existing):
             return None
         table = self.tables[name]
         try:
-            number = self.back.rows.entity_of(table, there)
+            number = self.back.rows.entity_of(table, existing)
         except CannotReturn:
             return None
         entity = self.move.homes[number][1]
-        key = self.back.rows.key_in(entity, there)
+        key = self.back.rows.key_in(entity, existing)
         kept = self.move.state.find(entity.source, key) if key is not None else None
         made = self.move.items.made(number, kept.row) if kept is not None else None
-        if made is None or key_hash(table, made) != key_hash(table, there):
+        if made is None or key_hash(table, made) != key_hash(table, existing):
             return None
         return made
 
@@ -272,7 +286,7 @@ class _Rollback:
             state.set_fact(POSITION_FACT, position)
             if resume:
                 state.set_fact(RESUME, resume)
-            # The fence is still closed: whoever is killed here has to open it.
+            # The fence is still closed; after a kill, the next command has to open it.
             state.set_fact(UNTURNED, True)
             state.set_fact(PHASE, phase)
 

@@ -1,4 +1,5 @@
-"""What cutover and rollback have in common: a step that changes which side is authoritative."""
+"""What cutover and rollback have in common: the frame of a step that changes which side is
+authoritative."""
 
 from __future__ import annotations
 
@@ -21,20 +22,22 @@ from partita_migrate.moving.switching.closing import TargetGate
 from partita_migrate.moving.switching.phases import UNTURNED, Step, check_unfinished, under_way
 
 AWAY_SECONDS_MAX = 10.0
-"""A source that restarts while its fence is to be opened is waited for."""
+"""How long a source that restarts is waited for while its fence is to be opened."""
 FENCED_AWAY_SECONDS_MAX = 10.0
-"""Nobody can write while a side that gives no answer is waited for."""
+"""How long a side that does not answer is waited for while nobody can write."""
 RETRY_SECONDS = 0.5
 
 
 class Switched(Struct, kw_only=True, omit_defaults=True):
+    """What a cutover or rollback did."""
+
     source: str
     endpoint: str
     position: int
     is_dry_run: bool = False
     is_switched: bool = False
     refused_seconds: float = 0.0
-    """For how long one side refused writes before the other was authoritative."""
+    """How long one side refused writes before the other was authoritative."""
     seconds: float = 0.0
     changes: int = 0
 
@@ -54,19 +57,21 @@ def switching(
     ask: Callable[[str], str] | None,
     needs_target: bool = True,
 ) -> Iterator[tuple[Move, TargetGate, Result]]:
-    """The move, the gate of its target, and the report, which is written at the end. What fails
-    says whether a side is left closed that ought to take writes."""
+    """Opens the move, the write block of its target, and the report, which is written at the end.
+
+    An error says whether a side was left closed that ought to take writes.
+    """
     try:
         with _stopped_by_terminate():
             yield from _switching(
                 step, result, folder, endpoint, region, is_dry_run, ask, needs_target
             )
     except (Exception, KeyboardInterrupt) as error:
-        told = status(folder)
-        if not told.refusal or told.holder not in ("", f"process {os.getpid()}"):
+        current = status(folder)
+        if not current.refusal or current.holder not in ("", f"process {os.getpid()}"):
             raise
-        said = str(error) or "Interrupted."
-        raise PartitaError(f"{said} {told.refusal}") from error
+        message = str(error) or "Interrupted."
+        raise PartitaError(f"{message} {current.refusal}") from error
 
 
 def _switching(
@@ -82,23 +87,23 @@ def _switching(
     began = time.monotonic()
     with open_move(folder, endpoint, region=region, ask=ask, needs_target=needs_target) as move:
         check_unfinished(move.state)
-        found = result(
+        report = result(
             source=str(move.origin.address),
             endpoint=move.target.endpoint,
             position=move.position,
             is_dry_run=is_dry_run,
         )
         with nullcontext() if is_dry_run else under_way(move.state, step):
-            yield move, TargetGate(move, endpoint, region), found
-        found.position = move.position
-        found.seconds = round(time.monotonic() - began, 3)
+            yield move, TargetGate(move, endpoint, region), report
+        report.position = move.position
+        report.seconds = round(time.monotonic() - began, 3)
         if not is_dry_run:
-            folder.write_json(f"{step}.json", found)
+            folder.write_json(f"{step}.json", report)
 
 
 @contextmanager
 def _stopped_by_terminate() -> Iterator[None]:
-    """SIGTERM is an interrupt: what was closed is opened again before the process ends."""
+    """Treats SIGTERM as an interrupt, so that what was closed is opened before the process ends."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -110,13 +115,13 @@ def _stopped_by_terminate() -> Iterator[None]:
 
 
 def note_fence(move: Move) -> None:
-    """Before it is closed: a kill leaves the note behind."""
+    """Records that the fence is about to be closed; after a kill, the record stays."""
     with move.state.transaction():
         move.state.set_fact(UNTURNED, True)
 
 
 def open_fence(move: Move, fence: Fence) -> None:
-    """The source takes writes, and is authoritative."""
+    """Opens the fence: the source takes writes and is authoritative."""
     end = time.monotonic() + AWAY_SECONDS_MAX
     while True:
         try:

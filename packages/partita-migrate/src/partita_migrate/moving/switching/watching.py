@@ -1,4 +1,4 @@
-"""What is seen of a move while it is followed: lag, latency, errors and differences, over days."""
+"""Samples of a move while it is followed: lag, latency, errors and differences, over days."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ DAY_SECONDS = 86_400
 
 
 class Sample(Struct, kw_only=True, omit_defaults=True):
+    """One line of `move/watch.jsonl`."""
+
     at: float
     lag_seconds: float
     latency_ms: float | None = None
-    """Of a GetItem at the target; None when it failed."""
+    """The latency of a GetItem at the target; None when it failed."""
     errors: int = 0
-    """Answers of the target since the sample before that were errors, throttling included."""
+    """Error responses of the target since the last sample, throttling included."""
     differences: int = 0
     """Rows or items that differ or could not be carried over."""
 
 
 class Watched(Struct, kw_only=True):
+    """All samples of a move in a few figures."""
+
     days: float
     samples: int
     errors: int
@@ -42,7 +46,7 @@ class Watched(Struct, kw_only=True):
 
 
 class Watch:
-    """`look` now and then; it takes a sample once a minute."""
+    """Takes a sample once a minute; `look` may be called as often as is convenient."""
 
     def __init__(self, move: Move) -> None:
         self.move = move
@@ -76,24 +80,26 @@ class Watch:
 
 
 def watched(folder: Folder) -> Watched | None:
-    """All samples in a few figures; None where there is none."""
+    """Returns all samples in a few figures; None without samples."""
     path = folder.path / MOVE / WATCH
     if not path.is_file():
         return None
     samples = []
     for line in path.read_bytes().splitlines():
-        # One that was cut off by a kill.
+        # A kill may have cut off the last line.
         with suppress(msgspec.DecodeError):
             samples.append(msgspec.json.decode(line, type=Sample))
     if not samples:
         return None
-    latencies = sorted(one.latency_ms for one in samples if one.latency_ms is not None) or [0.0]
+    latencies = sorted(
+        sample.latency_ms for sample in samples if sample.latency_ms is not None
+    ) or [0.0]
     return Watched(
         days=round((samples[-1].at - samples[0].at) / DAY_SECONDS, 2),
         samples=len(samples),
-        errors=sum(one.errors for one in samples),
+        errors=sum(sample.errors for sample in samples),
         latency_ms_median=latencies[len(latencies) // 2],
         latency_ms_99th=latencies[min(len(latencies) * 99 // 100, len(latencies) - 1)],
-        lag_seconds_max=max(one.lag_seconds for one in samples),
-        differences_max=max(one.differences for one in samples),
+        lag_seconds_max=max(sample.lag_seconds for sample in samples),
+        differences_max=max(sample.differences for sample in samples),
     )

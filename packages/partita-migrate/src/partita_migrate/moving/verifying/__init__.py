@@ -1,1 +1,1 @@
-"""The parts of a verification: sums of both sides, and what differs where they do."""
+"""Stage `verify`: digest sums of both sides, and the differences where the sums differ."""

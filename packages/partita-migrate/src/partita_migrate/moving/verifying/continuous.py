@@ -1,10 +1,10 @@
-"""Verification while following: a little of both sides after each batch, over and over.
+"""Verifies while following: compares a few rows and items after each batch, over and over.
 
-Behind a batch, the target has what the state store's rows make: some rows are taken in turn, and
-their items read. The same rows are read in the source, and in turn those that it has; they are
-compared when following has come to where they were read, unless they have changed since. What
-differs is looked at again before it is reported, for a source may show a commit a moment after its
-place in the log.
+After a batch, the target holds the items that the stored rows make. Rows of the store are taken in
+turn and their items are read. The same rows are read in the source, and in turn the source's own
+rows; they are compared when following has reached the position at which they were read, unless they
+changed since. A difference is checked again before it is reported: a source may show a commit a
+moment after its place in the log.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from partita_migrate.understanding.sources.connection import Source, SourceError
 ROWS_AT_ONCE = 500
 EVERY_SECONDS = 0.25
 LOOKS = 3
-"""At what differs, before it is reported."""
+"""How often a difference is seen before it is reported."""
 LISTED_MAX = 100
 VERIFIED = "verified"
-"""Fact: the position at which the last whole round began that found nothing."""
+"""Fact of the state store: the position at which the last complete round without differences began.
+"""
 
 Turn = list[Item]
 
 
 class Read(NamedTuple):
-    """Rows of the source, and between which places in the log they were read."""
+    """Rows of the source, and the log positions before and after they were read."""
 
     table: str
     asked: Sequence[str]
@@ -45,6 +46,8 @@ class Read(NamedTuple):
 
 
 class Continuous:
+    """Compares both sides a little at a time."""
+
     def __init__(self, move: Move) -> None:
         self.move = move
         self.tables = [table for table in move.origin.tables if table.primary_key]
@@ -53,20 +56,21 @@ class Continuous:
         self.rounds = 0
         self.different = 0
         self.differences: list[str] = []
-        """The first of them."""
+        """The first differences, at most `LISTED_MAX`."""
         self._due = 0.0
         self._reads: list[Read] = []
         self._suspects: dict[tuple[str, str], tuple[Item, int]] = {}
         self._store = self._rows_of_store()
         self._table = 0
         self._behind: list[Any] | None = None
-        """Where the source is read next: behind this key of a table."""
+        """The primary key after which the source is read next."""
 
     def step(self) -> None:
-        """When the state store and the target are at one position."""
+        """Compares a little; called when the state store and the target are at the same
+        position."""
         if not self.tables or time.monotonic() < self._due:
             return
-        ready = [one for one in self._reads if one.until <= self.move.position]
+        ready = [read for read in self._reads if read.until <= self.move.position]
         for read in ready:
             self._compare_rows(read)
         if len(ready) == len(self._reads):
@@ -89,7 +93,7 @@ class Continuous:
         self._read_on()
 
     def _rows_of_store(self) -> Iterator[tuple[Table, Turn]]:
-        """Some at a time, without end."""
+        """Yields rows of the store, some at a time, without end."""
         before: tuple[int, int] | None = None
         while True:
             began = (self.move.position, self.different)
@@ -99,7 +103,7 @@ class Continuous:
                     yield table, [row for _, row in chunk]
                     after = chunk[-1][0]
             self.rounds += 1
-            # What the round before suspected has been looked at again in this one.
+            # Suspects of the round before have been checked again in this one.
             if before is not None and before[1] == self.different:
                 with self.move.state.transaction():
                     self.move.state.set_fact(VERIFIED, before[0])
@@ -109,17 +113,21 @@ class Continuous:
     # Items of the target.
 
     def _compare_items(self, name: str, rows: Turn) -> None:
-        wanted: list[tuple[TableDesign, Item]] = []
+        expected: list[tuple[TableDesign, Item]] = []
         for row in rows:
             for number in self.move.items.numbers.get(name, []):
                 item = self.move.items.made(number, row)
                 if item is not None:
-                    wanted.append((self.move.homes[number][0], item))
-        keys = [(table.name, key_of(table, item)) for table, item in wanted]
-        for (table, item), there in zip(wanted, self.move.target.get_all(keys), strict=True):
+                    expected.append((self.move.homes[number][0], item))
+        keys = [(table.name, key_of(table, item)) for table, item in expected]
+        for (table, item), existing in zip(expected, self.move.target.get_all(keys), strict=True):
             self.items += 1
-            if there is None or is_tombstone(there) or item_digest(there) != item_digest(item):
-                what = "is missing" if there is None else "is not what its row makes"
+            if (
+                existing is None
+                or is_tombstone(existing)
+                or item_digest(existing) != item_digest(item)
+            ):
+                what = "is missing" if existing is None else "is not what its row makes"
                 self._report(f"item of {table.name}, {key_of(table, item)}: {what}")
 
     # Rows of the source.
@@ -129,12 +137,12 @@ class Continuous:
             since = self.move.log.end(source)
             source.connection.exec_driver_sql(BEGIN[self.move.origin.family])
             try:
-                found = rows(source)
+                source_rows = rows(source)
             finally:
                 if not source.is_lost:
                     source.connection.exec_driver_sql("ROLLBACK")
             until = self.move.log.end(source)
-        keyed = {self.move.state.key_text(table.name, row): row for row in found}
+        keyed = {self.move.state.key_text(table.name, row): row for row in source_rows}
         self._reads.append(Read(table.name, asked or list(keyed), keyed, since, until))
 
     def _read_by_keys(self, table: Table, rows: Turn) -> None:
@@ -142,20 +150,20 @@ class Continuous:
         self._read(table, keys, lambda source: self.move.origin.rows_like(source, table, rows))
 
     def _read_on(self) -> None:
-        """The next rows of the source by primary key, and after the last table the first again."""
+        """Reads the next rows of the source by primary key, starting over after the last table."""
         table = self.tables[self._table]
         self._read(table, [], lambda source: self._rows_behind(source, table))
 
     def _rows_behind(self, source: Source, table: Table) -> Turn:
-        found = self.move.origin.raw_rows(source, table, self._behind, ROWS_AT_ONCE)
-        if len(found) < ROWS_AT_ONCE:
+        raw_rows = self.move.origin.raw_rows(source, table, self._behind, ROWS_AT_ONCE)
+        if len(raw_rows) < ROWS_AT_ONCE:
             self._table, self._behind = (self._table + 1) % len(self.tables), None
         else:
-            self._behind = list(found[-1][-len(table.primary_key) :])
-        return [self.move.origin.read_row(table.name, row) for row in found]
+            self._behind = list(raw_rows[-1][-len(table.primary_key) :])
+        return [self.move.origin.read_row(table.name, row) for row in raw_rows]
 
     def _compare_rows(self, read: Read) -> None:
-        """But those that have changed since they were read."""
+        """Compares rows with the store, except for those that have changed since they were read."""
         for key in read.asked:
             self.rows += 1
             row, kept = read.rows.get(key), self.move.state.find(read.table, key)
@@ -163,9 +171,9 @@ class Continuous:
             if is_same or (kept is not None and kept.position > read.since):
                 self._suspects.pop((read.table, key), None)
                 continue
-            known = row if row is not None else kept.row if kept is not None else {}
+            current = row if row is not None else kept.row if kept is not None else {}
             looks = self._suspects.get((read.table, key), ({}, 0))[1] + 1
-            self._suspects[read.table, key] = (known, looks)
+            self._suspects[read.table, key] = (current, looks)
             if looks == LOOKS:
                 self._report(f"row of {read.table}, {key}: is not what the source has")
 

@@ -1,8 +1,8 @@
-"""Both sides as sums of the digests of their items.
+"""Sums of item digests, by which both sides are compared without looking at single items.
 
-Two sides whose sums are the same have the same items. Only where they differ are they summed up
-once more, by a hash of the items' keys, and only where those sums differ are items looked at one by
-one. So a side of any size takes as much memory as it has sums.
+Two sides with equal sums have equal items. Only where sums differ, items are summed again by a hash
+of their keys, and only where those sums differ, single items are compared. So the memory depends on
+the number of sums, not on the number of items.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MODULUS = 1 << 128
 
 
 class Task(Struct):
-    """Some rows of the state store, or a segment of a table of the target."""
+    """Some rows of the state store, or one segment of a table of the target."""
 
     table: str
     after: int = 0
@@ -39,8 +39,10 @@ class Task(Struct):
 
 
 class Sums(Struct):
+    """The sums of one task."""
+
     sums: dict[int, bytes] = field(default_factory=dict)
-    """By the place of a table, or of keys."""
+    """By the number of a table, or by the place of keys."""
     items: int = 0
     tombstones: int = 0
     rows: int = 0
@@ -48,16 +50,16 @@ class Sums(Struct):
 
 
 def key_place(table: TableDesign, item: Item) -> int:
-    """By the key alone, so that both sides put an item at the same place."""
+    """Returns the place of an item by its key alone, so that both sides use the same place."""
     text = table.name
     for key in table.keys:
-        for held in item[key.name].values():
-            text += "\0" + held
+        for value in item[key.name].values():
+            text += "\0" + value
     return crc32(text.encode()) % PLACES
 
 
 class Summing:
-    """A task that is `by_key` gives the sums of keys, and another one those of whole tables."""
+    """Runs tasks: `by_key` sums by places of keys, otherwise by whole tables."""
 
     def __init__(self, items: Items, state: StateStore, target: Target) -> None:
         self.items = items
@@ -74,7 +76,7 @@ class Summing:
         items = self.items
         numbers = items.numbers.get(task.table, [])
         homes = [(number, *self._home(items.homes[number][0])) for number in numbers]
-        for _, row in self.state.rows(task.table, task.after, task.until):
+        for _, row in self.state.numbered_rows(task.table, task.after, task.until):
             for number, table, place in homes:
                 item, reason = items.make(number, row)
                 if item is None or reason:
@@ -127,14 +129,15 @@ class Total:
         self.items = 0
         self.tombstones = 0
 
-    def add(self, found: Sums) -> None:
-        for place, value in found.sums.items():
-            now = self.sums.get(place, 0) + int.from_bytes(value)
-            self.sums[place] = now % _MODULUS
-        self.items += found.items
-        self.tombstones += found.tombstones
+    def add(self, task_sums: Sums) -> None:
+        for place, value in task_sums.sums.items():
+            total = self.sums.get(place, 0) + int.from_bytes(value)
+            self.sums[place] = total % _MODULUS
+        self.items += task_sums.items
+        self.tombstones += task_sums.tombstones
 
     def differing(self, other: Total) -> set[int]:
+        """Returns the places whose sums differ."""
         places = self.sums.keys() | other.sums.keys()
         return {place for place in places if self.sums.get(place, 0) != other.sums.get(place, 0)}
 
@@ -142,7 +145,8 @@ class Total:
 def tasks(
     last: dict[str, int], tables: list[TableDesign], rows: int, segments: int, *, by_key: bool
 ) -> Iterator[Task]:
-    """`last`: by table of the source, the number of its last row."""
+    """Yields the tasks of both sides; `last` has the last row number of each table of the
+    source."""
     made = [
         Task(source, after, min(after + rows, until), by_key=by_key)
         for source, until in last.items()
@@ -153,14 +157,14 @@ def tasks(
         for table in tables
         for segment in range(segments)
     ]
-    # In turn: while the target reads for the one, the other is made here.
+    # Alternating: while the target reads for a scan, rows are turned into items here.
     for place in range(max(len(made), len(scanned))):
         yield from scanned[place : place + 1]
         yield from made[place : place + 1]
 
 
 def worker(content: bytes) -> Handler:
-    """In a process of its own."""
+    """Handles sum tasks in a process of its own."""
     setup = msgspec.msgpack.decode(content, type=WorkerSetup)
     summing = Summing(*setup.opened())
     return lambda task: summing.run(msgspec.msgpack.decode(task, type=Task))

@@ -11,7 +11,7 @@ from partita_migrate.model.making import ItemMaker
 from partita_migrate.proving.comparing import plain
 from partita_migrate.proving.private_server import DynamoDB
 from partita_migrate.proving.snapshot import Snapshot
-from partita_migrate.proving.staging import Staging, lookups
+from partita_migrate.proving.staging import Staging
 from partita_migrate.proving.tables import (
     create_tables,
     drop_tables,
@@ -44,7 +44,7 @@ class Sides:
         self.server = server
         self.prefix = prefix
         self.snapshot = Snapshot(copy, inventory, is_streamed=False)
-        self.staging = Staging(space / "writes", inventory, lookups(design, inventory))
+        self.staging = Staging(space / "writes", inventory, design)
         self.maker = ItemMaker(
             self.staging, {table.name: table.primary_key for table in inventory.tables}
         )
