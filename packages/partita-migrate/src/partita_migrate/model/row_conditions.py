@@ -10,8 +10,9 @@ import re
 from typing import Literal, NamedTuple, get_args
 
 from partita.database.item.values import AttributeValue, Item
-from partita_migrate.model.key_texts import folding, plain_text
+from partita_migrate.model.key_texts import plain_text
 from partita_migrate.understanding.schema.column_refs import QUOTED, Ref
+from partita_migrate.understanding.schema.text_folds import folding
 
 RowTest = Literal["is null", "is not null", "="]
 _CONDITION = re.compile(rf"({QUOTED}|.+?)(?::(\w+))? (is null|is not null|= (.*))", re.DOTALL)

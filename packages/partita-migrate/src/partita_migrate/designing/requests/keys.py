@@ -9,20 +9,14 @@ from partita_migrate.designing.requests.homes import DesignedSource, Home, NotSe
 from partita_migrate.designing.requests.segments import Field, Segments, segments
 from partita_migrate.model.buckets import BUCKET, BUCKETS, bucket_count
 from partita_migrate.model.design import LATEST, Attribute, Comparison, Condition
-from partita_migrate.model.key_texts import (
-    FORMS,
-    HIGHEST,
-    is_fold,
-    is_order_preserving,
-    plain_text,
-    value_format,
-)
+from partita_migrate.model.key_texts import HIGHEST, is_order_preserving, plain_text
 from partita_migrate.model.row_conditions import RowCondition, parse_condition
 from partita_migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD, escaped
 from partita_migrate.statements.question import Constant, Parameter, Question, Test, Value
 from partita_migrate.statements.values import sorts_otherwise
 from partita_migrate.understanding.schema.collations import FOLDINGS, Folding
 from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.text_folds import FORMS, is_fold, value_format
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 """Ends a range: keys go on behind a value with a separator, and belong to it."""
