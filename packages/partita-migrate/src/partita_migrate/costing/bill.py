@@ -84,7 +84,9 @@ class Bill(Struct, frozen=True, kw_only=True):
 
     def option(self, name: str, table_class: str = "Standard") -> Option:
         return next(
-            one for one in self.options if one.name == name and one.table_class == table_class
+            option
+            for option in self.options
+            if option.name == name and option.table_class == table_class
         )
 
     @property
@@ -145,8 +147,12 @@ class _BillWriter:
 
     def _capacity(self, share: float) -> tuple[int, int]:
         """Read and write units to provision, whole ones for each table and index."""
-        read = sum(whole_units(one, one.read_units * share) for one in self.units.resources)
-        write = sum(whole_units(one, one.write_units * share) for one in self.units.resources)
+        read = sum(
+            whole_units(resource, resource.read_units * share) for resource in self.units.resources
+        )
+        write = sum(
+            whole_units(resource, resource.write_units * share) for resource in self.units.resources
+        )
         return read, write
 
     def _hourly(self, prices: ClassPrices, read: float, write: float) -> float:
@@ -209,7 +215,12 @@ class _BillWriter:
         return [extra for extra in found if extra is not None]
 
     def _table_gb(self) -> float:
-        return sum(one.stored_bytes for one in self.units.resources if one.index is None) / GB
+        return (
+            sum(
+                resource.stored_bytes for resource in self.units.resources if resource.index is None
+            )
+            / GB
+        )
 
     def _recovery(self) -> Extra | None:
         if not self.settings.point_in_time_recovery:
@@ -236,7 +247,9 @@ class _BillWriter:
         readers = self.settings.stream_readers
         if not readers:
             return None
-        shards = sum(one.partitions for one in self.units.resources if one.index is None)
+        shards = sum(
+            resource.partitions for resource in self.units.resources if resource.index is None
+        )
         requests = shards * readers * self.settings.stream_polls_per_second * self.hours * 3600
         return Extra(
             name="streams",
@@ -247,7 +260,9 @@ class _BillWriter:
     def _kinesis(self) -> Extra | None:
         if not self.settings.kinesis:
             return None
-        written = sum(one.write_units for one in self.units.resources if one.index is None)
+        written = sum(
+            resource.write_units for resource in self.units.resources if resource.index is None
+        )
         captured = written * self.hours * 3600 * self.settings.load
         return Extra(
             name="changes to Kinesis",
@@ -277,7 +292,8 @@ class _BillWriter:
     def one_time(self) -> list[Extra]:
         gb, backup = self._table_gb(), self.prices.backup
         written = sum(
-            one.items * math.ceil(one.item_bytes / WRITE_UNIT_BYTES) for one in self.units.resources
+            resource.items * math.ceil(resource.item_bytes / WRITE_UNIT_BYTES)
+            for resource in self.units.resources
         )
         million = self.prices.standard.write_requests_million
         return [
@@ -305,7 +321,7 @@ class _BillWriter:
         )
         found = []
         for name in ("provisioned", "auto scaling", "on-demand"):
-            standard, ia = (one for one in options if one.name == name)
+            standard, ia = (option for option in options if option.name == name)
             more = ia.throughput - standard.throughput
             found.append(
                 BreakEven(

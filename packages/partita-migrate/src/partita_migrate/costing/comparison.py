@@ -60,9 +60,9 @@ def _compared(
     design: Design, patterns: list[AccessPattern], needed: Units, priced: Bill
 ) -> Compared:
     served = {access.pattern for access in design.access}
-    writes = [one for one in needed.patterns if one.items_written]
-    rows = sum(one.calls_per_second * one.items for one in writes)
-    written = sum(one.calls_per_second * one.items_written for one in writes)
+    writes = [pattern for pattern in needed.patterns if pattern.items_written]
+    rows = sum(write.calls_per_second * write.items for write in writes)
+    written = sum(write.calls_per_second * write.items_written for write in writes)
     requests = _requests(needed)
     return Compared(
         kind=design.kind,
@@ -76,7 +76,7 @@ def _compared(
         stored_gb=needed.stored_bytes / GB,
         requests=requests,
         requests_per_second=sum(
-            one.calls_per_second * requests.get(one.name, 0.0) for one in patterns
+            pattern.calls_per_second * requests.get(pattern.name, 0.0) for pattern in patterns
         ),
         not_served=[pattern.name for pattern in patterns if pattern.name not in served],
     )
@@ -84,8 +84,8 @@ def _compared(
 
 def _requests(needed: Units) -> dict[str, float]:
     found: dict[str, float] = {}
-    for one in needed.patterns:
-        found[one.pattern] = found.get(one.pattern, 0) + one.requests
+    for pattern in needed.patterns:
+        found[pattern.pattern] = found.get(pattern.pattern, 0) + pattern.requests
     return found
 
 

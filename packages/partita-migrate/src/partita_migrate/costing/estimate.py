@@ -141,7 +141,7 @@ def _estimate(
         read_units=needed.read_units,
         write_units=needed.write_units,
         stored_gb=needed.stored_bytes / GB,
-        partitions=sum(one.partitions for one in needed.resources),
+        partitions=sum(resource.partitions for resource in needed.resources),
         patterns=needed.patterns,
         resources=needed.resources,
         bill=bill(needed, prices, settings),
@@ -170,7 +170,9 @@ class _Doubling:
         self.before = bill(needed, prices, settings)
 
     def all(self) -> list[Doubled]:
-        found = [self._rate(one) for one in self.needed.patterns if one.calls_per_second]
+        found = [
+            self._rate(pattern) for pattern in self.needed.patterns if pattern.calls_per_second
+        ]
         for source in self._largest():
             found += [self._size(source), self._rows(source)]
         return sorted(found, key=lambda one: -one.provisioned_more)
@@ -186,15 +188,17 @@ class _Doubling:
     def _rate(self, pattern: PatternUnits) -> Doubled:
         """Once more what the pattern needs, of the tables and indexes that it uses."""
         resources = []
-        for one in self.needed.resources:
-            name = f"{one.table}/{one.index}" if one.index else one.table
+        for resource in self.needed.resources:
+            name = f"{resource.table}/{resource.index}" if resource.index else resource.table
             read = pattern.read_units if name == pattern.served_by else 0.0
             write = pattern.write_units.get(name, 0.0)
             if read or write:
-                one = replace(
-                    one, read_units=one.read_units + read, write_units=one.write_units + write
+                resource = replace(
+                    resource,
+                    read_units=resource.read_units + read,
+                    write_units=resource.write_units + write,
                 )
-            resources.append(one)
+            resources.append(resource)
         doubled = Units(patterns=self.needed.patterns, resources=resources)
         return self._doubled(f"rate of {pattern.pattern!r}", doubled)
 

@@ -84,15 +84,15 @@ class Units(Struct, frozen=True, kw_only=True):
 
     @property
     def read_units(self) -> float:
-        return sum(one.read_units for one in self.resources)
+        return sum(resource.read_units for resource in self.resources)
 
     @property
     def write_units(self) -> float:
-        return sum(one.write_units for one in self.resources)
+        return sum(resource.write_units for resource in self.resources)
 
     @property
     def stored_bytes(self) -> float:
-        return sum(one.stored_bytes for one in self.resources)
+        return sum(resource.stored_bytes for resource in self.resources)
 
 
 def units(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> Units:
@@ -113,12 +113,12 @@ def units(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> Un
     return Units(patterns=counted, resources=counter.resources(counted))
 
 
-def _times(one: PatternUnits, count: float) -> PatternUnits:
+def _times(pattern: PatternUnits, count: float) -> PatternUnits:
     return replace(
-        one,
-        items=one.items * count,
-        requests=one.requests * count,
-        read_units=one.read_units * count,
+        pattern,
+        items=pattern.items * count,
+        requests=pattern.requests * count,
+        read_units=pattern.read_units * count,
     )
 
 

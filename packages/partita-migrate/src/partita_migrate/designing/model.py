@@ -80,9 +80,9 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
         folder.section("estimate", EstimateSettings),
     )
     _write(folder, proposals, volumes.analysis.examples if workbench else None)
-    for one in proposals:
-        inputs = design_inputs(one.kind, volumes, patterns, settings)
-        _write_functions(folder, one.kind, list(kept_aggregates(one.design, inputs)))
+    for proposal in proposals:
+        inputs = design_inputs(proposal.kind, volumes, patterns, settings)
+        _write_functions(folder, proposal.kind, list(kept_aggregates(proposal.design, inputs)))
     folder.write_json(COMPARISON, compared)
     return Models(
         proposals=proposals,
@@ -120,11 +120,13 @@ def _write(
     folder: Folder, proposals: list[Proposed], examples: dict[str, list[Item]] | None
 ) -> None:
     """With examples, for NoSQL Workbench too."""
-    for one in proposals:
-        folder.write_text(one.file, to_toml(one.design, f"{ABOUT[one.kind]}\n{ADVICE}"))
+    for proposal in proposals:
+        folder.write_text(
+            proposal.file, to_toml(proposal.design, f"{ABOUT[proposal.kind]}\n{ADVICE}")
+        )
         if examples is not None:
-            content = to_workbench(one.design, now=datetime.now(UTC), examples=examples)
-            folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
+            content = to_workbench(proposal.design, now=datetime.now(UTC), examples=examples)
+            folder.write_bytes(f"model.{proposal.kind}.workbench.json", to_json(content))
 
 
 def _write_functions(folder: Folder, kind: DesignKind, found: list[KeptAggregate]) -> None:
@@ -141,7 +143,7 @@ def _choose(
     if folder.has(CHOSEN):
         return f"{CHOSEN} was there already and stays as it is."
     kind = settings.choose or compared.recommended
-    one = next(one for one in proposals if one.kind == kind)
+    one = next(proposal for proposal in proposals if proposal.kind == kind)
     why = "[model] says so" if settings.choose else compared.why
     about = (
         f"The chosen design, which the later stages read: first a copy of {one.file}.\n"

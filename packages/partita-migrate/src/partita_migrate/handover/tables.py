@@ -124,7 +124,7 @@ class _Writer:
     ) -> None:
         self.design = design
         self.settings = settings
-        self.needed = {(one.table, one.index): one for one in needed.resources}
+        self.needed = {(resource.table, resource.index): resource for resource in needed.resources}
         cheapest = _cheapest(bill, settings)
         self.is_on_demand = cheapest.name == "on-demand"
         self.is_scaled = cheapest.name == "auto scaling"
@@ -179,7 +179,7 @@ class _Writer:
     def _scaling(self, table: TableDesign) -> Iterator[Scaling]:
         """From the units of the average load to those of a peak."""
         target = self.assumed.utilization
-        names = [None, *(one.name for one in table.indexes if one.kind == "global")]
+        names = [None, *(index.name for index in table.indexes if index.kind == "global")]
         for name in names:
             least = self._throughput(table, name, self.assumed.load)
             most = self._throughput(table, name, SCALED_TIMES_MAX / target)
@@ -214,13 +214,13 @@ def described(table: TableDesign, prefix: str = "") -> dict[str, Any]:
         "KeySchema": _key_schema(table.keys),
     }
     for kind, member in (("local", "LocalSecondaryIndexes"), ("global", "GlobalSecondaryIndexes")):
-        if found := [_index(one) for one in table.indexes if one.kind == kind]:
+        if found := [_index(index) for index in table.indexes if index.kind == kind]:
             content[member] = found
     return content
 
 
 def _local(table: TableDesign) -> list[SecondaryIndex]:
-    return [one for one in table.indexes if one.kind == "local"]
+    return [index for index in table.indexes if index.kind == "local"]
 
 
 def _cheapest(bill: Bill, settings: CreateSettings) -> Option:
@@ -229,8 +229,8 @@ def _cheapest(bill: Bill, settings: CreateSettings) -> Option:
         ("provisioned", "on-demand") if settings.capacity == "estimate" else (settings.capacity,)
     )
     return min(
-        (one for one in bill.options if one.name in names),
-        key=lambda one: one.monthly,
+        (option for option in bill.options if option.name in names),
+        key=lambda option: option.monthly,
     )
 
 

@@ -92,7 +92,7 @@ class Entity(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     why: str = ""
 
     def attribute(self, name: str) -> Attribute | None:
-        return next((one for one in self.attributes if one.name == name), None)
+        return next((attribute for attribute in self.attributes if attribute.name == name), None)
 
     @property
     def holds_rows(self) -> bool:
@@ -102,12 +102,15 @@ class Entity(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     @property
     def tells_latest(self) -> bool:
         """Whether its items depend on which row is the latest of its kind."""
-        return self.rows == LATEST or any(one.when == LATEST for one in self.attributes)
+        return self.rows == LATEST or any(attribute.when == LATEST for attribute in self.attributes)
 
     @property
     def ways(self) -> list[list[str]]:
         """All foreign keys that its items are made by."""
-        return [*(one.through for one in self.attributes if one.through), *self.unless]
+        return [
+            *(attribute.through for attribute in self.attributes if attribute.through),
+            *self.unless,
+        ]
 
 
 class SecondaryIndex(
@@ -145,10 +148,10 @@ class TableDesign(
         return [self.partition_key, *([self.sort_key] if self.sort_key else [])]
 
     def index(self, name: str) -> SecondaryIndex | None:
-        return next((one for one in self.indexes if one.name == name), None)
+        return next((index for index in self.indexes if index.name == name), None)
 
     def entity(self, name: str) -> Entity | None:
-        return next((one for one in self.entities if one.name == name), None)
+        return next((entity for entity in self.entities if entity.name == name), None)
 
 
 class Condition(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -261,7 +264,7 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     techniques: list[Technique] = field(default_factory=list)
 
     def table(self, name: str) -> TableDesign | None:
-        return next((one for one in self.tables if one.name == name), None)
+        return next((table for table in self.tables if table.name == name), None)
 
     def entities(self) -> Iterator[tuple[TableDesign, Entity]]:
         for table in self.tables:
@@ -273,7 +276,9 @@ def type_attribute(table: TableDesign) -> str | None:
     """The attribute of all items of a table that says what they are."""
     found: set[str] | None = None
     for entity in table.entities:
-        own = {one.name for one in entity.attributes if one.constant == entity.name}
+        own = {
+            attribute.name for attribute in entity.attributes if attribute.constant == entity.name
+        }
         found = own if found is None else found & own
     return min(found, default=None) if found else None
 

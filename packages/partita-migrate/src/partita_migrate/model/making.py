@@ -98,8 +98,12 @@ class ItemMaker:
 
     def _plan(self, entity: Entity) -> Plan:
         attributes = [
-            (one.name, self._make(entity, one), entity.is_guard and bool(one.template))
-            for one in entity.attributes
+            (
+                attribute.name,
+                self._make(entity, attribute),
+                entity.is_guard and bool(attribute.template),
+            )
+            for attribute in entity.attributes
         ]
         unless = [self._chained(entity.source, way) for way in entity.unless]
         self._plans[id(entity)] = Plan(entity, attributes, unless)
@@ -329,7 +333,7 @@ def _collected(attribute: Attribute, chains: list[Chain]) -> AttributeValue | No
         for chain in chains
     ]
     if attribute.type in SETS:
-        texts = [str(next(iter(value.values()))) for one in members for value in one.values()]
+        texts = [str(next(iter(value.values()))) for member in members for value in member.values()]
         return {attribute.type: list(dict.fromkeys(texts))} if texts else None
     return {"L": [{"M": member} for member in members]}
 

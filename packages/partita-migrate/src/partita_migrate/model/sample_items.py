@@ -14,7 +14,7 @@ from partita_migrate.understanding.schema.words import singular
 
 def sample_item(entity: Entity, number: int) -> Item:
     """The `number`-th item: the same number gives the same row everywhere, so that items join."""
-    return {one.name: _value(one, number) for one in entity.attributes}
+    return {attribute.name: _value(attribute, number) for attribute in entity.attributes}
 
 
 def _value(attribute: Attribute, number: int) -> AttributeValue:

@@ -53,7 +53,7 @@ def _origin(
             f" (there are {count})",
         )
     members = [Ref.parse(name).column for name in attribute.collect]
-    for name in sorted({one for one in members if members.count(one) > 1}):
+    for name in sorted({member for member in members if members.count(member) > 1}):
         yield error(place, f"collect has two columns named {name}; a map holds one of them")
     reached = yield from _way(subject, place, "through", entity, attribute.through)
     if reached is None:
@@ -117,7 +117,7 @@ def _keys_are_attributes(subject: Subject) -> Iterator[Finding]:
                 for key in index.keys:
                     yield from _key_attribute(table, entity, key, is_required=False)
         for index in table.indexes:
-            known = {one.name for entity in table.entities for one in entity.attributes}
+            known = {attribute.name for entity in table.entities for attribute in entity.attributes}
             for name in [key.name for key in index.keys] + index.include:
                 if name not in known:
                     yield error(f"{table.name}, {index.name}", f"no item has {name!r}")

@@ -258,7 +258,7 @@ class Volumes:
         if index.projection == "ALL":
             return self.item_bytes(entity)
         names = {key.name for key in [*table.keys, *index.keys]} | set(index.include)
-        present = [one for one in entity.attributes if one.name in names]
+        present = [attribute for attribute in entity.attributes if attribute.name in names]
         size = sum(self.attribute_bytes(entity, one) for one in present)
         return size * self._bytes_times.get(entity.source, 1)
 

@@ -107,7 +107,9 @@ def _facet(table: TableDesign, entity: Entity) -> dict[str, Any]:
         "FacetName": entity.name,
         "KeyAttributeAlias": alias,
         "TableData": [],
-        "NonKeyAttributes": [one.name for one in entity.attributes if one.name not in keys],
+        "NonKeyAttributes": [
+            attribute.name for attribute in entity.attributes if attribute.name not in keys
+        ],
     }
 
 
@@ -206,7 +208,7 @@ def _read_entities(table: dict[str, Any]) -> list[Entity]:
     }
     items: list[Item] = table.get("TableData", [])
     kinds |= {name: _kind(value) for item in items for name, value in item.items()}
-    keys = [one for one in _read_keys(table["KeyAttributes"]) if one]
+    keys = [key for key in _read_keys(table["KeyAttributes"]) if key]
     facets = table.get("TableFacets") or [
         {"FacetName": table["TableName"], "NonKeyAttributes": list(kinds)}
     ]

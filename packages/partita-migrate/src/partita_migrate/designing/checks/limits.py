@@ -96,7 +96,7 @@ def _keys_do_not_meet(subject: Subject) -> Iterator[Finding]:
         seen: dict[tuple[str, ...], str] = {}
         for entity in table.entities:
             keys = [entity.attribute(key.name) for key in table.keys]
-            shape = tuple(template_shape(one) for one in keys if one is not None)
+            shape = tuple(template_shape(key) for key in keys if key is not None)
             first = seen.setdefault(shape, entity.name)
             if first != entity.name:
                 yield error(

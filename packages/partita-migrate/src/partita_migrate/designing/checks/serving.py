@@ -164,9 +164,9 @@ def _is_tested_later(subject: Subject, access: Access, table: TableDesign, wante
     names = {one.attribute for one in (*access.filter, *access.tested)}
     return entity is not None and any(
         subject.schema.canonical(ref) == wanted
-        for one in entity.attributes
-        if one.name in names
-        for ref in columns_of(entity, one)
+        for attribute in entity.attributes
+        if attribute.name in names
+        for ref in columns_of(entity, attribute)
     )
 
 

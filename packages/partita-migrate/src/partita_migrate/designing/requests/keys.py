@@ -45,7 +45,7 @@ class KeyConditions(Conditions):
         same = self.question.same(field.ref)
         form = field.format if field.format in FORMS else ""
         fits = (one for one in self.left if one.is_equality and one.form == form)
-        test = next((one for one in fits if one.ref in same), None)
+        test = next((fit for fit in fits if fit.ref in same), None)
         if form:
             return test
         if test is None or field.format == (fold := self.planner.fold(field.ref)):
@@ -101,7 +101,7 @@ class KeyConditions(Conditions):
         self.left.remove(test)
         self.requests *= len(test.values)
         if len(test.values) > 1:
-            listed = ", ".join(_shown(test, one) for one in test.values)
+            listed = ", ".join(_shown(test, value) for value in test.values)
             self.each.append(f"value of {test.ref.column} ({listed})")
 
     def _given(self, field: Field, test: Test, parts: Segments) -> str:
@@ -236,7 +236,7 @@ class KeyConditions(Conditions):
             return None
         self.left.remove(test)
         self._test_by_application(test)
-        first, last = (lead + escaped(one) for one in ends)
+        first, last = (lead + escaped(end) for end in ends)
         return Condition(
             attribute=attribute.name, comparison="between", value=f"{first} and {last}"
         )

@@ -31,7 +31,9 @@ def _reference(
     rule = (key.on_delete or "").upper()
     parent = key.referenced_table
     deleting = [
-        one.name for one in inputs.patterns if one.operation == "delete" and one.table == parent
+        pattern.name
+        for pattern in inputs.patterns
+        if pattern.operation == "delete" and pattern.table == parent
     ]
     unserved = {one.pattern for one in design.unserved}
     kept: KeptBy = "lost"

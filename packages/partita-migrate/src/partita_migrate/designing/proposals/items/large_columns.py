@@ -70,8 +70,8 @@ def _is_rarely_wanted(plan: ItemPlan, entity: str, ref: Ref) -> bool:
 def split_item(large: LargeColumns, entity: str, attributes: list[Attribute]) -> SplitItem:
     """The attributes of the item itself, and those that lie beside it."""
     columns = large.get(entity, ())
-    beside = [one for one in attributes if Ref.parse(one.column or "") in columns]
-    return SplitItem([one for one in attributes if one not in beside], beside)
+    beside = [attribute for attribute in attributes if Ref.parse(attribute.column or "") in columns]
+    return SplitItem([attribute for attribute in attributes if attribute not in beside], beside)
 
 
 def large_item(entity: str, keys: list[Attribute], large: list[Attribute]) -> Entity:

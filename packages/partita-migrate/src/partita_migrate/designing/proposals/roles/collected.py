@@ -149,9 +149,9 @@ def _details(inputs: DesignInputs, link: Link, other: Link, value: Ref) -> list[
     if other.parent == link.parent or not inputs.usage.is_joined(other.parent):
         return []
     schema = inputs.schema
-    columns = [Ref(other.parent, one.name) for one in schema.table(other.parent).columns]
+    columns = [Ref(other.parent, column.name) for column in schema.table(other.parent).columns]
     keys = {Ref(other.parent, name) for name in other.key.referenced_columns}
-    references = {name for one in schema.parents(other.parent) for name in one.key.columns}
+    references = {name for parent in schema.parents(other.parent) for name in parent.key.columns}
     wanted = inputs.usage.columns_read(other.parent)
     return [
         ref

@@ -228,11 +228,11 @@ def _possible(design: Design, inputs: DesignInputs) -> Iterator[KeptAggregate]:
 def _is_folded(inputs: DesignInputs, question: Question) -> bool:
     """Whether the source takes for one group what an item's key would tell apart."""
     table = inputs.volumes.inventory.table(question.table)
-    tested = {one.ref.column for one in question.tests}
+    tested = {test.ref.column for test in question.tests}
     columns = table.columns if table is not None else []
     dialect = inputs.volumes.inventory.dialect
-    return any(fold_of(one, dialect) for one in columns if one.name in tested) or any(
-        one.form for one in question.tests
+    return any(fold_of(column, dialect) for column in columns if column.name in tested) or any(
+        test.form for test in question.tests
     )
 
 
@@ -252,18 +252,19 @@ def _kept(
         question.alternatives
         or question.existences
         or any(
-            not one.is_fixing or not isinstance(one.values[0], Parameter) for one in question.tests
+            not test.is_fixing or not isinstance(test.values[0], Parameter)
+            for test in question.tests
         )
     ):
         return None
     names = {
-        Ref.parse(one.column): one.name
-        for one in entity.attributes
-        if one.column and not one.through
+        Ref.parse(attribute.column): attribute.name
+        for attribute in entity.attributes
+        if attribute.column and not attribute.through
     }
     sums: list[str] = []
-    for one in tree.expressions:
-        node = one.this if isinstance(one, exp.Alias) else one
+    for expression in tree.expressions:
+        node = expression.this if isinstance(expression, exp.Alias) else expression
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             continue
         is_sum = isinstance(node, exp.Sum) and isinstance(node.this, exp.Column)
@@ -271,7 +272,7 @@ def _kept(
         if name is None:
             return None
         sums.append(name)
-    group = [names.get(one.ref) for one in question.tests]
+    group = [names.get(test.ref) for test in question.tests]
     if None in group:
         return None
     return KeptAggregate(
@@ -280,33 +281,33 @@ def _kept(
         entity=entity,
         type_name=kind,
         group=[one for one in group if one is not None],
-        columns=[one.ref.column for one in question.tests],
+        columns=[test.ref.column for test in question.tests],
         sums=sums,
     )
 
 
 def aggregate_techniques(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
-    for one in kept_aggregates(design, inputs):
-        held = "One item holds" if one.shards == 1 else f"{one.shards} items hold"
-        written = _write_units(inputs, one)
+    for aggregate in kept_aggregates(design, inputs):
+        held = "One item holds" if aggregate.shards == 1 else f"{aggregate.shards} items hold"
+        written = _write_units(inputs, aggregate)
         yield Technique(
             name=NAME,
-            patterns=[one.pattern.name],
+            patterns=[aggregate.pattern.name],
             why=(
-                f"{held} the figures of each {' and '.join(one.group) or 'table'};"
-                f" functions/{design.kind}/{one.file} is the consumer. Beside the design: `test`"
+                f"{held} the figures of each {' and '.join(aggregate.group) or 'table'};"
+                f" functions/{design.kind}/{aggregate.file} is the consumer. Beside the design: `test`"
                 " proves the rows under the figures, not the function."
             ),
             cost=(
-                f"{amount(one.read_units)} read units a call, and {amount(written)} write units a"
+                f"{amount(aggregate.read_units)} read units a call, and {amount(written)} write units a"
                 " second for the consumer's transactions"
             ),
             limit=(
                 f"{PARTITION_WRITE_UNITS:,} write units a second for one item; the group that"
-                f" changes most needs {amount(_hottest_units(inputs, one), 3)}. Figures are behind"
+                f" changes most needs {amount(_hottest_units(inputs, aggregate), 3)}. Figures are behind"
                 " the table by as much as the stream is read late, and 24 hours after it stops they"
                 " are lost"
             ),
-            next_best=f"reading the rows: {amount(_read_units(inputs, one), 3)} read units a call,"
+            next_best=f"reading the rows: {amount(_read_units(inputs, aggregate), 3)} read units a call,"
             " always right",
         )
