@@ -76,8 +76,8 @@ def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
 def _technique(technique: Technique) -> str:
     patterns = ", ".join(map(repr, technique.patterns[:3]))
     return (
-        f"{technique.name[0].upper()}{technique.name[1:]} for {patterns}: {technique.why} Cost: {technique.cost}."
-        f" Limit: {technique.limit}. Next best: {technique.next_best}."
+        f"{technique.name[0].upper()}{technique.name[1:]} for {patterns}: {technique.why}"
+        f" Cost: {technique.cost}. Limit: {technique.limit}. Next best: {technique.next_best}."
     )
 
 

@@ -62,8 +62,8 @@ def relationship_text(relationship: Relationship) -> str:
     child = f"{relationship.child} ({', '.join(relationship.child_columns)})"
     if relationship.through is not None:
         return (
-            f"{relationship.parent} and {relationship.child}: {relationship.kind} through {relationship.through}"
-            f" ({', '.join(relationship.parent_columns)}; {', '.join(relationship.child_columns)})"
+            f"{relationship.parent} and {relationship.child}: {relationship.kind}"
+            f" through {relationship.through} ({', '.join(relationship.parent_columns)}; {', '.join(relationship.child_columns)})"
         )
     return f"{parent} to {child}: {relationship.kind}{optional}"
 
