@@ -20,8 +20,8 @@ from partita_migrate.costing.units import PatternUnits, ResourceUnits, Units, un
 from partita_migrate.folder import Folder
 from partita_migrate.model.design import DESIGN_KINDS, Design
 from partita_migrate.model.files import CHOSEN, file_name, read_design
-from partita_migrate.model.findings import Subject, subject_of
-from partita_migrate.model.unknown_names import find_unknown_names
+from partita_migrate.model.findings import subject_of
+from partita_migrate.model.unknown_names import refuse_unknown_names
 from partita_migrate.model.volumes import Volumes, read_volumes
 from partita_migrate.prices.price_list import Prices, PriceSource, read_prices
 from partita_migrate.progress import Progress, silent
@@ -88,7 +88,7 @@ def estimate(
     estimates = []
     designs = {file: read_design(folder, file) for file in ([name] if name else _names(folder))}
     for number, (file, design) in enumerate(designs.items()):
-        _refuse_unknown_names(file, subject_of(design, patterns, volumes))
+        refuse_unknown_names(file, subject_of(design, patterns, volumes))
         progress("Estimates", number, len(designs))
         # When the chosen design is an unchanged proposal, that proposal would get the same bill.
         if number == 0 or design != designs.get(CHOSEN):
@@ -102,15 +102,6 @@ def estimate(
     folder.write_json(ESTIMATE_JSON, result)
     folder.write_text(ESTIMATE_CSV, to_csv(result))
     return result
-
-
-def _refuse_unknown_names(name: str, subject: Subject) -> None:
-    """Fails on a name that the source does not have: it has no size, so no price."""
-    for finding in find_unknown_names(subject):
-        raise PartitaError(
-            f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
-            " --check` finds all that is wrong."
-        )
 
 
 def _settings(folder: Folder) -> EstimateSettings:

@@ -16,8 +16,8 @@ from partita_migrate.folder import Folder
 from partita_migrate.handover.settings import CreateSettings
 from partita_migrate.model.design import Design, KeyAttribute, SecondaryIndex, TableDesign
 from partita_migrate.model.files import CHOSEN, read_design
-from partita_migrate.model.findings import Subject, subject_of
-from partita_migrate.model.unknown_names import find_unknown_names
+from partita_migrate.model.findings import subject_of
+from partita_migrate.model.unknown_names import refuse_unknown_names
 from partita_migrate.model.volumes import read_volumes
 from partita_migrate.prices.price_list import read_prices
 from partita_migrate.understanding.patterns.file import read_patterns
@@ -96,21 +96,12 @@ def tables_of(folder: Folder, name: str = CHOSEN) -> list[TableRequest]:
     patterns = read_patterns(folder, volumes.inventory).patterns
     # What Workbench exports does not say where anything comes from.
     if not name.endswith(".json"):
-        _refuse_unknown_names(name, subject_of(design, patterns, volumes))
+        refuse_unknown_names(name, subject_of(design, patterns, volumes))
     settings = folder.section("create", CreateSettings)
     assumed = folder.section("estimate", EstimateSettings)
     needed = units(design, patterns, volumes)
     prices = read_prices(folder.path / assumed.prices if assumed.prices else None)
     return _Writer(design, settings, needed, bill(needed, prices, assumed), assumed).tables()
-
-
-def _refuse_unknown_names(name: str, subject: Subject) -> None:
-    """A table that no row could be loaded into is not made."""
-    for finding in find_unknown_names(subject):
-        raise PartitaError(
-            f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
-            f" --check --file {name}` finds all that is wrong."
-        )
 
 
 class _Writer:

@@ -1,12 +1,16 @@
-"""Values as texts inside keys, in forms that sort as the source sorts the values.
+"""The formats of values inside keys: texts that sort by their bytes as the source sorts the values.
 
-The format of a template's field says how: `{x:n10.2}` is a number in fixed point, ten digits before
-the point and two behind it; `{x:ci}`, `{x:nocase}`, `{x:ai}`, `{x:general}` (both also with
-`_no_pad`) and `{x:pad}` are texts as a collation compares them, and so is
-`{x:utf8mb4_unicode_ci}`, by the file of that name in the folder's `collations/`; `{x:lower}` and
-`{x:upper}` are what the functions of SQL make of them, `{x:lower_ascii}` and `{x:upper_ascii}`
-those of SQLite, `{x:lower_pad}` and `{x:upper_pad}` without blanks at their end; `{x:08}` is padded
-with zeros; `{x:%Y-%m}` is a part of a date, and `{x:ms}` a moment in UTC, to the millisecond.
+The format stands in a template's field after a colon:
+
+- `{x:n10.2}`: a number in fixed point, ten digits before the point and two after it
+- `{x:ci}`, `{x:nocase}`, `{x:ai}`, `{x:general}`, `{x:pad}`: a text as a collation compares
+  it; `ai` and `general` also exist with `_no_pad`
+- `{x:utf8mb4_unicode_ci}`: a text as the collation in the folder's `collations/` compares it
+- `{x:lower}`, `{x:upper}`: the result of SQL's functions; with `_ascii` as in SQLite, with
+  `_pad` without trailing blanks
+- `{x:08}`: padded with zeros
+- `{x:%Y-%m}`: a part of a date
+- `{x:ms}`: a time in UTC, to the millisecond
 """
 
 from __future__ import annotations
@@ -29,13 +33,13 @@ _FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 MILLISECONDS = "ms"
 HIGHEST = "\U0010ffff"
-"""Sorts behind every text."""
+"""Sorts after every text."""
 Written = Callable[[AttributeValue | None], str]
-"""What a value becomes inside a key."""
+"""Writes a value as it appears inside a key; None stands for NULL."""
 
 
 class NotEncodable(PartitaError):
-    """A value that a key cannot hold."""
+    """Raised for a value that a key's format cannot hold."""
 
 
 def fixed_point_format(whole: int, fraction: int) -> str:
@@ -43,20 +47,20 @@ def fixed_point_format(whole: int, fraction: int) -> str:
 
 
 def is_order_preserving(part_format: str, value_type: str) -> bool:
-    """Whether texts of this format sort as the values do."""
+    """True when texts in this format sort as the source's values do."""
     if value_type == "N":
         return _FIXED_POINT.fullmatch(part_format) is not None
     return not part_format or is_fold(part_format)
 
 
 def field_text(part_format: str, value: AttributeValue | None) -> str:
-    """What a field becomes inside a key; NotEncodable when the format does not hold the value."""
+    """Returns a value as a key holds it. Raises NotEncodable if the format cannot hold it."""
     return field_writer(part_format)(value)
 
 
 @lru_cache(PARSED_MAX)
 def field_writer(part_format: str) -> Written:
-    """`field_text` of one format."""
+    """Compiles `field_text` for one format."""
     write = _writer(part_format)
     return lambda value: NULL_IN_TEMPLATE if value is None else write(value)
 
@@ -79,7 +83,7 @@ def _writer(part_format: str) -> Callable[[AttributeValue], str]:
     if part_format == MILLISECONDS:
         return lambda value: _milliseconds(plain_text(value))
     if part_format in FOLDINGS:
-        # Asked for each time: a process may read another folder.
+        # Looked up for each value: the process may have read another folder's collations since.
         return lambda value: escaped(FOLDINGS[part_format](plain_text(value)))
     if part_format and "%" not in part_format:
         raise PartitaError(
@@ -88,7 +92,7 @@ def _writer(part_format: str) -> Callable[[AttributeValue], str]:
         )
     if part_format:
         return lambda value: _part_of_date(part_format, plain_text(value))
-    # Numbers hold nothing that is escaped.
+    # A number contains nothing to escape.
     return lambda value: value["N"] if "N" in value else escaped(plain_text(value))
 
 
@@ -106,9 +110,9 @@ def _milliseconds(text: str) -> str:
 
 
 def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str | None:
-    """The end of a range, also of numbers that the format does not hold: as near as it can be.
+    """Returns the end of a range of keys, for a limit that the format may not be able to hold.
 
-    None when no value that it holds is within the range.
+    Such a limit is rounded into the range. None means that the format holds no value in the range.
     """
     try:
         return field_text(part_format, value)
@@ -127,17 +131,21 @@ def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str
 
 
 def plain_text(value: AttributeValue) -> str:
-    """The value of a single attribute as text; bytes in hexadecimal, which sorts as they do."""
-    ((kind, held),) = value.items()
+    """Returns a scalar value as text. Bytes become hexadecimal, which sorts as they do."""
+    ((kind, content),) = value.items()
     if kind == "B":
-        return b64decode(held).hex()
+        return b64decode(content).hex()
     if kind == "BOOL":
-        return "true" if held else "false"
-    return str(held)
+        return "true" if content else "false"
+    return str(content)
 
 
 def _fixed_point(text: str, whole: int, fraction: int) -> str:
-    """A sign before negatives, whose digits count backwards, and as many digits for all."""
+    """Writes a number with a fixed count of digits.
+
+    A negative number gets a minus sign, which sorts before digits, and the complement of its
+    digits, so that -5 (`-4`) sorts before -3 (`-6`).
+    """
     if len(text) <= whole and text.isdecimal() and text.isascii():
         return text.zfill(whole) + ("." + "0" * fraction if fraction else "")
     number = Decimal(text)

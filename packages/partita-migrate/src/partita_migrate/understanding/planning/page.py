@@ -63,7 +63,8 @@ def relationship_text(relationship: Relationship) -> str:
     if relationship.through is not None:
         return (
             f"{relationship.parent} and {relationship.child}: {relationship.kind}"
-            f" through {relationship.through} ({', '.join(relationship.parent_columns)}; {', '.join(relationship.child_columns)})"
+            f" through {relationship.through} ({', '.join(relationship.parent_columns)};"
+            f" {', '.join(relationship.child_columns)})"
         )
     return f"{parent} to {child}: {relationship.kind}{optional}"
 

@@ -21,8 +21,8 @@ _OF_UNICODE = {
     **dict.fromkeys("œŒ", "OE"),
     "\u0131": "\u0131",
 }
-"""Letters that MySQL's collations by Unicode's order tell from what they look like without marks,
-or take for two: seen in all of MariaDB's."""
+"""Letters for which MySQL's Unicode collations differ from Unicode's decomposition, as observed in
+MariaDB: some keep their marks, and some are two letters."""
 
 
 @lru_cache(PARSED_MAX)
@@ -34,7 +34,7 @@ def _plain_letter(letter: str) -> str:
 
 
 def _without_accents(text: str) -> str:
-    """As MySQL's collations compare: capitals without marks."""
+    """Folds as MySQL's accent-insensitive collations compare: capitals without marks."""
     if text.isascii():
         return text.upper()
     plain = "".join(map(_plain_letter, unicodedata.normalize("NFC", text)))
@@ -43,7 +43,7 @@ def _without_accents(text: str) -> str:
 
 _UNICODE_3_2 = unicodedata.ucd_3_2_0
 _MARKED = ((0xC0, 0x250), (0x370, 0x530), (0x1E00, 0x2000))
-"""Latin, Greek and Cyrillic letters, whose marks do not count."""
+"""Ranges of Latin, Greek and Cyrillic letters, whose marks these collations ignore."""
 _OF_GENERAL = str.maketrans(
     "\u00df\u019e\u03d9\u03f2\u03f5\u0419\u0439\u048b\u04c6\u04ca\u04ce\u0501"
     "\u0503\u0505\u0507\u0509\u050b\u050d\u050f\u1f71\u1f73\u1f75\u1f77\u1f79"
@@ -52,13 +52,16 @@ _OF_GENERAL = str.maketrans(
     "\u0503\u0505\u0507\u0509\u050b\u050d\u050f\u1fbb\u1fc9\u1fcb\u1fdb\u1ff9"
     "\u1feb\u1ffb\u1fbb\u1fc9\u1fcb\u1fd3\u1fdb\u1fe3\u1feb\u1ff9\u1ffb",
 )
-"""Where the rule below is not MariaDB's, seen by comparing the weights of all letters."""
+"""Exceptions from the rule below, found by comparing MariaDB's weights of all letters."""
 
 
 @lru_cache(PARSED_MAX)
 def _general_letter(letter: str) -> str:
-    """As the _general_ci collations compare: letter by letter, by the Unicode of 2002, and all
-    beyond its first plane as one."""
+    """Folds a letter as the _general_ci collations do.
+
+    They compare letter by letter, by the Unicode of 2002, and treat all characters beyond the first
+    plane as equal.
+    """
     if ord(letter) > 0xFFFF:
         return "\ufffd"
     if ord(letter) in _OF_GENERAL:
@@ -78,12 +81,13 @@ def _general(text: str) -> str:
 
 
 def _without_pad(text: str) -> str:
-    """As PAD SPACE compares: blanks at the end do not count."""
+    """Folds as PAD SPACE collations do: trailing blanks do not count."""
     return text.rstrip(" ")
 
 
 def _single(change: Callable[[str], str]) -> Callable[[str], str]:
-    """Letter by letter, as servers do: one that would become two stays."""
+    """Returns a function that changes letter by letter. A letter that would become two stays as it
+    is, as in the servers."""
     return lambda letter: changed if len(changed := change(letter)) == 1 else letter
 
 
@@ -96,9 +100,9 @@ FOLDS: dict[str, Callable[[str], str]] = {
     "general_no_pad": _general,
     "pad": _without_pad,
 }
-"""By format: PostgreSQL's citext, SQLite's NOCASE, the _ci collations of MySQL with PAD SPACE and
-with NO PAD, and those that compare letter by letter (_general_ci); PAD SPACE alone, which CHAR of
-PostgreSQL and RTRIM of SQLite have too."""
+"""Built-in folds by format: PostgreSQL's citext, SQLite's NOCASE, MySQL's _ci collations with and
+without PAD SPACE, and the _general_ci ones. `pad` is PAD SPACE alone, which CHAR of PostgreSQL and
+RTRIM of SQLite also have."""
 _LIKE_FOLDS = {"ai": "ai_no_pad", "general": "general_no_pad", "pad": ""}
 FORMS: dict[str, Callable[[str], str]] = {
     "lower": lambda text: "".join(map(_single(str.lower), text)),
@@ -108,7 +112,7 @@ FORMS: dict[str, Callable[[str], str]] = {
     "lower_ascii": lambda text: text.translate(_ASCII_LOWER),
     "upper_ascii": lambda text: text.translate(_ASCII_UPPER),
 }
-"""By format: what lower() and upper() make of a text; keys of it are not in the order of texts."""
+"""SQL's lower() and upper() by format. Keys in these formats do not sort as the texts do."""
 TEXTS = {**FOLDS, **FORMS}
 
 
@@ -117,12 +121,13 @@ def is_fold(part_format: str) -> bool:
 
 
 def folding(fold: str) -> Callable[[str], str]:
-    """What a text becomes whose collation compares by `fold`."""
+    """Returns the function that maps texts which the collation treats as equal to one text."""
     return FOLDINGS[fold] if fold in FOLDINGS else FOLDS[fold]
 
 
 def is_beginning(start: str, text: str, fold: str) -> bool:
-    """As LIKE compares texts whose collation compares by `fold`: blanks at the end count."""
+    """True when LIKE finds `text` by its beginning `start`. Unlike `=`, LIKE counts trailing
+    blanks."""
     if fold in FOLDINGS:
         return FOLDINGS[fold].is_beginning(start, text)
     like = _LIKE_FOLDS.get(fold, fold)
@@ -131,10 +136,13 @@ def is_beginning(start: str, text: str, fold: str) -> bool:
 
 
 def function_of(form: str) -> str:
-    """The function of SQL that makes a form."""
+    """Returns the SQL function behind a format: `lower` for `lower_ascii`."""
     return form.partition("_")[0]
 
 
 def value_format(form: str) -> str:
-    """Of what is compared with a form: whoever compares lower(x) passes a value as he wants it."""
+    """Returns the format of the value that lower(x) or upper(x) is compared with.
+
+    The value itself is not changed: lower(x) = 'ABC' finds nothing.
+    """
     return "pad" if form.endswith("_pad") else ""

@@ -38,8 +38,9 @@ NAME = "aggregate kept by a stream's consumer"
 FUNCTION = Template('''\
 """Keeps $what of $entity, from the stream (NEW_AND_OLD_IMAGES) of the table $table.
 
-Written by `partita migrate model`. The table $aggregates has the partition key "key" (S); give it a
-TTL on "expires". A read is $read, each value as urllib.parse.quote(text, safe="") writes it.
+Written by `partita migrate model`. Create the table $aggregates with the partition key "key" (S)
+and a TTL on "expires". To read a group, use $read; encode each value with
+urllib.parse.quote(text, safe="").
 """
 
 import time
@@ -53,9 +54,9 @@ TABLE = "$aggregates"
 GROUP = $group
 SUMS = $sums
 SHARDS = $shards
-"""Items of one group: each takes a part of its changes."""
+"""The number of items that share the changes of one group."""
 KEPT_SECONDS = 2 * 86_400
-"""Longer than a stream gives a record again."""
+"""Longer than the 24 hours in which a stream can deliver a record again."""
 
 dynamodb = boto3.client("dynamodb")
 
@@ -151,7 +152,7 @@ class KeptAggregate:
         named = "#".join([self.entity.name, *(f"<{name}>" for name in self.group)])
         read = f'a GetItem of "{named}"'
         if self.shards > 1:
-            read = f'the sum of what "{named}#0" to "{named}#{self.shards - 1}" hold'
+            read = f'the sum of the items "{named}#0" to "{named}#{self.shards - 1}"'
         counted = ["COUNT(*)", *(f"SUM({name})" for name in self.sums)]
         return FUNCTION.substitute(
             what=" and ".join(counted),
@@ -302,19 +303,22 @@ def aggregate_techniques(design: Design, inputs: DesignInputs) -> Iterator[Techn
             patterns=[aggregate.pattern.name],
             why=(
                 f"{held} the figures of each {' and '.join(aggregate.group) or 'table'};"
-                f" functions/{design.kind}/{aggregate.file} is the consumer."
-                " proves the rows under the figures, not the function."
+                f" functions/{design.kind}/{aggregate.file} keeps them up to date from the"
+                " stream. It stands beside the design: `test` proves the rows under the figures,"
+                " not the function."
             ),
             cost=(
-                f"{amount(aggregate.read_units)} read units a call, and {amount(written)} write units a"
-                " second for the consumer's transactions"
+                f"{amount(aggregate.read_units)} read units a call, and {amount(written)} write"
+                " units a second for the consumer's transactions"
             ),
             limit=(
                 f"{PARTITION_WRITE_UNITS:,} write units a second for one item; the group that"
-                f" changes most needs {amount(_hottest_units(inputs, aggregate), 3)}. Figures are behind"
-                " the table by as much as the stream is read late, and 24 hours after it stops they"
-                " are lost"
+                f" changes most needs {amount(_hottest_units(inputs, aggregate), 3)}. The figures"
+                " lag behind the table as far as the consumer lags behind the stream, and changes"
+                " that it has not read within 24 hours are lost to them"
             ),
-            next_best=f"reading the rows: {amount(_read_units(inputs, aggregate), 3)} read units a call,"
-            " always right",
+            next_best=(
+                f"reading the rows: {amount(_read_units(inputs, aggregate), 3)} read units a call,"
+                " and always up to date"
+            ),
         )
