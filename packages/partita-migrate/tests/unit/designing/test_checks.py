@@ -59,7 +59,8 @@ def edited(old: str, new: str) -> list[Finding]:
         (
             'column = "PlayersGamesItems.Score"',
             'column = "PlayersGamesItems.Score", when = "latest"',
-            "Games, PlayersGamesItems: latest needs latest_by and per, which decide the latest row.",
+            "Games, PlayersGamesItems: latest needs latest_by and per, which decide the latest"
+            " row.",
         ),
         (
             'column = "PlayersGamesItems.Score"',
@@ -70,8 +71,8 @@ def edited(old: str, new: str) -> list[Finding]:
         (
             ', through = ["PlayersGamesItems.PlayerId = Players.PlayerId"]',
             "",
-            "Games, PlayersGamesItems, PlayerName: Players.PlayerName is of another table; say in"
-            " through which foreign keys lead to it.",
+            "Games, PlayersGamesItems, PlayerName: Players.PlayerName belongs to another table;"
+            " give the foreign keys that lead to it in through.",
         ),
         (
             'name = "GSI2"',
