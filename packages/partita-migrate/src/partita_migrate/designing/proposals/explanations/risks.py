@@ -102,11 +102,11 @@ def _reads(plan: ItemPlan) -> Iterator[str]:
     for served in (read for keys in plan.keys.values() for read in keys.served):
         pattern = served.read.pattern
         for remark in pattern.description.split("; "):
-            yield (
-                f"{pattern.name!r} finds items only if the application writes keys in this form:"
-                f" {remark}."
-            )
-                yield f"{pattern.name!r} finds items only if the application writes keys in this form: {remark}."
+            if remark.startswith(KEY_MUST_HOLD):
+                yield (
+                    f"{pattern.name!r} finds items only if the application writes keys in this"
+                    f" form: {remark}."
+                )
         if pattern.is_consistent and served.index and served.index[0] == "G":
             yield (
                 f"{pattern.name!r} asks for consistent reads, which a global index"
