@@ -165,9 +165,12 @@ def test_games_workbench_file_is_one_that_can_be_read(games: Folder) -> None:
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        ("[model]\nnatural_keys = {Gmaes = ['GameId']}", "natural_keys names no table.*'Gmaes'"),
-        ("[model]\nformats = {'Games.When' = '%Y'}", "formats names no column.*'Games.When'"),
-        ("[expect.Gmaes]\nrows = 1", r"\[expect.Gmaes\] names no table"),
+        (
+            "[model]\nnatural_keys = {Gmaes = ['GameId']}",
+            "natural_keys names a table that .*'Gmaes'",
+        ),
+        ("[model]\nformats = {'Games.When' = '%Y'}", "formats names a column that .*'Games.When'"),
+        ("[expect.Gmaes]\nrows = 1", r"\[expect.Gmaes\] is for a table"),
         ("[model]\ncolour = 'red'", "unknown field `colour`"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from partita.compiled import Compiled
 
 MODULES = (
+    "understanding/schema/text_folds.py",
     "model/templates.py",
     "model/key_texts.py",
     "model/making.py",

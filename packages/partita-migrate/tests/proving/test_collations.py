@@ -6,7 +6,7 @@ import unicodedata
 
 import pytest
 
-from partita_migrate.model.key_texts import FOLDS
+from partita_migrate.understanding.schema.text_folds import FOLDS
 from testkit.database_servers import DatabaseServer
 
 COLLATION = "utf8mb4_general_ci"

@@ -1,1 +1,1 @@
-"""What a model needs and costs: capacity units, storage, prices, the bill; stage `estimate`."""
+"""Estimates a design: capacity units, storage, and the monthly bill (stage `estimate`)."""

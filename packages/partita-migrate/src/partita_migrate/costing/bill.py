@@ -1,4 +1,4 @@
-"""What a month costs, in each way that AWS sells it."""
+"""The monthly bill of a design, for each capacity mode and table class that AWS sells."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from partita.limits import GB, WRITE_UNIT_BYTES
 from partita_migrate.costing.units import ResourceUnits, Units
 from partita_migrate.prices.price_list import ClassPrices, Prices, ReservedPrices
 
+# Reserved capacity is sold in blocks of 100 units.
 RESERVED_BLOCK = 100
 MONTHS = {"one year": 12, "three years": 36}
 
 
 class EstimateSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[estimate]`: what the arithmetic assumes."""
+    """The section `[estimate]` of `migration.toml`: assumptions of the arithmetic."""
 
     load: float = 1.0
-    """The average rate, as a part of the rates of the patterns."""
+    """The average load, as a share of the rates that the patterns state."""
     utilization: float = 0.7
-    """What auto scaling aims at."""
+    """The utilization that auto scaling aims at."""
     hours_per_month: float = 730
     prices: str | None = None
-    """A file of prices, relative to the folder."""
+    """A price list to use instead of the built-in one, relative to the folder."""
     point_in_time_recovery: bool = True
     backups_kept: int = 0
-    """Full on-demand backups that are kept at any time."""
+    """The number of full on-demand backups that are kept at any time."""
     stream_readers: int = 0
-    """Readers of the change stream that are charged; triggers of Lambda are not."""
+    """Stream readers that AWS charges for. Lambda triggers read for free."""
     stream_polls_per_second: float = 1.0
     kinesis: bool = False
-    """Changes go to a Kinesis data stream."""
+    """True when changes also go to a Kinesis data stream."""
     dax_node: str = "dax.r5.large"
     dax_nodes: int = 0
     dax_hit_share: float = 0.8
 
 
 class Option(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One way to pay for throughput and storage."""
+    """One way to pay for throughput and storage: a capacity mode with a table class."""
 
     name: str
     table_class: str = "Standard"
@@ -46,22 +47,24 @@ class Option(Struct, frozen=True, kw_only=True, omit_defaults=True):
     storage: float
     monthly: float
     upfront: float = 0.0
-    """Paid once, and contained in the monthly figure by its share."""
+    """The payment at the start of a reservation; `monthly` already contains its share."""
 
 
 class Extra(Struct, frozen=True, kw_only=True):
+    """A cost beside throughput and storage, such as backups."""
+
     name: str
     monthly: float
     detail: str
 
 
 class BreakEven(Struct, frozen=True, kw_only=True):
-    """When Standard-Infrequent Access costs less than Standard."""
+    """The table size from which Standard-Infrequent Access costs less than Standard."""
 
     name: str
     stored_gb: float
     needed_gb: float
-    """From this much on, at the same throughput."""
+    """The break-even size, with throughput unchanged."""
     is_cheaper: bool
     saving: float
 
@@ -78,13 +81,15 @@ class Bill(Struct, frozen=True, kw_only=True):
 
     @property
     def cheapest(self) -> Option:
-        """Among those that bind nobody."""
+        """Returns the cheapest option that needs no upfront payment."""
         free = [option for option in self.options if not option.upfront]
         return min(free, key=lambda option: option.monthly)
 
     def option(self, name: str, table_class: str = "Standard") -> Option:
         return next(
-            one for one in self.options if one.name == name and one.table_class == table_class
+            option
+            for option in self.options
+            if option.name == name and option.table_class == table_class
         )
 
     @property
@@ -93,6 +98,7 @@ class Bill(Struct, frozen=True, kw_only=True):
 
 
 def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
+    """Prices the capacity estimate in every capacity mode and table class."""
     writer = _BillWriter(units, prices, settings)
     return Bill(
         currency=prices.currency,
@@ -107,7 +113,7 @@ def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
 
 
 def whole_units(resource: ResourceUnits, amount: float) -> int:
-    """What is provisioned has at least one unit; a local index uses those of its table."""
+    """Rounds up to whole units, at least one; a local index has none, it uses its table's units."""
     return max(math.ceil(round(amount, 9)), 0 if resource.is_local else 1)
 
 
@@ -145,8 +151,12 @@ class _BillWriter:
 
     def _capacity(self, share: float) -> tuple[int, int]:
         """Read and write units to provision, whole ones for each table and index."""
-        read = sum(whole_units(one, one.read_units * share) for one in self.units.resources)
-        write = sum(whole_units(one, one.write_units * share) for one in self.units.resources)
+        read = sum(
+            whole_units(resource, resource.read_units * share) for resource in self.units.resources
+        )
+        write = sum(
+            whole_units(resource, resource.write_units * share) for resource in self.units.resources
+        )
         return read, write
 
     def _hourly(self, prices: ClassPrices, read: float, write: float) -> float:
@@ -166,6 +176,7 @@ class _BillWriter:
         return read + self.units.write_units * seconds / 1e6 * prices.write_requests_million
 
     def _reserved(self, term: str, reserved: ReservedPrices) -> Option:
+        """Prices reserved capacity for a term; units that fill no block are paid by the hour."""
         read, write = self._capacity(1)
         prices = self.prices.standard
         reads = self._blocks(
@@ -192,7 +203,11 @@ class _BillWriter:
         )
 
     def _blocks(self, units: int, unit_hour: float, upfront: float, hour: float, term: str) -> int:
-        """As many as cost least: the last one may be cheaper than the units that it would hold."""
+        """Returns the number of blocks that costs least.
+
+        The last block can be cheaper than the single units that it replaces, even when it is not
+        full; and a reservation can cost more than it saves, then no block is bought.
+        """
         block = upfront / MONTHS[term] + hour * self.hours
 
         def monthly(blocks: int) -> float:
@@ -209,7 +224,12 @@ class _BillWriter:
         return [extra for extra in found if extra is not None]
 
     def _table_gb(self) -> float:
-        return sum(one.stored_bytes for one in self.units.resources if one.index is None) / GB
+        return (
+            sum(
+                resource.stored_bytes for resource in self.units.resources if resource.index is None
+            )
+            / GB
+        )
 
     def _recovery(self) -> Extra | None:
         if not self.settings.point_in_time_recovery:
@@ -236,7 +256,9 @@ class _BillWriter:
         readers = self.settings.stream_readers
         if not readers:
             return None
-        shards = sum(one.partitions for one in self.units.resources if one.index is None)
+        shards = sum(
+            resource.partitions for resource in self.units.resources if resource.index is None
+        )
         requests = shards * readers * self.settings.stream_polls_per_second * self.hours * 3600
         return Extra(
             name="streams",
@@ -247,7 +269,9 @@ class _BillWriter:
     def _kinesis(self) -> Extra | None:
         if not self.settings.kinesis:
             return None
-        written = sum(one.write_units for one in self.units.resources if one.index is None)
+        written = sum(
+            resource.write_units for resource in self.units.resources if resource.index is None
+        )
         captured = written * self.hours * 3600 * self.settings.load
         return Extra(
             name="changes to Kinesis",
@@ -277,7 +301,8 @@ class _BillWriter:
     def one_time(self) -> list[Extra]:
         gb, backup = self._table_gb(), self.prices.backup
         written = sum(
-            one.items * math.ceil(one.item_bytes / WRITE_UNIT_BYTES) for one in self.units.resources
+            resource.items * math.ceil(resource.item_bytes / WRITE_UNIT_BYTES)
+            for resource in self.units.resources
         )
         million = self.prices.standard.write_requests_million
         return [
@@ -305,7 +330,7 @@ class _BillWriter:
         )
         found = []
         for name in ("provisioned", "auto scaling", "on-demand"):
-            standard, ia = (one for one in options if one.name == name)
+            standard, ia = (option for option in options if option.name == name)
             more = ia.throughput - standard.throughput
             found.append(
                 BreakEven(

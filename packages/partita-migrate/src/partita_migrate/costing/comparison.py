@@ -1,4 +1,5 @@
-"""Designs side by side: cost, requests, writes and size; proof is what tests say later."""
+"""Compares the proposed designs: cost, requests, writes and size. Proof comes later, from
+`test`."""
 
 from __future__ import annotations
 
@@ -14,23 +15,23 @@ from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 
 
 class Compared(Struct, frozen=True, kw_only=True):
-    """One design in figures."""
+    """The figures of one design."""
 
     kind: str
     tables: int
     indexes: int
     monthly: float
-    """By the cheapest way to pay that binds nobody."""
+    """The monthly cost of the cheapest option without commitment."""
     paid_by: str
     read_units: float
     write_units: float
     write_amplification: float
-    """Items and index entries written for each row that a pattern writes."""
+    """Items and index entries that are written for each row that a pattern writes."""
     stored_gb: float
     requests: dict[str, float]
-    """By pattern."""
+    """Requests per call, by pattern."""
     requests_per_second: float = 0.0
-    """Of all patterns at their rates."""
+    """All patterns together, at their stated rates."""
     not_served: list[str]
 
 
@@ -47,12 +48,12 @@ def compare(
     prices: Prices,
     settings: EstimateSettings,
 ) -> ComparedDesigns:
-    """The design that serves the most patterns; among these, the one that costs the least."""
+    """Recommends the design that serves the most patterns and, among equals, costs the least."""
     compared = []
     for design in designs:
         needed = units(design, patterns, volumes)
         compared.append(_compared(design, patterns, needed, bill(needed, prices, settings)))
-    best = min(compared, key=lambda one: (len(one.not_served), round(one.monthly, 2)))
+    best = min(compared, key=lambda design: (len(design.not_served), round(design.monthly, 2)))
     return ComparedDesigns(designs=compared, recommended=best.kind, why=_why(best, compared))
 
 
@@ -60,9 +61,9 @@ def _compared(
     design: Design, patterns: list[AccessPattern], needed: Units, priced: Bill
 ) -> Compared:
     served = {access.pattern for access in design.access}
-    writes = [one for one in needed.patterns if one.items_written]
-    rows = sum(one.calls_per_second * one.items for one in writes)
-    written = sum(one.calls_per_second * one.items_written for one in writes)
+    writes = [pattern for pattern in needed.patterns if pattern.items_written]
+    rows = sum(write.calls_per_second * write.items for write in writes)
+    written = sum(write.calls_per_second * write.items_written for write in writes)
     requests = _requests(needed)
     return Compared(
         kind=design.kind,
@@ -76,7 +77,7 @@ def _compared(
         stored_gb=needed.stored_bytes / GB,
         requests=requests,
         requests_per_second=sum(
-            one.calls_per_second * requests.get(one.name, 0.0) for one in patterns
+            pattern.calls_per_second * requests.get(pattern.name, 0.0) for pattern in patterns
         ),
         not_served=[pattern.name for pattern in patterns if pattern.name not in served],
     )
@@ -84,21 +85,21 @@ def _compared(
 
 def _requests(needed: Units) -> dict[str, float]:
     found: dict[str, float] = {}
-    for one in needed.patterns:
-        found[one.pattern] = found.get(one.pattern, 0) + one.requests
+    for pattern in needed.patterns:
+        found[pattern.pattern] = found.get(pattern.pattern, 0) + pattern.requests
     return found
 
 
 def _why(best: Compared, compared: list[Compared]) -> str:
-    others = [one for one in compared if one is not best]
+    others = [design for design in compared if design is not best]
     if not others:
         return ""
     other = others[0]
     if len(best.not_served) < len(other.not_served):
         return f"It serves {len(other.not_served) - len(best.not_served)} patterns more."
     if round(best.monthly, 2) == round(other.monthly, 2):
-        return "Both cost the same; the first one has fewer types of items to think about."
-    writes, others_writes = (f"{one.write_amplification:.1f}" for one in (best, other))
+        return "Both cost the same; the first has fewer item types to think about."
+    writes, others_writes = (f"{design.write_amplification:.1f}" for design in (best, other))
     both = f"{writes} writes for a row"
     return (
         f"It costs {best.monthly:,.2f} a month instead of {other.monthly:,.2f}, with"

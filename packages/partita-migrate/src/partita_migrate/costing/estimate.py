@@ -1,6 +1,7 @@
-"""Stage `estimate`: capacity, storage and price of every model.
+"""Stage `estimate`: capacity, storage and price of every design.
 
-And how much more it would be if one of the assumptions were wrong by a factor of two.
+It also shows how much the price rises when one assumption (a rate, an item size, a row count) is
+too low by a factor of two.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from partita_migrate.costing.units import PatternUnits, ResourceUnits, Units, un
 from partita_migrate.folder import Folder
 from partita_migrate.model.design import DESIGN_KINDS, Design
 from partita_migrate.model.files import CHOSEN, file_name, read_design
-from partita_migrate.model.findings import Subject, subject_of
-from partita_migrate.model.unknown_names import find_unknown_names
+from partita_migrate.model.findings import subject_of
+from partita_migrate.model.unknown_names import refuse_unknown_names
 from partita_migrate.model.volumes import Volumes, read_volumes
 from partita_migrate.prices.price_list import Prices, PriceSource, read_prices
 from partita_migrate.progress import Progress, silent
@@ -30,11 +31,11 @@ from partita_migrate.understanding.patterns.file import read_patterns
 ESTIMATE_JSON = "estimate.json"
 ESTIMATE_CSV = "estimate.csv"
 DOUBLED_TABLES_MAX = 20
-"""The largest; what the others hold hardly matters."""
+"""Only the largest tables are doubled: the others hardly change the bill."""
 
 
 class Doubled(Struct, frozen=True, kw_only=True):
-    """What the month costs when one figure is twice as large."""
+    """The monthly cost if one figure were twice as large."""
 
     what: str
     provisioned: float
@@ -44,6 +45,8 @@ class Doubled(Struct, frozen=True, kw_only=True):
 
 
 class Estimate(Struct, frozen=True, kw_only=True):
+    """One design with its capacity, its storage and its bill."""
+
     file: str
     kind: str
     read_units: float
@@ -57,15 +60,17 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 def monthly(estimate: Estimate) -> float:
-    """By the cheapest way to pay that binds nobody, with all that comes on top."""
+    """Returns the monthly cost of the cheapest option without commitment, extras included."""
     return estimate.bill.cheapest.monthly + estimate.bill.extras_monthly
 
 
 class Estimates(Struct, frozen=True, kw_only=True):
+    """The result of stage `estimate`, as `estimate.json` holds it."""
+
     prices_of: str
     sources: list[PriceSource]
     estimates: list[Estimate]
-    """The chosen model first."""
+    """The chosen design comes first."""
 
 
 def estimate(
@@ -75,35 +80,28 @@ def estimate(
     prices: Path | None = None,
     progress: Progress = silent,
 ) -> Estimates:
-    """Of one model file, or of the chosen one and of all that were proposed."""
+    """Estimates one model file, or without a name the chosen design and every proposal."""
     volumes = read_volumes(folder)
     patterns = read_patterns(folder, volumes.inventory).patterns
     settings = _settings(folder)
-    asked = read_prices(prices or (folder.path / settings.prices if settings.prices else None))
-    found = []
-    designs = {one: read_design(folder, one) for one in ([name] if name else _names(folder))}
-    for number, (one, design) in enumerate(designs.items()):
-        _refuse_unknown_names(one, subject_of(design, patterns, volumes))
+    price_list = read_prices(prices or (folder.path / settings.prices if settings.prices else None))
+    estimates = []
+    designs = {file: read_design(folder, file) for file in ([name] if name else _names(folder))}
+    for number, (file, design) in enumerate(designs.items()):
+        refuse_unknown_names(file, subject_of(design, patterns, volumes))
         progress("Estimates", number, len(designs))
-        # A proposal that was chosen as it is needs no second bill.
+        # When the chosen design is an unchanged proposal, that proposal would get the same bill.
         if number == 0 or design != designs.get(CHOSEN):
-            found.append(_estimate(one, design, patterns, volumes, asked, settings))
+            estimates.append(_estimate(file, design, patterns, volumes, price_list, settings))
     progress("Estimates", len(designs), len(designs))
     result = Estimates(
-        prices_of=f"{asked.region}, {asked.date}", sources=asked.database_sources, estimates=found
+        prices_of=f"{price_list.region}, {price_list.date}",
+        sources=price_list.database_sources,
+        estimates=estimates,
     )
     folder.write_json(ESTIMATE_JSON, result)
     folder.write_text(ESTIMATE_CSV, to_csv(result))
     return result
-
-
-def _refuse_unknown_names(name: str, subject: Subject) -> None:
-    """What the source does not have has no size, and no price."""
-    for finding in find_unknown_names(subject):
-        raise PartitaError(
-            f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
-            " --check` finds all that is wrong."
-        )
 
 
 def _settings(folder: Folder) -> EstimateSettings:
@@ -141,7 +139,7 @@ def _estimate(
         read_units=needed.read_units,
         write_units=needed.write_units,
         stored_gb=needed.stored_bytes / GB,
-        partitions=sum(one.partitions for one in needed.resources),
+        partitions=sum(resource.partitions for resource in needed.resources),
         patterns=needed.patterns,
         resources=needed.resources,
         bill=bill(needed, prices, settings),
@@ -150,7 +148,7 @@ def _estimate(
 
 
 class _Doubling:
-    """Every rate and every size doubled, one at a time, and the bill made out again."""
+    """Prices the design again with one rate, one item size or one row count doubled."""
 
     def __init__(
         self,
@@ -170,12 +168,16 @@ class _Doubling:
         self.before = bill(needed, prices, settings)
 
     def all(self) -> list[Doubled]:
-        found = [self._rate(one) for one in self.needed.patterns if one.calls_per_second]
+        """Returns what each doubling costs, the most expensive first."""
+        doublings = [
+            self._rate(pattern) for pattern in self.needed.patterns if pattern.calls_per_second
+        ]
         for source in self._largest():
-            found += [self._size(source), self._rows(source)]
-        return sorted(found, key=lambda one: -one.provisioned_more)
+            doublings += [self._size(source), self._rows(source)]
+        return sorted(doublings, key=lambda doubled: -doubled.provisioned_more)
 
     def _largest(self) -> list[str]:
+        """Returns the tables whose items take the most bytes."""
         sizes: dict[str, float] = {}
         for _, entity in self.design.entities():
             size = self.volumes.items(entity) * self.volumes.item_bytes(entity)
@@ -184,17 +186,20 @@ class _Doubling:
         return sorted(filled, key=lambda source: -sizes[source])[:DOUBLED_TABLES_MAX]
 
     def _rate(self, pattern: PatternUnits) -> Doubled:
-        """Once more what the pattern needs, of the tables and indexes that it uses."""
+        """Doubles one pattern's rate: adds its units again to the tables and indexes that it
+        uses."""
         resources = []
-        for one in self.needed.resources:
-            name = f"{one.table}/{one.index}" if one.index else one.table
+        for resource in self.needed.resources:
+            name = f"{resource.table}/{resource.index}" if resource.index else resource.table
             read = pattern.read_units if name == pattern.served_by else 0.0
             write = pattern.write_units.get(name, 0.0)
             if read or write:
-                one = replace(
-                    one, read_units=one.read_units + read, write_units=one.write_units + write
+                resource = replace(
+                    resource,
+                    read_units=resource.read_units + read,
+                    write_units=resource.write_units + write,
                 )
-            resources.append(one)
+            resources.append(resource)
         doubled = Units(patterns=self.needed.patterns, resources=resources)
         return self._doubled(f"rate of {pattern.pattern!r}", doubled)
 
@@ -242,28 +247,28 @@ CSV_COLUMNS = (
 
 
 def to_csv(estimates: Estimates) -> str:
-    """One table of all figures, for spreadsheets."""
+    """Returns every figure as one CSV table, for spreadsheets."""
     text = io.StringIO()
     rows = csv.DictWriter(text, CSV_COLUMNS, restval="", lineterminator="\n")
     rows.writeheader()
-    for one in estimates.estimates:
-        for pattern in one.patterns:
-            rows.writerow(_pattern_row(one, pattern))
-        for resource in one.resources:
-            rows.writerow(_resource_row(one, resource))
-        for option in one.bill.options:
+    for estimate in estimates.estimates:
+        for pattern in estimate.patterns:
+            rows.writerow(_pattern_row(estimate, pattern))
+        for resource in estimate.resources:
+            rows.writerow(_resource_row(estimate, resource))
+        for option in estimate.bill.options:
             rows.writerow(
                 {
-                    "model": one.file,
+                    "model": estimate.file,
                     "part": "bill",
                     "name": f"{option.name}, {option.table_class}",
                     "monthly": f"{option.monthly:.2f}",
                 }
             )
-        for extra in one.bill.extras:
+        for extra in estimate.bill.extras:
             rows.writerow(
                 {
-                    "model": one.file,
+                    "model": estimate.file,
                     "part": "extra",
                     "name": extra.name,
                     "monthly": f"{extra.monthly:.2f}",

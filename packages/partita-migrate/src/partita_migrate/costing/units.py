@@ -1,8 +1,9 @@
-"""Read and write units that the patterns need of each table and index, and what these store.
+"""The capacity estimate: read units, write units and storage of every table and index.
 
-The arithmetic is the whitepaper's: sizes of what one request reads are added, then rounded up to
-4 KB; every written item is rounded up to 1 KB, in the table and in each index that it is in; an
-eventually consistent read is half, a transaction double.
+The arithmetic is that of AWS's whitepaper on migration. The sizes of the items that one request
+reads are added and rounded up to 4 KB; an eventually consistent read costs half of that. Every
+written item is rounded up to 1 KB, in the table and again in each index that holds it; a
+transaction costs double.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ STORED_ITEM_OVERHEAD_BYTES = 100
 
 
 class Resource(Struct, frozen=True, order=True):
-    """A table, or an index of it."""
+    """A table, or one of its secondary indexes. As text: `orders` or `orders/by_customer`."""
 
     table: str
     index: str = ""
@@ -44,7 +45,7 @@ class Resource(Struct, frozen=True, order=True):
 
 
 class PatternUnits(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one access pattern costs a second."""
+    """The requests, items and capacity units of one access pattern."""
 
     pattern: str
     calls_per_second: float
@@ -54,23 +55,23 @@ class PatternUnits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     requests: float
     read_units: float = 0.0
     write_units: dict[str, float] = field(default_factory=dict)
-    """By table and index."""
+    """Write units per second, by table or index."""
     items_written: float = 0.0
-    """By one call, with copies, guards and index entries."""
+    """The items that one call writes, including copies, guards and index entries."""
 
 
 class ResourceUnits(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one table or index needs and stores."""
+    """The capacity that one table or index needs, and the bytes that it stores."""
 
     table: str
     index: str | None = None
     is_local: bool = False
     items: float
     item_bytes: float
-    """At the 95th percentile; with several types of items, the mean of theirs."""
+    """The 95th percentile; the mean of those when there are several types of items."""
     bytes: float
     stored_bytes: float
-    """With what the service adds to each item."""
+    """The items' bytes plus the overhead that AWS adds to each."""
     read_units: float
     write_units: float
     partitions: int
@@ -79,46 +80,51 @@ class ResourceUnits(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Units(Struct, frozen=True, kw_only=True):
+    """The whole capacity estimate of a design."""
+
     patterns: list[PatternUnits]
     resources: list[ResourceUnits]
 
     @property
     def read_units(self) -> float:
-        return sum(one.read_units for one in self.resources)
+        return sum(resource.read_units for resource in self.resources)
 
     @property
     def write_units(self) -> float:
-        return sum(one.write_units for one in self.resources)
+        return sum(resource.write_units for resource in self.resources)
 
     @property
     def stored_bytes(self) -> float:
-        return sum(one.stored_bytes for one in self.resources)
+        return sum(resource.stored_bytes for resource in self.resources)
 
 
 def units(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> Units:
+    """Estimates what a design needs to serve the patterns at their stated rates."""
     counter = _Counter(design, volumes)
     named = {pattern.name: pattern for pattern in patterns}
     counted: list[PatternUnits] = []
-    found: dict[str, float] = {}
+    items_read: dict[str, float] = {}
     for access in design.access:
         pattern = named.get(access.pattern)
         if pattern is None:
             continue
-        one = counter.count(access, pattern)
+        pattern_units = counter.count(access, pattern)
         if access.for_each:
-            one = _times(one, counter.times(access, pattern, found.get(pattern.name, 1.0)))
+            pattern_units = _times(
+                pattern_units, counter.times(access, pattern, items_read.get(pattern.name, 1.0))
+            )
         elif access.request in READS:
-            found[pattern.name] = one.items
-        counted.append(one)
+            items_read[pattern.name] = pattern_units.items
+        counted.append(pattern_units)
     return Units(patterns=counted, resources=counter.resources(counted))
 
 
-def _times(one: PatternUnits, count: float) -> PatternUnits:
+def _times(pattern: PatternUnits, count: float) -> PatternUnits:
     return replace(
-        one,
-        items=one.items * count,
-        requests=one.requests * count,
-        read_units=one.read_units * count,
+        pattern,
+        items=pattern.items * count,
+        requests=pattern.requests * count,
+        read_units=pattern.read_units * count,
     )
 
 
@@ -131,7 +137,8 @@ def write_units(size: float) -> int:
 
 
 def _ceiling(amount: float) -> int:
-    # 1000 items of 0.7 KB are 175 units of 4 KB, not a rounding error more.
+    # Rounds before it rounds up: 1000 items of 0.7 KB are 175 units of 4 KB, and a floating-point
+    # error must not make them 176.
     return math.ceil(round(amount, 9))
 
 
@@ -141,7 +148,7 @@ class _Counter:
         self.volumes = volumes
         self.by_source: dict[str, list[tuple[TableDesign, Entity]]] = {}
         self.holders: dict[str, list[tuple[TableDesign, Entity]]] = {}
-        """Entities with copies of a table's columns."""
+        """By source table: the items of other entities that repeat its columns."""
         for table, entity in design.entities():
             self.by_source.setdefault(entity.source, []).append((table, entity))
             for name in {
@@ -164,8 +171,11 @@ class _Counter:
         return self._write(access, pattern, table, entity)
 
     def times(self, access: Access, pattern: AccessPattern, read: float) -> float:
-        """How often a request is sent for what another one has read: for every row among which it
-        chooses, or once for each key that the rows of the answer lack something of."""
+        """Returns how often a follow-up request is sent per call.
+
+        An existence test (`keeps`) is sent for every row that was read. A lookup of missing columns
+        is sent once for each different key.
+        """
         if access.keeps:
             return max(read, 1.0)
         table = self.design.table(access.table)
@@ -197,12 +207,12 @@ class _Counter:
         items = self._items_read(access, pattern, table, index, entity)
         requests = max(access.requests, 1)
         if pattern.items > 1 and self._names_rows(pattern, entity):
-            # As many keys as items: each is read, and rounded up, by itself.
+            # An IN over unique keys: every item is read by its own key, and rounded up by itself.
             items = requests = pattern.items
         elif access.request == "Scan":
-            # Everything that the table holds, whatever passes the filters.
-            total = sum(self.volumes.items(one) * self.volumes.item_bytes(one)
-                        for one in table.entities)  # fmt: skip
+            # A Scan pays for everything in the table, whatever its filters let through.
+            total = sum(self.volumes.items(scanned) * self.volumes.item_bytes(scanned)
+                        for scanned in table.entities)  # fmt: skip
             items, size = self.volumes.items(entity), total / max(self.volumes.items(entity), 1)
         elif not access.filter and access.request == "Query":
             requests = max(requests, pattern.values)
@@ -219,10 +229,11 @@ class _Counter:
         )
 
     def _names_rows(self, pattern: AccessPattern, entity: Entity) -> bool:
-        """Whether one value names one row: then several items are of several values (IN)."""
+        """True when one value identifies one row, so that several items mean several values
+        (IN)."""
         table = self.volumes.inventory.table(pattern.table)
-        given = map(Ref.parse, pattern.equality)
-        columns = [ref.column for ref in given if ref.table == pattern.table]
+        refs = map(Ref.parse, pattern.equality)
+        columns = [ref.column for ref in refs if ref.table == pattern.table]
         is_alone = entity.source == pattern.table and not (pattern.joins or pattern.hierarchy)
         return is_alone and table is not None and is_unique(table, columns)
 
@@ -241,7 +252,8 @@ class _Counter:
             rows = self.collection_rows(table, index, entity)
             return min(rows, access.limit) if access.limit else rows
         if access.alternative:
-            # What all alternatives find together is no measure of one.
+            # The pattern's item count covers all alternatives of the OR, so it can be too high for
+            # a single alternative.
             items = min(items, self.collection_rows(table, index, entity))
         if access.filter or access.first is not None:
             items = max(items, self._rows_walked(access, table, index, entity))
@@ -250,22 +262,27 @@ class _Counter:
     def _rows_walked(
         self, access: Access, table: TableDesign, index: SecondaryIndex | None, entity: Entity
     ) -> float:
-        """A collection that is filtered or sorted is read whole; of one in order, what is skipped
-        and what is taken."""
+        """Returns the rows that are read for one answer.
+
+        A collection that is filtered or sorted is read to its end. One that is already in order is
+        read only up to the rows that are skipped and taken.
+        """
         rows = self.collection_rows(table, index, entity)
         is_in_order = access.skips and not (access.filter or access.tested or access.sorts)
         return min(rows, access.skips + access.first) if is_in_order and access.first else rows
 
     def _is_list(self, table: TableDesign, index: SecondaryIndex | None, entity: Entity) -> bool:
-        """Whether one partition key has all rows, or all that a condition holds for."""
+        """True when all rows, or all rows that meet a condition, share one partition key."""
         attribute = entity.attribute((index or table).partition_key.name)
         return attribute is not None and (attribute.constant is not None or bool(attribute.first))
 
     def collection_rows(
         self, table: TableDesign, index: SecondaryIndex | None, entity: Entity
     ) -> float:
-        """Items of an entity under one partition key, as a call finds them: large collections are
-        asked for more often than small ones."""
+        """Returns the items of an entity under one partition key, as an average call meets them.
+
+        Large collections are read more often than small ones, so the average is weighted by calls.
+        """
         key = (index or table).partition_key
         attribute = entity.attribute(key.name)
         refs = columns_of(entity, attribute) if attribute else []
@@ -275,8 +292,8 @@ class _Counter:
         if not refs or len(columns) != len(refs):
             return 1.0
         skew = self.volumes.skew(entity.source, columns)
-        found = skew.rows_per_call if skew else 0.0
-        return found or self.volumes.rows_per_value(entity.source, columns)
+        rows_per_call = skew.rows_per_call if skew else 0.0
+        return rows_per_call or self.volumes.rows_per_value(entity.source, columns)
 
     # Writes.
 
@@ -288,8 +305,10 @@ class _Counter:
         written: dict[str, float] = {}
         count = 0.0
         changed = {Ref.parse(name) for name in pattern.columns}
-        for home, one, copies in self._touched(access, pattern, table, entity):
-            amounts = self._item_writes(home, one, changed, pattern.operation == "update", factor)
+        for home, written_entity, copies in self._touched(access, pattern, table, entity):
+            amounts = self._item_writes(
+                home, written_entity, changed, pattern.operation == "update", factor
+            )
             for resource, amount in amounts.items():
                 rate = amount * copies * pattern.items * pattern.calls_per_second
                 written[resource] = written.get(resource, 0.0) + rate
@@ -308,31 +327,38 @@ class _Counter:
     def _touched(
         self, access: Access, pattern: AccessPattern, table: TableDesign, entity: Entity
     ) -> list[tuple[TableDesign, Entity, float]]:
-        """The items that one call writes: its own, the copy of the latest, guards, copies."""
-        found = [(table, entity, 1.0)]
-        for home, one in self.by_source[entity.source]:
-            if one is not entity and self._is_written_with(one, entity, access, pattern):
-                found.append((home, one, 1.0))
-        for home, one in self.holders.get(pattern.table, []):
-            copies = self._copies(one, pattern) if pattern.operation == "update" else 0.0
-            if copies and one.source != entity.source:
-                found.append((home, one, copies))
-        return found
+        """Returns what one call writes: the item, its "latest" copy, guards, and repeated columns.
+
+        Each entry has its table, its entity, and the number of such items.
+        """
+        touched = [(table, entity, 1.0)]
+        for home, other in self.by_source[entity.source]:
+            if other is not entity and self._is_written_with(other, entity, access, pattern):
+                touched.append((home, other, 1.0))
+        for home, holder in self.holders.get(pattern.table, []):
+            copies = self._copies(holder, pattern) if pattern.operation == "update" else 0.0
+            if copies and holder.source != entity.source:
+                touched.append((home, holder, copies))
+        return touched
 
     def _is_written_with(
-        self, one: Entity, entity: Entity, access: Access, pattern: AccessPattern
+        self, other: Entity, entity: Entity, access: Access, pattern: AccessPattern
     ) -> bool:
-        if one.is_guard:
+        if other.is_guard:
             return access.request == "TransactWriteItems"
-        if "latest" in (one.rows, entity.rows):
+        if "latest" in (other.rows, entity.rows):
             return True
-        # Another part of the same row.
+        # Both items hold parts of the same row: the other one is written too if it holds a changed
+        # column.
         changed = {Ref.parse(name) for name in pattern.columns}
-        held = {ref for attribute in one.attributes for ref in columns_of(one, attribute)}
-        return pattern.operation != "update" or not changed or bool(changed & held)
+        held_columns = {
+            ref for attribute in other.attributes for ref in columns_of(other, attribute)
+        }
+        return pattern.operation != "update" or not changed or bool(changed & held_columns)
 
     def _copies(self, entity: Entity, pattern: AccessPattern) -> float:
-        """How many items of an entity hold what an update of another table's row changes."""
+        """Returns how many items of an entity repeat what an update of another table's row
+        changes."""
         changed = {Ref.parse(name) for name in pattern.columns}
         for attribute in entity.attributes:
             refs = [ref for ref in columns_of(entity, attribute) if ref.table == pattern.table]
@@ -359,7 +385,10 @@ class _Counter:
         is_update: bool,
         factor: int,
     ) -> dict[str, float]:
-        """Write units of one item, by table and index; a transaction doubles the table's only."""
+        """Returns the write units of one item, by table and index.
+
+        A transaction doubles only the table's share: index updates are not part of it.
+        """
         amounts = {table.name: float(write_units(self.volumes.item_bytes(entity)) * factor)}
         for index in table.indexes:
             share = self.volumes.index_share(index, entity)
@@ -373,7 +402,8 @@ class _Counter:
     def _index_writes(
         self, table: TableDesign, index: SecondaryIndex, entity: Entity, changed: set[Ref]
     ) -> int:
-        """An update that moves an entry deletes one and puts another."""
+        """Returns the index writes of one update: 2 when it moves the entry (delete and put), 0 or
+        1 else."""
         keys = {key.name for key in index.keys}
         touched = {
             attribute.name
@@ -390,9 +420,11 @@ class _Counter:
     def resources(self, counted: list[PatternUnits]) -> list[ResourceUnits]:
         reads: dict[str, float] = {}
         writes: dict[str, float] = {}
-        for one in counted:
-            reads[one.served_by] = reads.get(one.served_by, 0.0) + one.read_units
-            for name, amount in one.write_units.items():
+        for pattern_units in counted:
+            reads[pattern_units.served_by] = (
+                reads.get(pattern_units.served_by, 0.0) + pattern_units.read_units
+            )
+            for name, amount in pattern_units.write_units.items():
                 writes[name] = writes.get(name, 0.0) + amount
         return [
             self._resource(table, index, reads, writes)

@@ -1,4 +1,4 @@
-"""Stage `model`: DynamoDB designs for the chosen patterns, checked and compared."""
+"""Stage `model`: proposes DynamoDB designs for the access patterns, checks and compares them."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ PROPOSALS: dict[DesignKind, Callable[[Volumes, list[AccessPattern], ModelSetting
 }
 
 ABOUT: dict[DesignKind, str] = {
-    "denormalized": "Fully denormalised: every item holds all that is read with it.",
-    "single-table": "One overloaded table with root items.",
+    "denormalized": "Fully denormalized: every item holds everything that is read with it.",
+    "single-table": "Single-table design: one overloaded table with root items.",
 }
 ADVICE = (
     "Written by `partita migrate model`, and overwritten when it runs again.\n"
@@ -50,23 +50,27 @@ ADVICE = (
 
 
 class Proposed(Struct, frozen=True, kw_only=True):
+    """A proposed design with its check findings and its proof."""
+
     kind: DesignKind
     file: str
     design: Design
     findings: list[Finding]
     proof: list[Proof]
-    """Of each pattern: served only counts what a test has proven."""
+    """The verdict on each pattern; a pattern counts as served only when a test has proven it."""
 
 
 class Models(Struct, frozen=True, kw_only=True):
+    """The result of stage `model`."""
+
     proposals: list[Proposed]
     comparison: ComparedDesigns
     chosen: str
-    """Why the file is what it is, in a sentence."""
+    """A sentence that says why `model.toml` holds the design that it holds."""
 
 
 def model(folder: Folder, *, workbench: bool = False, progress: Progress = silent) -> Models:
-    """Proposes designs, and chooses one unless a person has chosen already."""
+    """Proposes the designs, and chooses one unless `model.toml` exists already."""
     volumes = read_volumes(folder)
     patterns = read_patterns(folder, volumes.inventory).patterns
     settings = folder.section("model", ModelSettings)
@@ -80,9 +84,9 @@ def model(folder: Folder, *, workbench: bool = False, progress: Progress = silen
         folder.section("estimate", EstimateSettings),
     )
     _write(folder, proposals, volumes.analysis.examples if workbench else None)
-    for one in proposals:
-        inputs = design_inputs(one.kind, volumes, patterns, settings)
-        _write_functions(folder, one.kind, list(kept_aggregates(one.design, inputs)))
+    for proposal in proposals:
+        inputs = design_inputs(proposal.kind, volumes, patterns, settings)
+        _write_functions(folder, proposal.kind, list(kept_aggregates(proposal.design, inputs)))
     folder.write_json(COMPARISON, compared)
     return Models(
         proposals=proposals,
@@ -98,12 +102,12 @@ def _propose(
     settings: ModelSettings,
     progress: Progress,
 ) -> list[Proposed]:
-    found = []
+    proposals = []
     for number, kind in enumerate(DESIGN_KINDS):
         progress("Designs", number, len(DESIGN_KINDS))
         design = PROPOSALS[kind](volumes, patterns, settings)
         findings = check_design(design, patterns, volumes)
-        found.append(
+        proposals.append(
             Proposed(
                 kind=kind,
                 file=file_name(kind),
@@ -113,46 +117,48 @@ def _propose(
             )
         )
     progress("Designs", len(DESIGN_KINDS), len(DESIGN_KINDS))
-    return found
+    return proposals
 
 
 def _write(
     folder: Folder, proposals: list[Proposed], examples: dict[str, list[Item]] | None
 ) -> None:
-    """With examples, for NoSQL Workbench too."""
-    for one in proposals:
-        folder.write_text(one.file, to_toml(one.design, f"{ABOUT[one.kind]}\n{ADVICE}"))
+    """Writes the model files; with examples, also files for NoSQL Workbench."""
+    for proposal in proposals:
+        folder.write_text(
+            proposal.file, to_toml(proposal.design, f"{ABOUT[proposal.kind]}\n{ADVICE}")
+        )
         if examples is not None:
-            content = to_workbench(one.design, now=datetime.now(UTC), examples=examples)
-            folder.write_bytes(f"model.{one.kind}.workbench.json", to_json(content))
+            content = to_workbench(proposal.design, now=datetime.now(UTC), examples=examples)
+            folder.write_bytes(f"model.{proposal.kind}.workbench.json", to_json(content))
 
 
-def _write_functions(folder: Folder, kind: DesignKind, found: list[KeptAggregate]) -> None:
-    """Of the consumers that keep aggregates."""
-    if found:
+def _write_functions(folder: Folder, kind: DesignKind, aggregates: list[KeptAggregate]) -> None:
+    """Writes the Lambda functions that keep aggregates."""
+    if aggregates:
         (folder.path / FUNCTIONS / kind).mkdir(parents=True, exist_ok=True)
-    for one in found:
-        folder.write_text(f"{FUNCTIONS}/{kind}/{one.file}", one.function())
+    for aggregate in aggregates:
+        folder.write_text(f"{FUNCTIONS}/{kind}/{aggregate.file}", aggregate.function())
 
 
 def _choose(
     folder: Folder, proposals: list[Proposed], settings: ModelSettings, compared: ComparedDesigns
 ) -> str:
     if folder.has(CHOSEN):
-        return f"{CHOSEN} was there already and stays as it is."
+        return f"{CHOSEN} exists already and stays as it is."
     kind = settings.choose or compared.recommended
-    one = next(one for one in proposals if one.kind == kind)
-    why = "[model] says so" if settings.choose else compared.why
+    choice = next(proposal for proposal in proposals if proposal.kind == kind)
+    why = "[model] chooses it" if settings.choose else compared.why
     about = (
-        f"The chosen design, which the later stages read: first a copy of {one.file}.\n"
+        f"The chosen design, which the later stages read: first a copy of {choice.file}.\n"
         "Yours to change; `partita migrate model --check` verifies it, and nothing overwrites it."
     )
-    folder.write_text(CHOSEN, to_toml(one.design, about))
-    return f"{CHOSEN} is a copy of {one.file}: {why[0].lower()}{why[1:].rstrip('.')}."
+    folder.write_text(CHOSEN, to_toml(choice.design, about))
+    return f"{CHOSEN} is a copy of {choice.file}: {why[0].lower()}{why[1:].rstrip('.')}."
 
 
 def check(folder: Folder, name: str = CHOSEN) -> list[Finding]:
-    """What is wrong with a model file."""
+    """Returns everything that is wrong with a model file."""
     volumes = read_volumes(folder)
     return check_design(
         read_design(folder, name), read_patterns(folder, volumes.inventory).patterns, volumes
@@ -160,13 +166,13 @@ def check(folder: Folder, name: str = CHOSEN) -> list[Finding]:
 
 
 def _refuse_unknown(settings: ModelSettings, volumes: Volumes, folder: Folder) -> None:
-    """Settings that name a table or column that the source does not have."""
+    """Fails when `[model]` names a table or column that the source does not have."""
     where = folder.path / "migration.toml"
     for key in ("exclude", "natural_keys", "constants"):
         for name in getattr(settings, key):
             if volumes.inventory.table(name) is None:
                 raise PartitaError(
-                    f"{where}, [model] {key} names no table of the source: {name!r}."
+                    f"{where}, [model] {key} names a table that the source does not have: {name!r}."
                 )
     columns = {
         str(Ref(table.name, column.name))
@@ -177,5 +183,6 @@ def _refuse_unknown(settings: ModelSettings, volumes: Volumes, folder: Folder) -
         for name in getattr(settings, key):
             if name not in columns:
                 raise PartitaError(
-                    f"{where}, [model] {key} names no column of the source: {name!r}."
+                    f"{where}, [model] {key} names a column that the source does not have:"
+                    f" {name!r}."
                 )

@@ -1,4 +1,4 @@
-"""Names of attributes, prefixes and tables, from the names of tables and columns."""
+"""Derives names of attributes, key prefixes and DynamoDB tables from the source's names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def styled(name: str, style: Style) -> str:
 
 
 def joined(*names: str) -> str:
-    """Two names as one, in the manner of the last: `game` and `name` give `game_name`."""
+    """Joins names in the style of the last one: `game` and `name` become `game_name`."""
     last = names[-1]
     if last[:1].isupper() and "_" not in last:
         return "".join(name[:1].upper() + name[1:] for name in names)
@@ -33,9 +33,9 @@ def joined(*names: str) -> str:
 
 
 def of_table(table: str, column: str) -> str:
-    """A column's name where it stands beside those of another table.
+    """Returns a column's name for use beside columns of other tables.
 
-    `GameName` says of itself that it is a game's; `name` becomes `game_name`.
+    `GameName` already says that it belongs to a game and stays; `name` becomes `game_name`.
     """
     owner = singular(table.rpartition(".")[2])
     if "".join(name_parts(column)).startswith("".join(name_parts(owner))):
@@ -44,17 +44,20 @@ def of_table(table: str, column: str) -> str:
 
 
 def role(column: str) -> str:
-    """What a foreign key's column calls the row that it refers to."""
+    """Returns what a foreign key's column calls the row that it refers to: `home_team_id` is a
+    `home_team`."""
     return re.sub(r"(?i)_?(id|fk|key|ref)$", "", column) or column
 
 
 def database_name(name: str) -> str:
-    """Of SQLite it is a file's: without the folder and the ending."""
+    """Returns a readable database name. In SQLite it is a path, which loses its folder and its
+    extension."""
     return re.sub(r"(?i)\.(db3?|sqlite3?)$", "", name.rpartition("/")[2]) or name
 
 
 def table_name(name: str, taken: Iterable[str] = ()) -> str:
-    """A name that DynamoDB takes: 3 to 255 letters, digits, _, - and dots, and no other's."""
+    """Returns a valid DynamoDB table name that is not taken: 3 to 255 letters, digits, _, - and
+    dots."""
     plain = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:240]
     if len(plain) < TABLE_NAME_CHARS_MIN:
         plain = f"{plain}_table"
@@ -63,9 +66,9 @@ def table_name(name: str, taken: Iterable[str] = ()) -> str:
 
 
 def prefixes(tables: Iterable[str]) -> dict[str, str]:
-    """The fewest letters of its name that tell each table from the others: G for Games.
+    """Returns the shortest unique key prefix for each table, such as G for Games.
 
-    Of many tables, BA, BAS and BASK would be a riddle: there it is the whole name.
+    With many tables the prefixes are whole names: BA, BAS and BASK would be hard to tell apart.
     """
     bare = {
         table: "".join(name_parts(singular(table.rpartition(".")[2]))).upper() for table in tables

@@ -1,4 +1,4 @@
-"""What people decide about a model in `[model]` of `migration.toml`."""
+"""The section `[model]` of `migration.toml`: what people decide about the design."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from partita_migrate.model.design import DesignKind
 
 class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     choose: DesignKind | None = None
-    """The design for the later stages; without it, the one that serves most and costs least."""
+    """The design for the later stages. By default the one that serves the most patterns and costs
+    the least."""
     names: Style = "source"
-    """How attributes are written."""
+    """The style of attribute names."""
     table_name: str | None = None
-    """Of the single table; the database's name without it."""
+    """The name of the single table; by default the database's name."""
     key_names: list[str] = field(default_factory=list)
-    """Of partition and sort keys that are made of several columns."""
+    """Names for partition and sort keys that are made of several columns."""
     exclude: list[str] = field(default_factory=list)
-    """Tables that stay where they are."""
+    """Tables that are not migrated."""
     rename: dict[str, str] = field(default_factory=dict)
-    """ "table.column", or "table.set" for what is collected, to an attribute's name."""
+    """Attribute names by "table.column", or by "table.set" for a collected set or list."""
     natural_keys: dict[str, list[str]] = field(default_factory=dict)
-    """Columns that are known to identify a row, whatever the source declares."""
+    """Columns that identify a row, even if the source does not declare them unique."""
     constants: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Values that are the same for all rows of a table, and part of its partition key."""
+    """Constant values by table, which become part of its partition key."""
     expire: dict[str, int] = field(default_factory=dict)
-    """ "table.column" to the seconds after which a row is deleted."""
+    """Seconds after which a row expires, by "table.column" of its date."""
     expire_name: str = "expirationTime"
     formats: dict[str, str] = field(default_factory=dict)
-    """How a date is written in keys, in strftime's letters."""
+    """Formats of dates in keys by "table.column", as in strftime."""
     unique_by_application: list[str] = field(default_factory=list)
-    """Unique constraints that need no item of their own: "table(column, column)"."""
+    """Unique constraints that need no guard item, each as "table(column, column)"."""
     collect_rows_max: int = 100
-    """Rows of a child that may become a set or list in its parent's item."""
+    """The number of child rows up to which they may become a set or list in the parent's item."""
 
 
 def unique_name(table: str, columns: list[str]) -> str:

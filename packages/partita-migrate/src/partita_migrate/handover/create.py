@@ -55,7 +55,7 @@ class Created(Struct, frozen=True, kw_only=True):
 
     @property
     def differs(self) -> bool:
-        return any(one.action == "differs" for one in self.tables)
+        return any(table.action == "differs" for table in self.tables)
 
 
 def create(

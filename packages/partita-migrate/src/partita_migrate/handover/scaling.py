@@ -19,7 +19,7 @@ class Update(Struct, frozen=True, kw_only=True):
 def scaling_update(table: TableRequest, region: str) -> Update:
     """UpdateTableReplicaAutoScaling: reads belong to a replica, writes to the table."""
     by_place = {(one.index, one.kind): _settings(one) for one in table.scaling}
-    indexes = [one["IndexName"] for one in table.indexes]
+    indexes = [index["IndexName"] for index in table.indexes]
     replica: dict[str, Any] = {
         "RegionName": region,
         "ReplicaProvisionedReadCapacityAutoScalingUpdate": by_place[None, "Read"],

@@ -16,8 +16,8 @@ from partita_migrate.folder import Folder
 from partita_migrate.handover.settings import CreateSettings
 from partita_migrate.model.design import Design, KeyAttribute, SecondaryIndex, TableDesign
 from partita_migrate.model.files import CHOSEN, read_design
-from partita_migrate.model.findings import Subject, subject_of
-from partita_migrate.model.unknown_names import find_unknown_names
+from partita_migrate.model.findings import subject_of
+from partita_migrate.model.unknown_names import refuse_unknown_names
 from partita_migrate.model.volumes import read_volumes
 from partita_migrate.prices.price_list import read_prices
 from partita_migrate.understanding.patterns.file import read_patterns
@@ -96,21 +96,12 @@ def tables_of(folder: Folder, name: str = CHOSEN) -> list[TableRequest]:
     patterns = read_patterns(folder, volumes.inventory).patterns
     # What Workbench exports does not say where anything comes from.
     if not name.endswith(".json"):
-        _refuse_unknown_names(name, subject_of(design, patterns, volumes))
+        refuse_unknown_names(name, subject_of(design, patterns, volumes))
     settings = folder.section("create", CreateSettings)
     assumed = folder.section("estimate", EstimateSettings)
     needed = units(design, patterns, volumes)
     prices = read_prices(folder.path / assumed.prices if assumed.prices else None)
     return _Writer(design, settings, needed, bill(needed, prices, assumed), assumed).tables()
-
-
-def _refuse_unknown_names(name: str, subject: Subject) -> None:
-    """A table that no row could be loaded into is not made."""
-    for finding in find_unknown_names(subject):
-        raise PartitaError(
-            f"{name}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
-            f" --check --file {name}` finds all that is wrong."
-        )
 
 
 class _Writer:
@@ -124,7 +115,7 @@ class _Writer:
     ) -> None:
         self.design = design
         self.settings = settings
-        self.needed = {(one.table, one.index): one for one in needed.resources}
+        self.needed = {(resource.table, resource.index): resource for resource in needed.resources}
         cheapest = _cheapest(bill, settings)
         self.is_on_demand = cheapest.name == "on-demand"
         self.is_scaled = cheapest.name == "auto scaling"
@@ -179,7 +170,7 @@ class _Writer:
     def _scaling(self, table: TableDesign) -> Iterator[Scaling]:
         """From the units of the average load to those of a peak."""
         target = self.assumed.utilization
-        names = [None, *(one.name for one in table.indexes if one.kind == "global")]
+        names = [None, *(index.name for index in table.indexes if index.kind == "global")]
         for name in names:
             least = self._throughput(table, name, self.assumed.load)
             most = self._throughput(table, name, SCALED_TIMES_MAX / target)
@@ -214,13 +205,13 @@ def described(table: TableDesign, prefix: str = "") -> dict[str, Any]:
         "KeySchema": _key_schema(table.keys),
     }
     for kind, member in (("local", "LocalSecondaryIndexes"), ("global", "GlobalSecondaryIndexes")):
-        if found := [_index(one) for one in table.indexes if one.kind == kind]:
+        if found := [_index(index) for index in table.indexes if index.kind == kind]:
             content[member] = found
     return content
 
 
 def _local(table: TableDesign) -> list[SecondaryIndex]:
-    return [one for one in table.indexes if one.kind == "local"]
+    return [index for index in table.indexes if index.kind == "local"]
 
 
 def _cheapest(bill: Bill, settings: CreateSettings) -> Option:
@@ -229,8 +220,8 @@ def _cheapest(bill: Bill, settings: CreateSettings) -> Option:
         ("provisioned", "on-demand") if settings.capacity == "estimate" else (settings.capacity,)
     )
     return min(
-        (one for one in bill.options if one.name in names),
-        key=lambda one: one.monthly,
+        (option for option in bill.options if option.name in names),
+        key=lambda option: option.monthly,
     )
 
 

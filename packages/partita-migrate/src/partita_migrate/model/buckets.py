@@ -1,6 +1,7 @@
 """Partition keys by a part of a date: the year, the month or the day of a row.
 
-The latest rows of a whole table are in the bucket of today, and in those before it.
+They spread a table over time, so that its latest rows are read from today's bucket and the buckets
+before it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from collections.abc import Iterator
 from datetime import date
 
 BUCKET = ".bucket"
-"""Behind the name of a request's field that stands for one bucket after the other."""
+"""Suffix of a parameter's name; such a parameter takes the date of one bucket after the other."""
 BUCKETS = ("%Y", "%Y-%m", "%Y-%m-%d")
-"""By how fine they are."""
+"""From coarse to fine."""
 
 
 def bucket_count(part_format: str, first: str, last: str) -> int:
@@ -21,7 +22,8 @@ def bucket_count(part_format: str, first: str, last: str) -> int:
 def buckets(
     part_format: str, first: str, last: str, *, is_descending: bool = False
 ) -> Iterator[str]:
-    """A date in each bucket from the first to the last, which begin with dates."""
+    """Yields a date in every bucket from `first` to `last`, which are texts that begin with a
+    date."""
     low, high = _day(first), _day(last)
     if low is None or high is None or low > high:
         return
@@ -38,6 +40,7 @@ def _day(text: str) -> date | None:
 
 
 def _number(part_format: str, day: date) -> int:
+    """Numbers the buckets, so that neighbors differ by 1."""
     if part_format == "%Y":
         return day.year
     return day.year * 12 + day.month - 1 if part_format == "%Y-%m" else day.toordinal()

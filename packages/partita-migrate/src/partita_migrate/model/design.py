@@ -1,13 +1,13 @@
-"""The words of a model file: tables, items and indexes, and where each attribute comes from.
+"""The content of a model file: tables, indexes, items, and where each attribute comes from.
 
-A model is read and edited by people, verified by `model --check`, priced by `estimate`, and precise
-enough that a loader can make the items of a row and a verifier can find the row of an item.
+People read and edit a model, `model --check` verifies it, and `estimate` prices it. It is also
+precise enough to make the items of a row, and to find the row of an item.
 
-An attribute has exactly one origin: a `column`, a `constant`, a `template` whose fields are
-columns, the members that `collect` gathers from other rows, or the second at which an item
-`expires`. A column of another table is reached by `through`, the foreign keys that are followed in
-order. An attribute whose columns are all NULL is left out, an item without an index's keys is not
-in that index, and a guard is not written for values of which one is NULL.
+An attribute has exactly one origin: a `column`, a `constant`, a `template` with columns as fields,
+the members that `collect` gathers from other rows, or the time at which an item `expires`. A column
+of another table is reached by `through`, a list of foreign keys that are followed in order. An
+attribute whose columns are all NULL is left out. An item without an index's key attributes is not
+in that index. A guard is not written when one of its columns is NULL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DesignKind = Literal["denormalized", "single-table"]
 DESIGN_KINDS: tuple[DesignKind, ...] = get_args(DesignKind)
 """In the order in which proposals are shown."""
 LATEST = "latest"
-"""As `rows` of an entity, and as `when` of an attribute."""
+"""The value of `rows` of an entity, and of `when` of an attribute, for the latest row only."""
 RequestName = Literal[
     "GetItem", "Query", "Scan", "PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "TTL",
     "none",
@@ -47,30 +47,37 @@ class KeyAttribute(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Attribute(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An attribute of an item, and the origin of its values."""
+
     name: str
     type: AttributeType
     column: str | None = None
     constant: str | None = None
     template: str | None = None
-    """Text with fields: `{column}` of the entity's own row, `{table.column}` of another, `{x:08}`
-    padded with zeros, `{x:%Y-%m}` a part of a date, `{x:path}` and `{x:root}` of a tree, and
-    `{shard}`."""
+    """A text with fields, such as `ORDER#{id:08}`.
+
+    `{column}` is a column of the entity's own row, `{table.column}` one of another table. `{x:08}`
+    is padded with zeros, `{x:%Y-%m}` is a part of a date, `{x:path}` and `{x:root}` are the way
+    through a tree, and `{shard}` is the number of the write shard.
+    """
     collect: list[str] = field(default_factory=list)
-    """One column gives a set of its values, several give a list of maps."""
+    """A single column makes a set of its values; several columns make a list of maps."""
     expires: str | None = None
-    """A date column; the attribute is its second since 1970, and `after_seconds` more."""
+    """A date column. The attribute holds that time in seconds since 1970, plus `after_seconds`."""
     after_seconds: int = 0
     through: list[str] = field(default_factory=list)
-    """Foreign keys to follow, each "child.column = parent.column", in either direction."""
+    """Foreign keys to follow, each as "child.column = parent.column", in either direction."""
     shards: int = 1
     when: str = ""
-    """A condition on the entity's own row, such as `returned_on is null`, or `latest`, for the row
-    with the greatest `latest_by` of the entity: without it, the item does not have the
-    attribute."""
+    """A condition on the entity's own row, such as `returned_on is null`.
+
+    Items of rows that do not meet it lack the attribute, which keeps them out of a sparse index.
+    `latest` stands for the row with the greatest `latest_by` of its entity.
+    """
     first: str = ""
     last: str = ""
-    """Of a key by a part of a date: the dates between which rows were found. An application reads
-    on to today."""
+    """For a key by year, month or day: the first and the last date that was found in the rows. An
+    application reads on to today's bucket."""
     why: str = ""
 
 
@@ -80,34 +87,39 @@ class Entity(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     name: str
     source: str
     rows: Literal["each", "latest"] = "each"
-    """`latest`: one item for the row with the greatest `latest_by` among those equal in `per`."""
+    """`latest` makes one item for the row with the greatest `latest_by` among those with equal
+    `per`."""
     latest_by: str | None = None
     per: list[str] = field(default_factory=list)
     unless: list[list[str]] = field(default_factory=list)
-    """Ways to other rows, each as in `through`: the item is there only while none of them leads to
-    a row."""
+    """Foreign keys to other rows, each as in `through`. The item exists only while none of them
+    leads to a row."""
     is_guard: bool = False
-    """Keeps a unique constraint: written in one transaction with the item that it guards."""
+    """True for an item that keeps a unique constraint. It is written in one transaction with the
+    item that it guards."""
     attributes: list[Attribute]
     why: str = ""
 
     def attribute(self, name: str) -> Attribute | None:
-        return next((one for one in self.attributes if one.name == name), None)
+        return next((attribute for attribute in self.attributes if attribute.name == name), None)
 
     @property
     def holds_rows(self) -> bool:
-        """Whether its items come and go with the rows of its table."""
+        """True when every row of the table has exactly one item."""
         return self.rows == "each" and not self.is_guard and not self.unless
 
     @property
     def tells_latest(self) -> bool:
-        """Whether its items depend on which row is the latest of its kind."""
-        return self.rows == LATEST or any(one.when == LATEST for one in self.attributes)
+        """True when the items depend on which row is the latest of its kind."""
+        return self.rows == LATEST or any(attribute.when == LATEST for attribute in self.attributes)
 
     @property
     def ways(self) -> list[list[str]]:
-        """All foreign keys that its items are made by."""
-        return [*(one.through for one in self.attributes if one.through), *self.unless]
+        """Returns every list of foreign keys that is followed to make the items."""
+        return [
+            *(attribute.through for attribute in self.attributes if attribute.through),
+            *self.unless,
+        ]
 
 
 class SecondaryIndex(
@@ -133,9 +145,9 @@ class TableDesign(
     partition_key: KeyAttribute
     sort_key: KeyAttribute | None = None
     ttl: str | None = None
-    """The attribute with the second at which an item expires."""
+    """The TTL attribute: the time at which an item expires, in seconds since 1970."""
     is_scanned: bool = False
-    """Whether it is small enough to be read whole, where no key leads to what is asked for."""
+    """True for a table that is small enough to be scanned for patterns that no key serves."""
     why: str = ""
     indexes: list[SecondaryIndex] = field(default_factory=list)
     entities: list[Entity] = field(default_factory=list)
@@ -145,22 +157,24 @@ class TableDesign(
         return [self.partition_key, *([self.sort_key] if self.sort_key else [])]
 
     def index(self, name: str) -> SecondaryIndex | None:
-        return next((one for one in self.indexes if one.name == name), None)
+        return next((index for index in self.indexes if index.name == name), None)
 
     def entity(self, name: str) -> Entity | None:
-        return next((one for one in self.entities if one.name == name), None)
+        return next((entity for entity in self.entities if entity.name == name), None)
 
 
 class Condition(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A condition on one attribute: of a key, a filter, or a test in the application."""
+
     attribute: str
     comparison: Comparison = "="
     value: str = ""
-    """A template over what the caller passes, or the text itself; "A and B" of between, "A or B"
-    of in."""
+    """A template over the caller's parameters, or a literal. `between` takes "A and B", `in` takes
+    "A or B"."""
 
 
 class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """How one access pattern is served."""
+    """A request that serves an access pattern; a pattern can need several."""
 
     pattern: str
     request: RequestName
@@ -169,38 +183,43 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     entity: str
     key: list[Condition] = field(default_factory=list)
     filter: list[Condition] = field(default_factory=list)
-    """Applied after reading: what is filtered out is paid for. Of a write, its condition."""
+    """Of a read: applied after reading, so filtered items are charged as well. Of a write: its
+    condition expression."""
     adds: list[str] = field(default_factory=list)
-    """Sums of an UpdateItem that the service makes: "hits + 1", "balance - {balance}"."""
+    """Arithmetic that an UpdateItem leaves to DynamoDB: "hits + 1", "balance - {balance}"."""
     tested: list[Condition] = field(default_factory=list)
-    """What the application tests itself, where neither keys nor filters can."""
+    """Tests that the application makes, because neither a key nor a filter expression can."""
     is_descending: bool = False
     limit: int | None = None
     first: int | None = None
-    """Rows that the application takes: it reads pages until it has them."""
+    """The number of rows that the application takes. It reads pages until it has them."""
     skips: int = 0
-    """Rows that it skips before them."""
+    """The number of rows that the application skips before those (OFFSET)."""
     for_each: bool = False
-    """Sent for what the items of the pattern's first request lack, once for each different key."""
+    """True for a lookup of columns that the items of the first request lack. It is sent once for
+    each different key."""
     keeps: Literal["", "some", "none"] = ""
-    """Sent for each item (EXISTS, IN): the row stays while it brings some item, or while none."""
+    """An existence test (EXISTS, IN) that is sent for each item. With `some` the row stays if the
+    request returns an item, with `none` if it returns nothing."""
     is_distinct: bool = False
-    """The application keeps one of the rows that come several times."""
+    """True when the application keeps one of several equal rows."""
     forbids: bool = False
-    """While it brings an item, the write that follows is not sent: others refer to its row."""
+    """True for a check before a write: if it returns an item, other rows refer to the row, and the
+    write is not sent."""
     alternative: int = 0
-    """Of an OR: which of the alternatives it finds. The application puts the rows of all together,
-    each once, in the order that is asked for."""
+    """The number of the OR's alternative that the request reads. The application merges the rows of
+    all alternatives, drops duplicates, and sorts them as the statement asks."""
     sorts: list[str] = field(default_factory=list)
-    """Attributes that the application sorts by once it has all rows, "name desc" backwards."""
+    """Attributes by which the application sorts once it has all rows; "name desc" for
+    descending."""
     requests: float = 1
     transaction: str = ""
-    """Sent in one TransactWriteItems with all that has the same name."""
+    """Requests with the same name here go into one TransactWriteItems."""
     why: str = ""
 
 
 class Unique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What becomes of a unique constraint."""
+    """How the design keeps a unique constraint."""
 
     table: str
     columns: list[str]
@@ -209,7 +228,7 @@ class Unique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What becomes of a foreign key."""
+    """How the design keeps a foreign key, or why it cannot."""
 
     table: str
     columns: list[str]
@@ -220,37 +239,42 @@ class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
 
 
 class Unserved(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A pattern that no request of the design answers."""
+    """A pattern that no request of the design can serve."""
 
     pattern: str
     why: str
 
 
 class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A column that no item of the design holds."""
+
     column: str
     """ "table.column", or "table.*" for all of a table."""
     why: str
 
 
 class Technique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What the design does for some patterns beyond keys of rows, and what that costs."""
+    """Something that the design adds for certain patterns, such as an index of a list, and its
+    price."""
 
     name: str
     patterns: list[str] = field(default_factory=list)
     place: str = ""
-    """The table or index; empty for what lies beside the database."""
+    """The table or index; empty for something outside the database, such as a cache."""
     why: str
     cost: str
     limit: str
     next_best: str = ""
-    """What it was chosen over, with its cost."""
+    """The alternative that was not chosen, with its cost."""
 
 
 class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A complete design, as a model file holds it."""
+
     name: str
     kind: DesignKind
     choices: list[str] = field(default_factory=list)
-    """What was decided about the whole, a sentence each."""
+    """The decisions about the design as a whole, one sentence each."""
     risks: list[str] = field(default_factory=list)
     tables: list[TableDesign] = field(default_factory=list)
     access: list[Access] = field(default_factory=list)
@@ -261,7 +285,7 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     techniques: list[Technique] = field(default_factory=list)
 
     def table(self, name: str) -> TableDesign | None:
-        return next((one for one in self.tables if one.name == name), None)
+        return next((table for table in self.tables if table.name == name), None)
 
     def entities(self) -> Iterator[tuple[TableDesign, Entity]]:
         for table in self.tables:
@@ -270,23 +294,29 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
 
 
 def type_attribute(table: TableDesign) -> str | None:
-    """The attribute of all items of a table that says what they are."""
-    found: set[str] | None = None
+    """Returns the attribute that holds the entity's name in every item of a table, if there is
+    one."""
+    shared: set[str] | None = None
     for entity in table.entities:
-        own = {one.name for one in entity.attributes if one.constant == entity.name}
-        found = own if found is None else found & own
-    return min(found, default=None) if found else None
+        own = {
+            attribute.name for attribute in entity.attributes if attribute.constant == entity.name
+        }
+        shared = own if shared is None else shared & own
+    return min(shared, default=None) if shared else None
 
 
 def template_shape(attribute: Attribute) -> str:
-    """What two values of an attribute have in common, with a mark where they differ."""
+    r"""Returns the fixed part of an attribute's values, with NUL in place of every field.
+
+    Two attributes with the same shape can have equal values, for example `ORDER#\0`.
+    """
     if attribute.constant is not None:
         return attribute.constant
     return template_text(attribute.template, "\0") if attribute.template else "\0"
 
 
 def columns_of(entity: Entity, attribute: Attribute) -> list[Ref]:
-    """The columns that an attribute is made of."""
+    """Returns the columns that an attribute is made of."""
     named = [attribute.column, attribute.expires, *attribute.collect]
     refs = [Ref.parse(name) for name in named if name]
     for part in template_fields(attribute.template or ""):

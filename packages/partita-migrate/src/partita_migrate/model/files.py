@@ -1,6 +1,6 @@
-"""Model files, in TOML that people like to read: a block for each table, a line for each attribute.
+"""Model files: TOML for people to read, with a block for each table and a line for each attribute.
 
-Files of NoSQL Workbench are read too.
+Models of NoSQL Workbench (JSON) are read too.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from partita_migrate.model.design import Design
 from partita_migrate.model.workbench import from_workbench
 
 CHOSEN = "model.toml"
-"""The design that the later stages read."""
+"""The chosen design, which the later stages read."""
 
 BLOCKS = ("tables", "indexes", "entities", "access", "references", "techniques")
-"""Lists whose members are blocks of their own; all others have a line for each member."""
+"""Lists whose members get a `[[block]]` each. Other lists have a line for each member."""
 
 
 def file_name(kind: str) -> str:
-    """Of the proposal of a kind."""
+    """Returns the name of the file with the proposal of one kind."""
     return f"model.{kind}.toml"
 
 
@@ -86,7 +86,7 @@ def _one_line(value: Any) -> str:
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
-        # TOML's escapes are JSON's; DEL is the one character that only TOML forbids.
+        # TOML escapes like JSON, except that it also forbids DEL.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return str(value).lower() if isinstance(value, bool) else repr(value)
 

@@ -1,4 +1,4 @@
-"""What is wrong with a model: errors and warnings, each with its place."""
+"""The findings of `model --check`: errors and warnings, each with its place in the model."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class Subject:
-    """A design, and all that it is checked against."""
+    """A design with everything that it is checked against."""
 
     design: Design
     patterns: dict[str, AccessPattern]
-    """By name."""
+    """The access patterns by name."""
     volumes: Volumes
     schema: SchemaGraph
 

@@ -1,6 +1,6 @@
-"""Items of a model, made of the example rows that `analyze` kept, for the drawings of the report.
+"""Items made of the example rows that `analyze` keeps, for the drawings of the report.
 
-What the examples cannot tell, because no row of a table was kept, is made up.
+Values that the examples cannot give, because no row of a table was kept, are placeholders.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ MADE_UP_ITEMS = 2
 
 
 class ExampleItems:
+    """Makes a design's items from the example rows, and serves as their lookup."""
+
     def __init__(self, examples: dict[str, list[Item]]) -> None:
         self.examples = examples
         self._maker = ItemMaker(self, {})
@@ -35,6 +37,7 @@ class ExampleItems:
         ]
 
     def of(self, entity: Entity) -> list[Item]:
+        """Returns an entity's items: of its example rows, or placeholders if there are none."""
         rows = self._rows(entity)
         if not rows:
             return [sample_item(entity, number) for number in range(1, MADE_UP_ITEMS + 1)]
@@ -68,10 +71,13 @@ class ExampleItems:
             return self._maker.value(entity, attribute, row)
         if not self._maker.chains(entity, attribute, row):
             return made if self._has_first_key(attribute, row) else None
-        found = self._maker.value(entity, attribute, row)
-        return made if found is None and attribute.expires is not None else found
+        value = self._maker.value(entity, attribute, row)
+        return made if value is None and attribute.expires is not None else value
 
     def _has_first_key(self, attribute: Attribute, row: Item) -> bool:
-        """A row that refers to nothing has nothing to show; one whose parent was not kept has."""
+        """True when the row refers to another row, which only was not kept as an example.
+
+        A row whose foreign key is NULL refers to nothing, so it does not get the attribute.
+        """
         join = parse_join(attribute.through[0])
         return join is not None and all(ref.column in row for ref in join.before)

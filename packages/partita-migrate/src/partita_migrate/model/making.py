@@ -1,8 +1,8 @@
-"""Rows become items, and items become rows again: the one function that every stage uses.
+"""Makes items from rows, and rows from items: the one function that every stage uses.
 
-A row is what `attribute_value` made of its columns, by name, without those that are NULL. What an
-item takes from rows of other tables is found by `Rows.matching`. What the design says of an
-attribute is read once and becomes a function of a row: items are made by the million.
+A row maps column names to what `attribute_value` made of their values; NULL columns are missing.
+Rows of other tables come from `Rows.matching`. The definition of an attribute is compiled once into
+a function of a row, because items are made by the million.
 """
 
 from __future__ import annotations
@@ -32,45 +32,50 @@ from partita_migrate.understanding.schema.column_refs import Join, Ref, parse_jo
 SETS = ("SS", "NS", "BS")
 
 Chain = dict[str, Item]
-"""Rows that foreign keys lead to one after the other, by table; of one met twice, the last."""
+"""The rows that a list of foreign keys leads to, by table. If a table is met twice, its last
+row."""
 Chains = dict[tuple[str, ...], list[Chain]]
-"""Of one row, by the foreign keys that were followed: attributes of an item share them."""
+"""The chains of one row, by the foreign keys that were followed. Attributes of one item share
+them."""
 Make = Callable[[Item, Chains], AttributeValue | None]
-"""The value of an attribute of a row's item."""
+"""Computes an attribute's value for the item of a row."""
 Chained = Callable[[Item, Chains], list[Chain]]
-"""The rows that foreign keys lead to from a row."""
+"""Follows a list of foreign keys from a row."""
 
 
 class Rows(Protocol):
+    """Looks up rows of the source, for items that take columns from other tables."""
+
     def matching(
         self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]
     ) -> Iterable[Item]:
-        """The rows of a table with these values."""
+        """Returns the rows of a table that have these values in these columns."""
 
 
 class Plan(NamedTuple):
-    """How the items of an entity are made."""
+    """The compiled definition of an entity."""
 
     entity: Entity
     attributes: list[tuple[str, Make, bool]]
-    """Name, value, and whether there is no item without it."""
+    """The name, the function, and whether the item does not exist without the attribute."""
     unless: list[Chained]
-    """There is no item of a row that one of these leads on from."""
+    """If one of these leads to a row, the item does not exist."""
 
 
 class ItemMaker:
-    """`primary_keys`: by table; a shard is chosen by them."""
+    """Makes the items of rows. The shard of a row is chosen by its table's entry in
+    `primary_keys`."""
 
     def __init__(self, rows: Rows, primary_keys: Mapping[str, Sequence[str]]) -> None:
         self.rows = rows
         self.primary_keys = primary_keys
         self._plans: dict[int, Plan] = {}
         self._makes: dict[tuple[int, int], tuple[Entity, Attribute, Make]] = {}
-        """By identity, for the words of a design have no hash; each is kept, so that no other
-        takes its place."""
+        """By id, because definitions have no hash. The entry keeps the definition alive, so that
+        its id is not used again."""
 
     def item(self, entity: Entity, row: Item) -> Item | None:
-        """The item that a row becomes; None when it becomes none of this type."""
+        """Returns the item that a row becomes, or None if the row has no item of this type."""
         plan = self._plans.get(id(entity)) or self._plan(entity)
         if entity.rows == LATEST and not self._is_latest(entity, row):
             return None
@@ -87,30 +92,35 @@ class ItemMaker:
         return item
 
     def value(self, entity: Entity, attribute: Attribute, row: Item) -> AttributeValue | None:
-        """None when all the columns that it is made of are NULL, or its condition does not hold."""
+        """Returns None when all columns of the attribute are NULL, or its condition does not
+        hold."""
         return self._make(entity, attribute)(row, {})
 
     def chains(self, entity: Entity, attribute: Attribute, row: Item) -> list[Chain]:
-        """The row itself, and those that the foreign keys of an attribute lead to."""
+        """Returns the row itself, or the rows that the attribute's foreign keys lead to."""
         return self._chained(entity.source, attribute.through)(row, {})
 
-    # What a design says, read once.
+    # Compiling the definitions.
 
     def _plan(self, entity: Entity) -> Plan:
         attributes = [
-            (one.name, self._make(entity, one), entity.is_guard and bool(one.template))
-            for one in entity.attributes
+            (
+                attribute.name,
+                self._make(entity, attribute),
+                entity.is_guard and bool(attribute.template),
+            )
+            for attribute in entity.attributes
         ]
         unless = [self._chained(entity.source, way) for way in entity.unless]
         self._plans[id(entity)] = Plan(entity, attributes, unless)
         return self._plans[id(entity)]
 
     def _make(self, entity: Entity, attribute: Attribute) -> Make:
-        known = self._makes.get((id(entity), id(attribute)))
-        if known is None:
-            known = (entity, attribute, self._conditional(entity, attribute))
-            self._makes[id(entity), id(attribute)] = known
-        return known[2]
+        cached = self._makes.get((id(entity), id(attribute)))
+        if cached is None:
+            cached = (entity, attribute, self._conditional(entity, attribute))
+            self._makes[id(entity), id(attribute)] = cached
+        return cached[2]
 
     def _conditional(self, entity: Entity, attribute: Attribute) -> Make:
         make = self._unconditional(entity, attribute)
@@ -144,14 +154,16 @@ class ItemMaker:
         return _as_text(cell) if kind == "S" else cell
 
     def _cells(self, entity: Entity, attribute: Attribute, refs: Sequence[Ref]) -> list[Make]:
-        """Columns of the row, or of the first rows that the attribute's foreign keys lead to."""
+        """Compiles columns of the row, or of the first rows that the attribute's foreign keys lead
+        to."""
         if attribute.through:
             chained = self._chained(entity.source, attribute.through)
             return [_joined_cell(chained, ref) for ref in refs]
         return [_own_cell(ref.column if ref.table == entity.source else None) for ref in refs]
 
     def _template(self, entity: Entity, attribute: Attribute, template: str) -> Make:
-        """None when all its columns are NULL; of a guard, when one is."""
+        """Compiles a template. Its value is None when all columns are NULL; for a guard, when any
+        is."""
         literals, fields = template_parts(template)
         named = [part for part in fields if part.name != SHARD]
         refs = [qualified(entity.source, part.name) for part in named]
@@ -183,17 +195,18 @@ class ItemMaker:
         return lambda row, chains: {"N": str(self.shard(table, row, shards))}
 
     def _chained(self, source: str, through: Sequence[str]) -> Chained:
+        """Compiles a list of foreign keys; the rows that it finds are cached in `chains`."""
         way = tuple(through)
         joins = [parse_join(text) for text in way]
-        known = [join for join in joins if join is not None]
-        if len(joins) == len(known) == 1:
-            return self._joined_once(source, known[0], way)
+        parsed = [join for join in joins if join is not None]
+        if len(joins) == len(parsed) == 1:
+            return self._joined_once(source, parsed[0], way)
 
         def chained(row: Item, chains: Chains) -> list[Chain]:
             found = chains.get(way)
             if found is None:
-                found = [{source: row}] if len(known) == len(joins) else []
-                for join in known:
+                found = [{source: row}] if len(parsed) == len(joins) else []
+                for join in parsed:
                     table = join.after[0].table
                     found = [
                         {**chain, table: other}
@@ -206,7 +219,7 @@ class ItemMaker:
         return chained
 
     def _joined_once(self, source: str, join: Join, way: tuple[str, ...]) -> Chained:
-        """The usual way: one foreign key of the row."""
+        """Compiles the common case: a single foreign key of the row itself."""
         before, after = [ref.column for ref in join.before], [ref.column for ref in join.after]
         is_own, table = all(ref.table == source for ref in join.before), join.after[0].table
 
@@ -222,7 +235,7 @@ class ItemMaker:
 
         return chained
 
-    # What needs other rows.
+    # Values that depend on other rows.
 
     def _is_latest(self, entity: Entity, row: Item) -> bool:
         by = Ref.parse(entity.latest_by or "").column
@@ -233,14 +246,14 @@ class ItemMaker:
         return all(order(other[by]) <= order(row[by]) for other in others if by in other)
 
     def _matching(self, chain: Chain, join: Join) -> Iterator[Item]:
-        wanted = [_cell(chain, ref) for ref in join.before]
-        known = [value for value in wanted if value is not None]
-        if len(known) == len(wanted):
+        values = [_cell(chain, ref) for ref in join.before]
+        present = [value for value in values if value is not None]
+        if len(present) == len(values):
             columns = [ref.column for ref in join.after]
-            yield from self.rows.matching(join.after[0].table, columns, known)
+            yield from self.rows.matching(join.after[0].table, columns, present)
 
     def _of_tree(self, attribute: Attribute, row: Item) -> str:
-        """The path to a row, as far up as rows are known."""
+        """Fills in the path from the root of a tree to a row, as far up as rows are found."""
         join = parse_join(attribute.through[0]) if attribute.through else None
         rows = [row]
         while join is not None:
@@ -249,21 +262,23 @@ class ItemMaker:
                 break
             rows.append(above)
         key = join.after[0].column if join else ""
-        keys = [escaped(plain_text(one[key])) for one in rows[::-1] if key in one]
-        path = "".join(f"{one}{SEPARATOR}" for one in keys)
+        keys = [escaped(plain_text(ancestor[key])) for ancestor in rows[::-1] if key in ancestor]
+        path = "".join(f"{text}{SEPARATOR}" for text in keys)
         return filled(
             attribute.template or "",
             lambda part: path if part.format == PATH else "".join(keys[:1]),
         )
 
     def shard(self, table: str, row: Item, shards: int) -> int:
+        """Returns the write shard of a row: the same for the same primary key, in every process."""
         names = self.primary_keys.get(table) or sorted(row)
-        known = SEPARATOR.join(plain_text(row[name]) for name in names if name in row)
-        return crc32(known.encode()) % max(shards, 1)
+        text = SEPARATOR.join(plain_text(row[name]) for name in names if name in row)
+        return crc32(text.encode()) % max(shards, 1)
 
 
 def row_of(entity: Entity, item: Item) -> Item:
-    """The row that an item was made of, as far as the entity holds its columns."""
+    """Returns the row that an item was made of, with the columns that the entity holds
+    unchanged."""
     row = {}
     for attribute in entity.attributes:
         ref = Ref.parse(attribute.column or "")
@@ -273,12 +288,14 @@ def row_of(entity: Entity, item: Item) -> Item:
 
 
 def of_type(kind: str, value: AttributeValue) -> AttributeValue:
-    """A number that the model keeps as text."""
+    """Returns the value as the model types it: a number in an attribute of type S becomes a
+    text."""
     return {"S": value["N"]} if kind == "S" and "N" in value else value
 
 
 def order(value: AttributeValue) -> tuple[int, object]:
-    """As a sort key orders its values: numbers by size, the others by their bytes."""
+    """Returns a sort key that orders values as DynamoDB does: numbers by size, others by their
+    bytes."""
     if "N" in value:
         return 0, Decimal(value["N"])
     return 1, str(next(iter(value.values()), "")).encode()
@@ -313,7 +330,7 @@ def _as_text(cell: Make) -> Make:
 
 
 def _one_field(before: str, cell: Make, write: Written, after: str) -> Make:
-    """The usual key: a literal and one column."""
+    """Compiles the common key: a literal and a single column."""
 
     def make(row: Item, chains: Chains) -> AttributeValue | None:
         value = cell(row, chains)
@@ -329,7 +346,7 @@ def _collected(attribute: Attribute, chains: list[Chain]) -> AttributeValue | No
         for chain in chains
     ]
     if attribute.type in SETS:
-        texts = [str(next(iter(value.values()))) for one in members for value in one.values()]
+        texts = [str(next(iter(value.values()))) for member in members for value in member.values()]
         return {attribute.type: list(dict.fromkeys(texts))} if texts else None
     return {"L": [{"M": member} for member in members]}
 

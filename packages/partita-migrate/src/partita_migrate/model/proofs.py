@@ -1,7 +1,7 @@
-"""What tests have proven of a design: a pattern is called served only with its proof.
+"""The proofs of a design: a pattern counts as served only when a test has shown it.
 
-A run of `partita migrate test` belongs to the design that it loaded, as it was: its fingerprint
-tells whether it still speaks of this one.
+A run of `partita migrate test` proves the design that it loaded. The fingerprint of that design
+tells whether the run still applies.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from partita_migrate.model.design import Design
 
 TEST = "test.json"
 RUNS = "tests"
-"""The folder of earlier runs, each under its date."""
+"""The folder with earlier runs, each in a file named after its date."""
 
 Verdict = Literal["proven", "differs", "unproven", "unserved"]
 
 
 class Proof(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The verdict of the tests on one access pattern."""
+
     pattern: str
     verdict: Verdict
     why: str = ""
     at: str = ""
-    """When it was tested."""
+    """The time of the test run."""
 
 
 class _Tested(Struct, frozen=True, kw_only=True):
@@ -37,7 +39,7 @@ class _Tested(Struct, frozen=True, kw_only=True):
 
 
 class _Run(Struct, frozen=True, kw_only=True):
-    """As much of a run as is asked for here."""
+    """The part of a test run that proofs need."""
 
     at: str
     fingerprint: str
@@ -45,36 +47,38 @@ class _Run(Struct, frozen=True, kw_only=True):
 
 
 def fingerprint(design: Design) -> str:
-    """The same for the same tables, items and requests, whatever the reasons say."""
+    """Returns a digest of the tables, items and requests; explanations (`why`) do not change it."""
     content = msgspec.to_builtins(design)
-    said = {name: content.get(name) for name in ("tables", "access", "unserved")}
-    return hashlib.sha256(msgspec.json.encode(_without_reasons(said), order="sorted")).hexdigest()
+    tested = {name: content.get(name) for name in ("tables", "access", "unserved")}
+    return hashlib.sha256(msgspec.json.encode(_without_reasons(tested), order="sorted")).hexdigest()
 
 
 def _without_reasons(content: object) -> object:
     if isinstance(content, dict):
-        return {name: _without_reasons(one) for name, one in content.items() if name != "why"}
+        return {name: _without_reasons(value) for name, value in content.items() if name != "why"}
     if isinstance(content, list):
-        return [_without_reasons(one) for one in content]
+        return [_without_reasons(member) for member in content]
     return content
 
 
 def proofs(folder: Folder, design: Design, patterns: list[str]) -> list[Proof]:
-    """Of each pattern, what the last test of this very design says."""
+    """Returns what the last test run of this exact design says of each pattern."""
     run = _last_run(folder, fingerprint(design))
-    tested = {one.pattern: one for one in run.functional} if run is not None else {}
-    unserved = {one.pattern: one.why for one in design.unserved}
-    found = []
+    tested = {result.pattern: result for result in run.functional} if run is not None else {}
+    unserved = {pattern.pattern: pattern.why for pattern in design.unserved}
+    proofs_found = []
     for name in patterns:
-        one = tested.get(name)
-        if one is not None and run is not None:
-            found.append(Proof(pattern=name, verdict=one.verdict, why=one.why, at=run.at))
+        result = tested.get(name)
+        if result is not None and run is not None:
+            proofs_found.append(
+                Proof(pattern=name, verdict=result.verdict, why=result.why, at=run.at)
+            )
         elif name in unserved:
-            found.append(Proof(pattern=name, verdict="unserved", why=unserved[name]))
+            proofs_found.append(Proof(pattern=name, verdict="unserved", why=unserved[name]))
         else:
             why = "`partita migrate test` has not proven this design"
-            found.append(Proof(pattern=name, verdict="unproven", why=why))
-    return found
+            proofs_found.append(Proof(pattern=name, verdict="unproven", why=why))
+    return proofs_found
 
 
 def _last_run(folder: Folder, wanted: str) -> _Run | None:

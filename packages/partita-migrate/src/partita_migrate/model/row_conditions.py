@@ -1,7 +1,7 @@
-"""Conditions on a row, by which an attribute is there or not: what makes an index sparse.
+"""Conditions on a row that decide whether its item has an attribute. They make an index sparse.
 
-`returned_on is null`, `returned_on is not null` or `status = open`, of a column of the entity's own
-row; `status:utf8mb4_unicode_ci = OPEN` compares as a collation does.
+A condition is `returned_on is null`, `returned_on is not null` or `status = open`, on a column of
+the entity's own row. `status:utf8mb4_unicode_ci = OPEN` compares as that collation does.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ import re
 from typing import Literal, NamedTuple, get_args
 
 from partita.database.item.values import AttributeValue, Item
-from partita_migrate.model.key_texts import folding, plain_text
+from partita_migrate.model.key_texts import plain_text
 from partita_migrate.understanding.schema.column_refs import QUOTED, Ref
+from partita_migrate.understanding.schema.text_folds import folding
 
 RowTest = Literal["is null", "is not null", "="]
 _CONDITION = re.compile(rf"({QUOTED}|.+?)(?::(\w+))? (is null|is not null|= (.*))", re.DOTALL)
@@ -21,7 +22,7 @@ class RowCondition(NamedTuple):
     column: str
     test: RowTest
     value: str = ""
-    """Folded."""
+    """The text to compare with, already folded."""
     fold: str = ""
 
     def __str__(self) -> str:
@@ -36,18 +37,18 @@ class RowCondition(NamedTuple):
         return value is not None and (self.test != "=" or self.is_value(value))
 
     def is_value(self, value: AttributeValue) -> bool:
-        """Whether the source takes a value for the one that is asked for."""
+        """True when the source compares the value as equal to the condition's."""
         text = plain_text(value)
         return (folding(self.fold)(text) if self.fold else text) == self.value
 
 
 def parse_condition(text: str) -> RowCondition | None:
-    """None when it is none."""
-    found = _CONDITION.fullmatch(text)
-    if found is None:
+    """Returns None for a text that is not a condition."""
+    match = _CONDITION.fullmatch(text)
+    if match is None:
         return None
-    column = Ref.parse(found[1]).column
+    column = Ref.parse(match[1]).column
     for test in get_args(RowTest):
-        if found[3] == test:
+        if match[3] == test:
             return RowCondition(column, test)
-    return RowCondition(column, "=", found[4], found[2] or "")
+    return RowCondition(column, "=", match[4], match[2] or "")

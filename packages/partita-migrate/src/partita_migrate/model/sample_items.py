@@ -1,4 +1,4 @@
-"""Items as they would look, made up from a model: for drawings, and for NoSQL Workbench."""
+"""Placeholder items, invented from a design alone: for drawings and for NoSQL Workbench."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from partita_migrate.understanding.schema.words import singular
 
 
 def sample_item(entity: Entity, number: int) -> Item:
-    """The `number`-th item: the same number gives the same row everywhere, so that items join."""
-    return {one.name: _value(one, number) for one in entity.attributes}
+    """Returns the `number`-th item. The same number stands for the same row everywhere, so that
+    items join."""
+    return {attribute.name: _value(attribute, number) for attribute in entity.attributes}
 
 
 def _value(attribute: Attribute, number: int) -> AttributeValue:

@@ -1,8 +1,8 @@
-"""Templates: the texts of keys that are made of several columns.
+"""Templates: the texts of keys that are made of several columns, such as `ORDER#{id:08}`.
 
-Inside a template a value is escaped, so that two rows never have one key and texts keep their
-order: every character before & is written as in a URL (# is %23, a blank is %20), and a NULL beside
-other values is a lone %.
+Values inside a template are escaped, so that two rows never get the same key and texts keep their
+order. Every character before & is written as in a URL (# is %23, a blank is %20). A NULL beside
+other values is a single %.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import NamedTuple
 from partita_migrate.understanding.schema.column_refs import PARSED_MAX, QUOTED
 
 SHARD = "shard"
-"""The field of a template that spreads one key over several, by a checksum of the primary key."""
+"""The field that spreads one key over several (write sharding), by a checksum of the primary
+key."""
 PATH = "path"
 ROOT = "root"
-"""Formats of a key's column in a table that refers to itself, by the foreign key in `through`:
-the values of all rows above and of the row, the highest first, each followed by a separator; and
-the highest alone."""
+"""Formats for a table that refers to itself by the foreign key in `through`. `path` is the keys of
+all ancestors and of the row, from the root down, each followed by a separator. `root` is the root's
+key alone."""
 SEPARATOR = "#"
-"""Between the parts of a key that is made of several."""
+"""Separates the parts of a key."""
 NULL_IN_TEMPLATE = "%"
 
 
@@ -43,20 +44,24 @@ def template_fields(template: str) -> tuple[TemplateField, ...]:
 
 @lru_cache(PARSED_MAX)
 def template_parts(template: str) -> tuple[tuple[str, ...], tuple[TemplateField, ...]]:
-    """The texts around the fields of a template, and the fields: one text more than fields."""
+    """Splits a template into its texts and its fields. There is one more text than there are
+    fields."""
     ends = [0, *(place for match in _FIELD.finditer(template) for place in match.span()), None]
     texts = tuple(template[start:end] for start, end in zip(ends[::2], ends[1::2], strict=True))
     return texts, template_fields(template)
 
 
 def filled(template: str, value: Callable[[TemplateField], str]) -> str:
-    """A template with a text for each of its fields."""
+    """Returns a template with each field replaced by a text."""
     return _FIELD.sub(lambda match: value(TemplateField(match[1], match[2] or "")), template)
 
 
 def escaped(text: str) -> str:
-    """A value inside a template: it holds no separator, other values give other texts, and they
-    sort as before: % comes after the separator and before all that is not escaped."""
+    """Escapes a value, so that it holds no separator.
+
+    Different values stay different and keep their order: % sorts after the separator and before
+    every character that is not escaped.
+    """
     return _BEFORE_AMPERSAND.sub(_escape, text)
 
 
@@ -65,5 +70,5 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def template_text(template: str, mark: str = "") -> str:
-    """What is left of a template without its fields, or with a mark in place of each."""
+    """Returns a template with `mark` in place of each field."""
     return _FIELD.sub(mark, template)

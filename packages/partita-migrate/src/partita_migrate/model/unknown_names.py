@@ -1,9 +1,13 @@
-"""Names that do not exist: without them nothing else can be said."""
+"""Names in a model that exist neither in the source nor in the model itself.
+
+They are checked first: other checks would fail on them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 
+from partita.errors import PartitaError
 from partita_migrate.model.design import (
     LATEST,
     Attribute,
@@ -16,6 +20,15 @@ from partita_migrate.model.findings import Finding, Subject, error
 from partita_migrate.model.row_conditions import parse_condition
 from partita_migrate.model.templates import PATH, ROOT, template_fields
 from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+
+
+def refuse_unknown_names(file: str, subject: Subject) -> None:
+    """Fails on the first unknown name, which has no size, no price and no items."""
+    for finding in find_unknown_names(subject):
+        raise PartitaError(
+            f"{file}, {finding.place}: {finding.message.rstrip('.')}; `partita migrate model"
+            f" --check --file {file}` finds everything that is wrong."
+        )
 
 
 def find_unknown_names(subject: Subject) -> Iterator[Finding]:
@@ -32,7 +45,7 @@ def _origins(subject: Subject) -> Iterator[Finding]:
             yield error(place, f"the source has no table {entity.source!r}")
             continue
         if entity.tells_latest and not (entity.latest_by and entity.per):
-            yield error(place, "latest needs latest_by and per, which tell the latest row")
+            yield error(place, "latest needs latest_by and per, which decide the latest row")
         named = [name for name in (entity.latest_by, *entity.per) if name]
         yield from _columns_exist(subject, place, [Ref.parse(name) for name in named])
         for way in entity.unless:
@@ -53,8 +66,8 @@ def _origin(
             f" (there are {count})",
         )
     members = [Ref.parse(name).column for name in attribute.collect]
-    for name in sorted({one for one in members if members.count(one) > 1}):
-        yield error(place, f"collect has two columns named {name}; a map holds one of them")
+    for name in sorted({member for member in members if members.count(member) > 1}):
+        yield error(place, f"collect has two columns named {name}; a map can hold only one of them")
     reached = yield from _way(subject, place, "through", entity, attribute.through)
     if reached is None:
         return
@@ -76,14 +89,17 @@ def _origin(
         if ref.table not in reached and subject.volumes.inventory.table(ref.table):
             yield error(
                 place,
-                f"{ref} is of another table; say in through which foreign keys lead to it",
+                f"{ref} belongs to another table; give the foreign keys that lead to it in through",
             )
 
 
 def _way(
     subject: Subject, place: str, word: str, entity: Entity, way: Sequence[str]
 ) -> Generator[Finding, None, list[str] | None]:
-    """Returns the tables that it leads to; None of one that cannot be read."""
+    """Checks a list of foreign keys.
+
+    Returns the tables that it leads to, or None if it cannot be parsed.
+    """
     reached = [entity.source]
     for text in way:
         join = parse_join(text)
@@ -117,10 +133,12 @@ def _keys_are_attributes(subject: Subject) -> Iterator[Finding]:
                 for key in index.keys:
                     yield from _key_attribute(table, entity, key, is_required=False)
         for index in table.indexes:
-            known = {one.name for entity in table.entities for one in entity.attributes}
+            known = {attribute.name for entity in table.entities for attribute in entity.attributes}
             for name in [key.name for key in index.keys] + index.include:
                 if name not in known:
-                    yield error(f"{table.name}, {index.name}", f"no item has {name!r}")
+                    yield error(
+                        f"{table.name}, {index.name}", f"no item has the attribute {name!r}"
+                    )
 
 
 def _key_attribute(
@@ -151,13 +169,13 @@ def _accesses_exist(subject: Subject) -> Iterator[Finding]:
 
 
 def _left_out_exists(subject: Subject) -> Iterator[Finding]:
-    for one in subject.design.left_out:
-        ref = Ref.parse(one.column)
+    for column in subject.design.left_out:
+        ref = Ref.parse(column.column)
         table = subject.volumes.inventory.table(ref.table)
         is_known = table is not None and (
             ref.column == "*" or any(column.name == ref.column for column in table.columns)
         )
         if not is_known:
-            yield error("left_out", f"the source has no column {one.column!r}")
-        if not one.why.strip():
-            yield error("left_out", f"{one.column} is left out without a reason")
+            yield error("left_out", f"the source has no column {column.column!r}")
+        if not column.why.strip():
+            yield error("left_out", f"{column.column} is left out without a reason")

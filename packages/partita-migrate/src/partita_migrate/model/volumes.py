@@ -1,4 +1,4 @@
-"""How many rows and how many bytes: measured by `analyze`, or as `[expect]` says they will be."""
+"""Row counts and sizes of tables and items: measured by `analyze`, or stated in `[expect]`."""
 
 from __future__ import annotations
 
@@ -42,29 +42,31 @@ TYPICAL_BYTES: dict[ColumnKind, int] = {
     "geometry": 50,
     "other": 24,
 }
-"""Of a value, where nothing was measured."""
+"""Assumed sizes of values that were not measured."""
 
 EPOCH_BYTES = 6
 SHARD_BYTES = 2
 CONTAINER_BYTES = 3
 TREE_LEVELS = 4
-"""Of a path, where nobody has counted."""
+"""Assumed depth of a tree, for keys that hold its path."""
 PADDED_DIGITS = 8
-"""At least; with two more than the greatest value has, so that it can grow."""
+"""The minimum. The padding is at least two digits longer than the greatest value, so that it can
+grow."""
 
 
 class Expectation(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """`[expect.TABLE]`: what a table will hold, instead of what it holds today."""
+    """The section `[expect.TABLE]`: the future size of a table, in place of its size today."""
 
     rows: float | None = None
     item_kb: float | None = None
-    """Of the whole item, with all that a design copies into it, at the 95th percentile."""
+    """The size of the whole item at the 95th percentile, including everything that a design copies
+    into it."""
 
 
 class Volumes:
-    """Rows and bytes of a source, and of the items that they would become."""
+    """The row counts and sizes of a source, and of the items that its rows would become."""
 
     def __init__(
         self,
@@ -94,12 +96,13 @@ class Volumes:
             for key in reversed(table.keys)
         }
         self._sizes: dict[int, tuple[Entity, float]] = {}
-        """By the entity's place in memory, which the entity itself keeps taken."""
+        """By the entity's id; the entry keeps the entity alive, so that the id is not used
+        again."""
         self._rows_times: dict[str, float] = {}
         self._bytes_times: dict[str, float] = {}
 
     def scaled(self, table: str, *, rows: float = 1, size: float = 1) -> Volumes:
-        """The same, with more rows of a table or larger items from it."""
+        """Returns a copy with more rows in one table, or with larger items made from it."""
         other = copy(self)
         other._rows_times = {**self._rows_times, table: rows}
         other._bytes_times = {**self._bytes_times, table: size}
@@ -115,11 +118,11 @@ class Volumes:
         measured = self._measured.get(table)
         if measured is not None:
             return measured.rows
-        found = self._tables.get(table)
-        return found.row_count if found else 0
+        table_found = self._tables.get(table)
+        return table_found.row_count if table_found else 0
 
     def row_bytes(self, table: str) -> float:
-        """Of a row as an item, at the 95th percentile."""
+        """Returns the size of a row as an item, at the 95th percentile."""
         measured = self._measured.get(table)
         if measured is not None and measured.sampled:
             return measured.item_bytes.p95
@@ -130,7 +133,7 @@ class Volumes:
         )
 
     def value_bytes(self, ref: Ref) -> float:
-        """Of a column's value on average, absent ones counted as nothing."""
+        """Returns the average size of a column's value, counting NULL as 0 bytes."""
         measured = self.column(ref)
         if measured is not None:
             return measured.bytes_mean * (1 - measured.null_share)
@@ -150,7 +153,10 @@ class Volumes:
         return self._skews.get((table, frozenset(columns)))
 
     def rows_per_value(self, table: str, columns: list[str], parent: str | None = None) -> float:
-        """How many rows share a value; without a measure, as many as rows for one of the parent."""
+        """Returns how many rows share a value.
+
+        If that was not measured, the rows are divided evenly among the rows of `parent`.
+        """
         skew = self.skew(table, columns)
         if skew is not None:
             return skew.rows_per_value
@@ -158,7 +164,8 @@ class Volumes:
         return self.rows(table) / parents if parents else 1.0
 
     def padding(self, ref: Ref) -> int:
-        """Digits that a number is padded to, so that its text sorts as the number does."""
+        """Returns the number of digits to pad a number to, so that its text sorts as the number
+        does."""
         measured = self.column(ref)
         try:
             digits = len(str(abs(math.trunc(float(measured.most or ""))))) if measured else 0
@@ -180,7 +187,8 @@ class Volumes:
         return skew.distinct * self._rows_times.get(entity.source, 1) if skew and rows else rows
 
     def item_bytes(self, entity: Entity) -> float:
-        """Of an item, at the 95th percentile: what its row has, and what is added or left out."""
+        """Returns an item's size at the 95th percentile: its row, with what the design adds and
+        leaves out."""
         kept = self._sizes.get(id(entity))
         if kept is None:
             kept = self._sizes[id(entity)] = (entity, self._item_bytes(entity))
@@ -188,7 +196,7 @@ class Volumes:
 
     def _item_bytes(self, entity: Entity) -> float:
         if entity.is_guard:
-            return sum(self.attribute_bytes(entity, one) for one in entity.attributes)
+            return sum(self.attribute_bytes(entity, attribute) for attribute in entity.attributes)
         expected = self.expect.get(entity.source)
         if expected is not None and expected.item_kb is not None:
             return expected.item_kb * KB
@@ -221,12 +229,13 @@ class Volumes:
         if not attribute.collect:
             return name + values
         if attribute.type == "L":
-            names = sum(len(Ref.parse(one).column.encode()) + 1 for one in attribute.collect)
+            names = sum(len(Ref.parse(column).column.encode()) + 1 for column in attribute.collect)
             values += names + CONTAINER_BYTES + 1
         return name + CONTAINER_BYTES + values * self.members(attribute)
 
     def members(self, attribute: Attribute) -> float:
-        """How many rows an attribute collects on average: the product of the steps downwards."""
+        """Returns how many rows an attribute collects on average: the product over its foreign
+        keys."""
         count = 1.0
         for text in attribute.through:
             join = parse_join(text)
@@ -248,22 +257,23 @@ class Volumes:
             else:
                 ref = qualified(entity.source, part.name)
                 is_number = self.kind(ref) in ("integer", "decimal")
-                # A number counts half a byte a digit as N, and a whole one as text.
+                # A number takes half a byte per digit as type N, and a whole byte as text.
                 text = self.value_bytes(ref) * 2 if is_number else self.value_bytes(ref)
                 size += (text + 1) * TREE_LEVELS if part.format == PATH else text
         return size
 
     def index_bytes(self, table: TableDesign, index: SecondaryIndex, entity: Entity) -> float:
-        """Of one item in an index: all of it, or what is projected."""
+        """Returns the size of an item in an index: all of it, or the projected attributes."""
         if index.projection == "ALL":
             return self.item_bytes(entity)
         names = {key.name for key in [*table.keys, *index.keys]} | set(index.include)
-        present = [one for one in entity.attributes if one.name in names]
-        size = sum(self.attribute_bytes(entity, one) for one in present)
+        present = [attribute for attribute in entity.attributes if attribute.name in names]
+        size = sum(self.attribute_bytes(entity, attribute) for attribute in present)
         return size * self._bytes_times.get(entity.source, 1)
 
     def index_share(self, index: SecondaryIndex, entity: Entity) -> float:
-        """Of an entity's items, those that are in an index: all its keys must be there."""
+        """Returns the share of an entity's items that are in an index, which have all its key
+        attributes."""
         share = 1.0
         for key in index.keys:
             attribute = entity.attribute(key.name)
@@ -273,8 +283,8 @@ class Volumes:
         return share
 
     def absent_share(self, entity: Entity, attribute: Attribute) -> float:
-        """Of an entity's rows, those that lack an attribute: all its columns are NULL, or its
-        condition does not hold."""
+        """Returns the share of an entity's rows that lack an attribute: its columns are all NULL,
+        or its condition does not hold."""
         if attribute.when == LATEST:
             return 1 - self.latest_rows(entity) / max(self.rows(entity.source), 1)
         condition = parse_condition(attribute.when)
@@ -284,8 +294,10 @@ class Volumes:
         return min(nulls, default=0.0)
 
     def condition_share(self, table: str, condition: RowCondition) -> float:
-        """Of a table's rows, those for which a condition holds; of one value among several that
-        nobody counted, as many as of the others."""
+        """Returns the share of a table's rows that meet a condition.
+
+        A value that was not counted by itself is assumed to be as frequent as the average value.
+        """
         nulls = self.null_share(Ref(table, condition.column))
         if condition.test != "=":
             return nulls if condition.test == "is null" else 1 - nulls
@@ -304,6 +316,7 @@ def read_volumes(folder: Folder) -> Volumes:
     for name in expect:
         if inventory.table(name) is None:
             raise PartitaError(
-                f"{folder.path / 'migration.toml'}, [expect.{name}] names no table of the source."
+                f"{folder.path / 'migration.toml'}, [expect.{name}] is for a table that the"
+                " source does not have."
             )
     return Volumes(inventory, analysis, expect)

@@ -1,8 +1,8 @@
-"""Models of NoSQL Workbench: its JSON, version 3.0, written from a design and read into one.
+"""Models of NoSQL Workbench (JSON, version 3.0): written from a design, and read into one.
 
-Workbench knows tables, global indexes and sample items; where an attribute comes from it does not.
-A model that was read must therefore be completed by hand before rows can be mapped: every attribute
-that is no key is a constant with an empty text until then.
+Workbench knows tables, global indexes and sample items, but not where an attribute comes from. A
+model that was read must therefore be completed by hand before rows can be mapped: until then every
+attribute outside the keys is a constant with an empty text.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ def to_workbench(
     now: datetime,
     examples: dict[str, list[Item]] | None = None,
 ) -> dict[str, Any]:
-    """The content of a file that Workbench imports, with items made of the source's example rows.
+    """Returns the content of a file that Workbench imports, with items made of the source's example
+    rows.
 
-    Where no rows were kept, items of every type are made up.
+    Types of items without example rows get placeholder items.
     """
     items = ExampleItems(examples or {})
     date = now.strftime(DATE)
@@ -107,7 +108,9 @@ def _facet(table: TableDesign, entity: Entity) -> dict[str, Any]:
         "FacetName": entity.name,
         "KeyAttributeAlias": alias,
         "TableData": [],
-        "NonKeyAttributes": [one.name for one in entity.attributes if one.name not in keys],
+        "NonKeyAttributes": [
+            attribute.name for attribute in entity.attributes if attribute.name not in keys
+        ],
     }
 
 
@@ -145,7 +148,6 @@ def _capacity() -> dict[str, Any]:
 
 
 def from_workbench(content: bytes) -> Design:
-    """Tables, keys, indexes and facets of a Workbench file."""
     try:
         model = msgspec.json.decode(content)
         tables = [_read_table(table) for table in model["DataModel"]]
@@ -156,10 +158,10 @@ def from_workbench(content: bytes) -> Design:
             tables=tables,
         )
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise PartitaError(f"This is no model of NoSQL Workbench: {error}.") from error
+        raise PartitaError(f"This is not a model of NoSQL Workbench: {error}.") from error
     except (KeyError, TypeError, AttributeError) as error:
         raise PartitaError(
-            f"This is no model of NoSQL Workbench: {error} is missing or not as it should be."
+            f"This is not a model of NoSQL Workbench: {error} is missing or malformed."
         ) from error
 
 
@@ -180,12 +182,14 @@ def _read_table(table: dict[str, Any]) -> TableDesign:
 
 
 def _read_keys(keys: dict[str, Any]) -> tuple[KeyAttribute, KeyAttribute | None]:
-    def one(key: dict[str, str]) -> KeyAttribute:
+    def key_attribute(key: dict[str, str]) -> KeyAttribute:
         return msgspec.convert(
             {"name": key["AttributeName"], "type": key["AttributeType"]}, KeyAttribute
         )
 
-    return one(keys["PartitionKey"]), one(keys["SortKey"]) if keys.get("SortKey") else None
+    return key_attribute(keys["PartitionKey"]), key_attribute(keys["SortKey"]) if keys.get(
+        "SortKey"
+    ) else None
 
 
 def _read_index(index: dict[str, Any]) -> SecondaryIndex:
@@ -202,15 +206,16 @@ def _read_index(index: dict[str, Any]) -> SecondaryIndex:
 
 def _read_entities(table: dict[str, Any]) -> list[Entity]:
     kinds: dict[str, AttributeType] = {
-        one["AttributeName"]: one["AttributeType"] for one in table.get("NonKeyAttributes", [])
+        attribute["AttributeName"]: attribute["AttributeType"]
+        for attribute in table.get("NonKeyAttributes", [])
     }
     items: list[Item] = table.get("TableData", [])
     kinds |= {name: _kind(value) for item in items for name, value in item.items()}
-    keys = [one for one in _read_keys(table["KeyAttributes"]) if one]
+    keys = [key for key in _read_keys(table["KeyAttributes"]) if key]
     facets = table.get("TableFacets") or [
         {"FacetName": table["TableName"], "NonKeyAttributes": list(kinds)}
     ]
-    found = []
+    entities = []
     for facet in facets:
         aliases = list(facet.get("KeyAttributeAlias", {}).values())
         attributes = [
@@ -223,8 +228,8 @@ def _read_entities(table: dict[str, Any]) -> list[Entity]:
             if name not in {key.name for key in keys}
         ]
         attributes += [_read_attribute(name, kinds.get(name, "S"), "") for name in names]
-        found.append(Entity(name=facet["FacetName"], source="", attributes=attributes))
-    return found
+        entities.append(Entity(name=facet["FacetName"], source="", attributes=attributes))
+    return entities
 
 
 def _read_attribute(name: str, kind: AttributeType, alias: str) -> Attribute:

@@ -9,7 +9,6 @@ from decimal import Decimal
 from itertools import islice
 
 from partita.database.item.values import AttributeValue, Item
-from partita_migrate.model.key_texts import FORMS
 from partita_migrate.model.making import order
 from partita_migrate.proving.collated_texts import variants
 from partita_migrate.proving.staging import Staging
@@ -25,6 +24,7 @@ from partita_migrate.statements.question import (
 from partita_migrate.understanding.schema.collations import FOLDINGS
 from partita_migrate.understanding.schema.column_refs import Ref
 from partita_migrate.understanding.schema.inventory import Column, Inventory
+from partita_migrate.understanding.schema.text_folds import FORMS
 
 TYPICAL_ROWS = 4
 SPREAD_ROWS = 200

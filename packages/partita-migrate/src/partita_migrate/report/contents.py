@@ -108,13 +108,13 @@ def read_contents(folder: Folder) -> Contents:
         contents.patterns = found or Patterns()
         contents.name = contents.inventory.database
     contents.models = list(reader.models())
-    names = [one.name for one in contents.patterns.patterns]
+    names = [pattern.name for pattern in contents.patterns.patterns]
     contents.tested = {
         kind: proofs(folder, design, names) for kind, design in reader.proposals().items()
     }
     if contents.chosen is not None:
         found_proofs = proofs(folder, contents.chosen.design, names)
-        contents.proofs = {one.pattern: one.verdict for one in found_proofs}
+        contents.proofs = {proof.pattern: proof.verdict for proof in found_proofs}
         contents.run = last_run(folder, contents.chosen.design)
     contents.runs = earlier_runs(folder)
     contents.missing = list(_missing(contents))
@@ -180,7 +180,7 @@ class _Reader:
 
     def _estimate(self, name: str) -> Estimate | None:
         estimates = self.contents.estimates.estimates if self.contents.estimates else []
-        return next((one for one in estimates if one.file == name), None)
+        return next((estimate for estimate in estimates if estimate.file == name), None)
 
 
 def _missing(contents: Contents) -> Iterator[Missing]:

@@ -42,7 +42,7 @@ def designs(folder: Folder) -> list[Opened]:
         return []
     found = {name: read_design(folder, name) for name in names}
     volumes = read_volumes(folder)
-    patterns = [one.name for one in read_patterns(folder, volumes.inventory).patterns]
+    patterns = [pattern.name for pattern in read_patterns(folder, volumes.inventory).patterns]
     prices = _prices(folder, found)
     now = datetime.now(UTC)
     return [
@@ -64,13 +64,13 @@ def _prices(folder: Folder, found: dict[str, Design]) -> dict[str, Price]:
     made_at = (folder.path / ESTIMATE_JSON).stat().st_mtime
     estimates = folder.read_json(ESTIMATE_JSON, Estimates)
     priced = {
-        one.file: Price(
-            monthly=round(monthly(one), 2),
-            currency=one.bill.currency,
-            way=one.bill.cheapest.name,
+        estimate.file: Price(
+            monthly=round(monthly(estimate), 2),
+            currency=estimate.bill.currency,
+            way=estimate.bill.cheapest.name,
             prices_of=estimates.prices_of,
         )
-        for one in estimates.estimates
+        for estimate in estimates.estimates
     }
     # A proposal that was chosen as it is has no estimate of its own.
     for name, design in found.items():

@@ -53,9 +53,10 @@ def _of_model(model: Model) -> Iterator[Risk]:
     }
     reported = []
     for severity, found in FINDINGS.items():
-        findings = [one for one in model.findings if one.severity == found]
+        findings = [finding for finding in model.findings if finding.severity == found]
         what = [
-            reasons.get(one.place) or f"{one.place}: {one.message.rstrip('.')}." for one in findings
+            reasons.get(finding.place) or f"{finding.place}: {finding.message.rstrip('.')}."
+            for finding in findings
         ]
         reported += what
         if what:
@@ -71,7 +72,7 @@ def _of_model(model: Model) -> Iterator[Risk]:
 
 
 def _of_rows(analysis: Analysis) -> Iterator[Risk]:
-    large = [one for one in analysis.tables if one.item_bytes.max > ITEM_BYTES_MAX]
+    large = [table for table in analysis.tables if table.item_bytes.max > ITEM_BYTES_MAX]
     if large:
         yield Risk(
             severity="obstacle",
@@ -105,7 +106,7 @@ def _of_plan(plan: Plan) -> Iterator[Risk]:
         yield Risk(
             severity=severity,
             kind=kind,
-            what=[one.what for one in members],
+            what=[member.what for member in members],
             strategy=strategy,
-            tables=[one.table for one in members if one.table],
+            tables=[member.table for member in members if member.table],
         )

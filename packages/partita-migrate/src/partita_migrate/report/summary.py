@@ -109,10 +109,14 @@ def _served(contents: Contents, model: Model) -> str:
 
 def _moves(contents: Contents) -> Iterator[str]:
     if contents.plan:
-        verdicts = Counter(one.verdict for one in contents.plan.candidates)
+        verdicts = Counter(candidate.verdict for candidate in contents.plan.candidates)
         counts = [f"{count:,} {VERDICTS[verdict]}" for verdict, count in verdicts.items()]
         yield f"Of the tables, {_listed(counts)}."
-        poor = [one.table for one in contents.plan.candidates if one.verdict == "poor candidate"]
+        poor = [
+            candidate.table
+            for candidate in contents.plan.candidates
+            if candidate.verdict == "poor candidate"
+        ]
         if poor:
             yield f"Better left where they are, or moved otherwise: {_some(poor)}."
     if contents.chosen:
@@ -160,7 +164,9 @@ def _costs(contents: Contents) -> Iterator[str]:
             yield f"That is for {expected.rows:,.0f} rows of {name}, as migration.toml expects."
     on_demand = bill.option("on-demand").monthly + bill.extras_monthly
     bound = min(
-        (one for one in bill.options if one.upfront), key=lambda one: one.monthly, default=None
+        (option for option in bill.options if option.upfront),
+        key=lambda option: option.monthly,
+        default=None,
     )
     yield f"On-demand, without planning any capacity, it is {money(on_demand, bill.currency)}."
     if bound and bound.monthly < cheapest.monthly:

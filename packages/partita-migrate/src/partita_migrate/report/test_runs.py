@@ -38,7 +38,7 @@ def last_run(folder: Folder, design: Design) -> ProofRun | None:
 
 def earlier_runs(folder: Folder) -> list[EarlierRun]:
     """Newest first."""
-    return sorted(_runs(folder), key=lambda one: one.at, reverse=True)[:RUNS_SHOWN]
+    return sorted(_runs(folder), key=lambda run: run.at, reverse=True)[:RUNS_SHOWN]
 
 
 def _runs(folder: Folder) -> Iterator[EarlierRun]:

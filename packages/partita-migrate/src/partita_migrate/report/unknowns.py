@@ -45,15 +45,15 @@ def _rows(contents: Contents) -> Iterator[str]:
 def _samples(contents: Contents) -> Iterator[str]:
     if contents.analysis is None:
         return
-    for one in contents.analysis.problems:
-        yield f"{one.subject} could not be analyzed: {one.reason}"
-    sampled = [one.table for one in contents.analysis.tables if one.item_bytes.p95_interval]
+    for problem in contents.analysis.problems:
+        yield f"{problem.subject} could not be analyzed: {problem.reason}"
+    sampled = [table.table for table in contents.analysis.tables if table.item_bytes.p95_interval]
     if sampled:
         yield (
             f"Sizes and skew of {number_of(len(sampled), 'table')} come from a sample, with the"
             f" confidence that the section on sizes states: {_some(sampled)}."
         )
-    empty = [one.table for one in contents.analysis.tables if not one.sampled]
+    empty = [table.table for table in contents.analysis.tables if not table.sampled]
     if empty:
         yield f"Without rows there is nothing to measure: {_some(empty)}."
 
@@ -103,17 +103,19 @@ def _patterns(contents: Contents) -> Iterator[str]:
 
 def _statistics(contents: Contents) -> Iterator[str]:
     """What mined rates count too often, or not at all."""
-    mined = [one for one in contents.patterns.patterns if one.source == "mined"]
+    mined = [pattern for pattern in contents.patterns.patterns if pattern.source == "mined"]
     if not mined or contents.inventory is None:
         return
     asked = {one.table for one in mined}
-    rewritten = [one.name for one in contents.inventory.tables if one.rules and one.name in asked]
+    rewritten = [
+        table.name for table in contents.inventory.tables if table.rules and table.name in asked
+    ]
     if rewritten:
         yield (
             "Calls may be counted too often: rules turn one statement into several, and the server"
             f" counts each of them. That concerns {_some(rewritten)}."
         )
-    triggered = [one.name for one in contents.inventory.tables if one.triggers]
+    triggered = [table.name for table in contents.inventory.tables if table.triggers]
     if triggered:
         yield (
             "Calls may be counted too often: what triggers and functions run is counted like the"

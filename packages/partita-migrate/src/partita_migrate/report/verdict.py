@@ -83,7 +83,7 @@ def _verdict(
     condition: str = "",
 ) -> Verdict:
     """What speaks for the decision comes first, then what speaks against it."""
-    ranked = sorted(reasons, key=lambda one: (_rank(one, decision), -one.weight))
+    ranked = sorted(reasons, key=lambda reason: (_rank(reason, decision), -reason.weight))
     return Verdict(
         decision=decision,
         title=TITLES[decision] + condition,
@@ -140,8 +140,8 @@ class _Case:
         self.chosen = chosen
         self.estimate = estimate
         self.patterns = contents.patterns.patterns
-        self.calls = sum(one.calls_per_second for one in self.patterns)
-        self.unserved = [one for one in self.patterns if not self._is_served(one)]
+        self.calls = sum(pattern.calls_per_second for pattern in self.patterns)
+        self.unserved = [pattern for pattern in self.patterns if not self._is_served(pattern)]
         self.poor = self._poor_tables()
         self.size = self._size()
 
@@ -155,7 +155,9 @@ class _Case:
     def _poor_tables(self) -> list[str]:
         """That suit DynamoDB badly, and that the design takes all the same."""
         candidates = self.contents.plan.candidates if self.contents.plan else []
-        poor = {one.table for one in candidates if one.verdict == "poor candidate"}
+        poor = {
+            candidate.table for candidate in candidates if candidate.verdict == "poor candidate"
+        }
         taken = {entity.source for _, entity in self.chosen.design.entities()}
         return sorted(poor & taken)
 
@@ -187,9 +189,9 @@ class _Case:
     def is_proven(self) -> bool:
         """Of what is served, nothing without a proof."""
         return all(
-            self.contents.proof(one.name) == "proven"
-            for one in self.patterns
-            if one not in self.unserved
+            self.contents.proof(pattern.name) == "proven"
+            for pattern in self.patterns
+            if pattern not in self.unserved
         )
 
     @property
@@ -199,12 +201,16 @@ class _Case:
     def _share(self, patterns: list[AccessPattern]) -> float:
         """Of the calls; where no rates are known, of the patterns."""
         if self.calls:
-            return sum(one.calls_per_second for one in patterns) / self.calls
+            return sum(pattern.calls_per_second for pattern in patterns) / self.calls
         return len(patterns) / len(self.patterns)
 
     def _staying(self) -> list[AccessPattern]:
         """What is not served, or asks for tables that suit badly."""
-        return [one for one in self.patterns if one in self.unserved or one.table in self.poor]
+        return [
+            pattern
+            for pattern in self.patterns
+            if pattern in self.unserved or pattern.table in self.poor
+        ]
 
     # The decision.
 
@@ -301,7 +307,7 @@ class _Case:
                 f" {number_of(len(self.patterns), 'pattern')} ({part}):"
                 f" {_some([one.name for one in self.unserved], '; ')}.",
             )
-        served = [one for one in self.patterns if one not in self.unserved]
+        served = [pattern for pattern in self.patterns if pattern not in self.unserved]
         proven = [one for one in served if self.contents.proof(one.name) == "proven"]
         if served:
             yield Reason(
@@ -321,7 +327,7 @@ class _Case:
         return ", unproven: run `partita migrate test` before anything moves."
 
     def _of_tables(self) -> Iterator[Reason]:
-        asked = [one for one in self.patterns if one.table in self.poor]
+        asked = [pattern for pattern in self.patterns if pattern.table in self.poor]
         if not self.poor:
             return
         part = percent(self._share(asked))
@@ -336,7 +342,11 @@ class _Case:
 
     def _obstacles(self) -> Iterator[Reason]:
         plan = self.contents.plan
-        found = [one for one in plan.difficulties if one.severity == "obstacle"] if plan else []
+        found = (
+            [difficulty for difficulty in plan.difficulties if difficulty.severity == "obstacle"]
+            if plan
+            else []
+        )
         if found:
             kinds: list[str] = list(dict.fromkeys(one.kind for one in found))
             yield Reason(

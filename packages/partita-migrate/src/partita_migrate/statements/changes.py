@@ -85,7 +85,7 @@ def _upsert(
         if column is None:
             raise NotExact(f"its ON CONFLICT names no column of {table.name}")
         keys.append(column.name)
-    changes = [_upserted(scope, one, table, brought) for one in clause.expressions]
+    changes = [_upserted(scope, expression, table, brought) for expression in clause.expressions]
     return "update" if changes else "nothing", tuple(keys), tuple(changes)
 
 
@@ -119,7 +119,7 @@ def update(scope: Scope, tree: exp.Update) -> Modification:
     table = scope.add_table(tree.this)
     if scope.schema.dialect == "sqlite":
         tree.this.set("alias", None)
-    changes = tuple(_change(scope, one) for one in tree.expressions)
+    changes = tuple(_change(scope, expression) for expression in tree.expressions)
     return Modification(table.name, _found(scope, tree), changes, tree)
 
 

@@ -127,7 +127,7 @@ def _among(scope: Scope, node: exp.In, operator: Operator) -> Test:
         raise NotExact("it has a SELECT inside an alternative (OR)")
     if form and operator != "in":
         raise NotExact(f"no key and no filter tests {shown(node)}")
-    values = tuple(scope.value(one, ref, scope.parameter_name(ref)) for one in members)
+    values = tuple(scope.value(member, ref, scope.parameter_name(ref)) for member in members)
     return Test(ref, operator, values, form)
 
 

@@ -37,7 +37,9 @@ def flattened(statement: exp.Expression, schema: SchemaLookup) -> exp.Expr:
 def _derived(tree: exp.Expr) -> list[str]:
     """What FROM and JOIN read that is no table."""
     sources = [tree.args.get("from_") or tree.args.get("from"), *(tree.args.get("joins") or [])]
-    subqueries = [one.this for one in sources if one and isinstance(one.this, exp.Subquery)]
+    subqueries = [
+        source.this for source in sources if source and isinstance(source.this, exp.Subquery)
+    ]
     return [one.alias or "a subquery" for one in (*tree.find_all(exp.CTE), *subqueries)]
 
 
@@ -53,8 +55,8 @@ def _without_shell(tree: exp.Expr) -> exp.Expr:
         return tree
     if query.args.get("having") or query.args.get("limit"):
         return tree
-    grouped = {one.sql() for one in query.args["group"].expressions}
-    outputs = {one.alias_or_name: one.unalias() for one in query.expressions}
+    grouped = {expression.sql() for expression in query.args["group"].expressions}
+    outputs = {expression.alias_or_name: expression.unalias() for expression in query.expressions}
     where = tree.args.get("where")
     for column in list(where.find_all(exp.Column)) if where is not None else []:
         behind = outputs.get(column.name)
@@ -62,7 +64,10 @@ def _without_shell(tree: exp.Expr) -> exp.Expr:
             return tree
         column.replace(behind.copy())
     wanted = {one.name for part in tree.expressions for one in part.find_all(exp.Column)}
-    if not all(isinstance(one.unalias(), exp.Column) for one in tree.expressions):
+    if not all(isinstance(expression.unalias(), exp.Column) for expression in tree.expressions):
         return tree
-    query.set("expressions", [one for one in query.expressions if one.alias_or_name in wanted])
+    query.set(
+        "expressions",
+        [expression for expression in query.expressions if expression.alias_or_name in wanted],
+    )
     return query.where(where.this) if where is not None else query

@@ -76,7 +76,9 @@ class Test:
     @property
     def first_suffix(self) -> str:
         """Of several values together, the name of the first that is passed."""
-        return next((self.suffix(one) for one in self.values if isinstance(one, Parameter)), "")
+        return next(
+            (self.suffix(value) for value in self.values if isinstance(value, Parameter)), ""
+        )
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,11 @@ class Existence:
     @property
     def taken(self) -> list[Ref]:
         """The columns of the row outside."""
-        return [one.outer for one in self.question.parameters() if one.outer is not None]
+        return [
+            parameter.outer
+            for parameter in self.question.parameters()
+            if parameter.outer is not None
+        ]
 
 
 @dataclass(frozen=True)
@@ -146,7 +152,11 @@ class Question:
             if isinstance(value, Parameter):
                 yield value
         for existence in self.existences:
-            yield from (one for one in existence.question.parameters() if one.outer is None)
+            yield from (
+                parameter
+                for parameter in existence.question.parameters()
+                if parameter.outer is None
+            )
 
     def same(self, ref: Ref) -> set[Ref]:
         """The columns that joins make equal to this one."""

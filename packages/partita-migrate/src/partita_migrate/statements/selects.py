@@ -80,7 +80,7 @@ def _without_matches(
         absent = [
             test for test in own if test.operator == "is null" and not scope.may_be_null(test.ref)
         ]
-        others = [one for other in joins if other is not join for one in other.pairs]
+        others = [pair for other in joins if other is not join for pair in other.pairs]
         is_used = any(ref.table == join.table for ref in (*columns, *sum(others, ())))
         if not join.is_outer or len(own) != 1 or not absent or is_used:
             continue
@@ -90,26 +90,28 @@ def _without_matches(
         )
         scope.existences.append(Existence(Question(join.table, tests=taken), is_negated=True))
         joins = [one for one in joins if one is not join]
-        tests = [one for one in tests if one not in absent]
+        tests = [test for test in tests if test not in absent]
     return joins, tests
 
 
 def _columns(scope: Scope, tree: exp.Select, first: Table) -> list[Ref]:
     found: list[Ref] = []
-    for one in tree.expressions:
-        if isinstance(one, exp.Star):
+    for expression in tree.expressions:
+        if isinstance(expression, exp.Star):
             found += _all(list(scope.tables.values()))
-        elif isinstance(one, exp.Column) and isinstance(one.this, exp.Star):
-            table = scope.tables.get(one.table.lower())
+        elif isinstance(expression, exp.Column) and isinstance(expression.this, exp.Star):
+            table = scope.tables.get(expression.table.lower())
             if table is None:
-                raise NotExact(f"{one.table} is no table of it")
+                raise NotExact(f"{expression.table} is no table of it")
             found += _all([table])
-        elif one.find(exp.Select) is not None:
-            raise NotExact(f"{shown(one)} is asked for each row: make it a pattern of its own")
-        elif (several := _several(one)) is not None:
+        elif expression.find(exp.Select) is not None:
+            raise NotExact(
+                f"{shown(expression)} is asked for each row: make it a pattern of its own"
+            )
+        elif (several := _several(expression)) is not None:
             raise NotExact(f"{shown(several)} makes several rows of one, or none")
         else:
-            found += [scope.column(column) for column in one.find_all(exp.Column)]
+            found += [scope.column(column) for column in expression.find_all(exp.Column)]
     for part in ("group", "having") if _finish(tree) else ():
         clause = tree.args.get(part)
         named = {one.alias.lower() for one in tree.expressions if one.alias}
@@ -180,6 +182,6 @@ def _finish(tree: exp.Select) -> str:
     """What an application does with the rows once it has them."""
     if tree.args.get("group") is not None:
         return "groups the rows"
-    if any(one.find(exp.AggFunc) is not None for one in tree.expressions):
+    if any(expression.find(exp.AggFunc) is not None for expression in tree.expressions):
         return "counts or sums the rows"
     return "drops repeated rows" if tree.args.get("distinct") is not None else ""

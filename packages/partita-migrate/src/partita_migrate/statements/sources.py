@@ -91,20 +91,20 @@ def conditions(
 ) -> tuple[list[Test], list[tuple[Ref, Ref]]]:
     tests: list[Test] = []
     pairs: list[tuple[Ref, Ref]] = []
-    for one in conjuncts(node):
-        taken = _taken(scope, one)
+    for conjunct in conjuncts(node):
+        taken = _taken(scope, conjunct)
         if taken is not None:
             tests.append(taken)
             continue
-        pair = _pair(scope, one)
+        pair = _pair(scope, conjunct)
         if pair is not None:
             pairs.append(pair)
-        elif _exists(scope, one):
+        elif _exists(scope, conjunct):
             continue
-        elif is_compound(one):
-            tests += either(scope, one)
+        elif is_compound(conjunct):
+            tests += either(scope, conjunct)
         else:
-            tests.append(test_of(scope, one))
+            tests.append(test_of(scope, conjunct))
     return tests, pairs
 
 

@@ -7,9 +7,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from partita.database.item.values import AttributeValue
-from partita_migrate.model.key_texts import folding
 from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
 from partita_migrate.understanding.schema.inventory import COMPUTED, Column
+from partita_migrate.understanding.schema.text_folds import folding
 from partita_migrate.understanding.sources.values import UTC_OFFSET, attribute_value
 
 MYSQL = ("mysql", "mariadb")

@@ -90,7 +90,7 @@ class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A few rows of each table that belong together, for drawings."""
 
     def table(self, name: str) -> TableAnalysis | None:
-        return next((one for one in self.tables if one.table == name), None)
+        return next((table for table in self.tables if table.table == name), None)
 
 
 def read_analysis(folder: Folder) -> Analysis:

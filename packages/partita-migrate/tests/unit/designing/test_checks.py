@@ -59,7 +59,8 @@ def edited(old: str, new: str) -> list[Finding]:
         (
             'column = "PlayersGamesItems.Score"',
             'column = "PlayersGamesItems.Score", when = "latest"',
-            "Games, PlayersGamesItems: latest needs latest_by and per, which tell the latest row.",
+            "Games, PlayersGamesItems: latest needs latest_by and per, which decide the latest"
+            " row.",
         ),
         (
             'column = "PlayersGamesItems.Score"',
@@ -70,8 +71,8 @@ def edited(old: str, new: str) -> list[Finding]:
         (
             ', through = ["PlayersGamesItems.PlayerId = Players.PlayerId"]',
             "",
-            "Games, PlayersGamesItems, PlayerName: Players.PlayerName is of another table; say in"
-            " through which foreign keys lead to it.",
+            "Games, PlayersGamesItems, PlayerName: Players.PlayerName belongs to another table;"
+            " give the foreign keys that lead to it in through.",
         ),
         (
             'name = "GSI2"',
@@ -86,19 +87,19 @@ def edited(old: str, new: str) -> list[Finding]:
         (
             '    { name = "Score", type = "N", column = "PlayersGamesItems.Score" },\n',
             "",
-            "left_out: PlayersGamesItems.Score is in no item; place it, or name it in left_out with"
-            " the reason.",
+            "left_out: PlayersGamesItems.Score is not in any item; add an attribute for it, or"
+            " list it in left_out with the reason.",
         ),
         (
             'pattern = "players"',
             'pattern = "fans"',
             "access 'players': no request serves this pattern, it would need a scan; change it, or"
-            " take it out of patterns.toml.",
+            " remove it from patterns.toml.",
         ),
         (
             '{ attribute = "RegistrationDate", comparison = "between"',
             '{ attribute = "Score", comparison = "between"',
-            "access 'registered': Score is no key of GSI2; put it into filter.",
+            "access 'registered': Score is not a key attribute of GSI2; move it into filter.",
         ),
         (
             'name = "GSI1"\n',
@@ -128,7 +129,7 @@ def test_a_list_cannot_have_two_members_of_one_name() -> None:
         '{ name = "Score", type = "L", collect = ["Games.GameName", "PlayersGamesItems.GameName"],'
         ' through = ["PlayersGamesItems.GameId = Games.GameId"] }',
     )
-    assert "collect has two columns named GameName; a map holds one of them." in {
+    assert "collect has two columns named GameName; a map can hold only one of them." in {
         one.message for one in found
     }
 
@@ -174,8 +175,8 @@ def test_a_key_longer_than_the_service_takes() -> None:
         ASSOCIATIONS, columns={"GameId": {"bytes_max": 3000}, "PlayerId": {"bytes_max": 10}}
     )
     found = errors(good(), Volumes(games(), Analysis(tables=[long])))
-    assert "its longest value has 3,000 bytes; such a key may have 2,048." in found
-    assert "its longest value has 3,000 bytes; such a key may have 1,024." in found
+    assert "its longest value has 3,000 bytes; this key may have at most 2,048." in found
+    assert "its longest value has 3,000 bytes; this key may have at most 1,024." in found
 
 
 def test_an_item_larger_than_the_service_takes() -> None:
@@ -214,7 +215,7 @@ def test_a_hot_key_is_found_at_the_expected_rate() -> None:
 
 
 def test_a_unique_constraint_that_nothing_keeps() -> None:
-    assert "the model does not say what keeps it." in errors(replace(good(), unique=[]))
+    assert "the model does not say how it is kept." in errors(replace(good(), unique=[]))
 
 
 def test_a_pattern_that_went_away_is_only_a_warning() -> None:

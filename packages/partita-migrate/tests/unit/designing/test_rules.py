@@ -859,7 +859,7 @@ def test_a_scan_by_alternatives_says_what_would_be_served() -> None:
     )
     assert either.endswith(
         "no key finds what it tests (users.name, users.email): it is a scan;"
-        " of alternatives (OR), a pattern for each is served."
+        " if these are alternatives (OR), write a pattern for each."
     )
     assert inside.endswith("no key finds what it tests (users.name): it is a scan.")
 

@@ -115,5 +115,5 @@ def test_an_exported_file_is_read() -> None:
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"{}", b'{"DataModel": [{}], "ModelName": "x"}'])
 def test_another_file_is_refused_in_words(content: bytes) -> None:
-    with pytest.raises(PartitaError, match="no model of NoSQL Workbench"):
+    with pytest.raises(PartitaError, match="not a model of NoSQL Workbench"):
         from_workbench(content)

@@ -1,4 +1,4 @@
-"""`model --check`: everything that is wrong with a model, errors first."""
+"""Everything that `model --check` finds in a model, errors first."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
 
 
 def check(design: Design, patterns: list[AccessPattern], volumes: Volumes) -> list[Finding]:
-    """Names first: a model that names what is not there cannot be judged further."""
+    """Returns the findings. Unknown names hide the others: the remaining rules cannot run on
+    them."""
     subject = subject_of(design, patterns, volumes)
     findings = list(dict.fromkeys(find_unknown_names(subject)))
     if not findings:
-        findings = list(dict.fromkeys(one for rule in RULES for one in rule(subject)))
+        findings = list(dict.fromkeys(finding for rule in RULES for finding in rule(subject)))
     return sorted(findings, key=lambda finding: finding.severity != "error")

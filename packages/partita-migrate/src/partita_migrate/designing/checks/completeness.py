@@ -1,4 +1,4 @@
-"""What the source keeps: every column, and every unique constraint."""
+"""Checks that a design keeps every column and every unique constraint of the source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _columns_are_placed(subject: Subject) -> Iterator[Finding]:
         for ref in columns_of(entity, attribute)
     }
     placed |= {subject.schema.origin(ref) for ref in placed}
-    left_out = {Ref.parse(one.column) for one in subject.design.left_out}
+    left_out = {Ref.parse(column.column) for column in subject.design.left_out}
     for table in subject.volumes.inventory.tables:
         if Ref(table.name, "*") in left_out:
             continue
@@ -35,22 +35,25 @@ def _columns_are_placed(subject: Subject) -> Iterator[Finding]:
             ):
                 yield error(
                     "left_out",
-                    f"{ref} is in no item; place it, or name it in left_out with the reason",
+                    f"{ref} is not in any item; add an attribute for it, or list it in left_out"
+                    " with the reason",
                 )
 
 
 def _unique_is_kept(subject: Subject) -> Iterator[Finding]:
-    stated = {(one.table, tuple(sorted(one.columns))): one for one in subject.design.unique}
+    stated = {
+        (unique.table, tuple(sorted(unique.columns))): unique for unique in subject.design.unique
+    }
     sources = dict.fromkeys(entity.source for _, entity in subject.design.entities())
     for name in sources:
         for key in subject.schema.unique_keys(name):
-            one = stated.get((name, tuple(sorted(key))))
+            outcome = stated.get((name, tuple(sorted(key))))
             place = f"unique {name}({', '.join(key)})"
-            if one is None:
-                yield error(place, "the model does not say what keeps it")
-            elif one.kept_by == "item" and not _has_guard(subject, name, key):
+            if outcome is None:
+                yield error(place, "the model does not say how it is kept")
+            elif outcome.kept_by == "item" and not _has_guard(subject, name, key):
                 yield error(place, "no entity with is_guard has these columns in its key")
-            elif one.kept_by == "application":
+            elif outcome.kept_by == "application":
                 yield warning(place, "only the application keeps it")
 
 

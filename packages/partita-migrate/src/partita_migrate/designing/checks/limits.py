@@ -1,4 +1,4 @@
-"""What the service allows: names, numbers, sizes, and one item for a key."""
+"""Checks a design against DynamoDB's limits: names, counts, sizes, and unique keys."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
 def _between_fields(template: str) -> str:
-    """Its fields as marks, with nothing but separators between them; digits that are padded
-    to one length separate themselves."""
+    """Returns a template's fields as NULs with only the separators between them.
+
+    Digits that are padded to a fixed length count as separated.
+    """
     marks = filled(template, lambda part: SEPARATOR if part.format.startswith("0") else "\0")
     return re.sub(rf"[^\0{SEPARATOR}]", "", marks)
 
@@ -56,8 +58,8 @@ def _names_and_numbers(subject: Subject) -> Iterator[Finding]:
             ):
                 yield error(
                     table.name,
-                    f"{name!r} is no name for a table or index: 3 to 255 of A-Z, a-z, 0-9, _, -"
-                    " and .",
+                    f"{name!r} is not a valid name for a table or index: use 3 to 255 of A-Z, a-z,"
+                    " 0-9, _, - and .",
                 )
         counts = {
             "global": GLOBAL_INDEXES_PER_TABLE_MAX,
@@ -86,28 +88,29 @@ def _names_and_numbers(subject: Subject) -> Iterator[Finding]:
             if index.kind == "local" and index.partition_key != table.partition_key:
                 yield error(
                     f"{table.name}, {index.name}",
-                    "a local index has the partition key of its table",
+                    "a local index must have the partition key of its table",
                 )
 
 
 def _keys_do_not_meet(subject: Subject) -> Iterator[Finding]:
-    """Items of two types under one key would overwrite each other."""
+    """Finds two types of items whose keys can be equal: their items would overwrite each other."""
     for table in subject.design.tables:
         seen: dict[tuple[str, ...], str] = {}
         for entity in table.entities:
             keys = [entity.attribute(key.name) for key in table.keys]
-            shape = tuple(template_shape(one) for one in keys if one is not None)
+            shape = tuple(template_shape(key) for key in keys if key is not None)
             first = seen.setdefault(shape, entity.name)
             if first != entity.name:
                 yield error(
                     f"{table.name}, {entity.name}",
-                    f"its items could have the same keys as those of {first}; tell them apart"
-                    " by a prefix",
+                    f"its items could have the same keys as those of {first}; distinguish them"
+                    " with a prefix",
                 )
 
 
 def _fields_are_separated(subject: Subject) -> Iterator[Finding]:
-    """Values are escaped, so that a # between them keeps two rows on two keys."""
+    """Finds values that follow each other without a # between them, so that two rows can share a
+    key."""
     for table, entity in subject.design.entities():
         for key in table.keys:
             attribute = entity.attribute(key.name)
@@ -115,8 +118,8 @@ def _fields_are_separated(subject: Subject) -> Iterator[Finding]:
             if template and "\0\0" in _between_fields(template):
                 yield error(
                     f"{table.name}, {entity.name}, {key.name}",
-                    f"two values follow each other without {SEPARATOR} in {template!r}: two"
-                    " rows could have one key",
+                    f"two values follow each other without {SEPARATOR} in {template!r}, so"
+                    " that two rows could get the same key",
                 )
 
 
@@ -131,7 +134,7 @@ def _key_sizes(subject: Subject) -> Iterator[Finding]:
                 if size > most:
                     yield error(
                         f"{table.name}, {entity.name}, {key.name}",
-                        f"its longest value has {size:,} bytes; such a key may have {most:,}",
+                        f"its longest value has {size:,} bytes; this key may have at most {most:,}",
                     )
 
 
@@ -181,7 +184,7 @@ def _collected_size(
 
 
 def _collections(subject: Subject) -> Iterator[Finding]:
-    """10 GB for all items with one partition key, when the table has a local index."""
+    """An item collection may have 10 GB when the table has a local index."""
     for table, entity in subject.design.entities():
         if not any(index.kind == "local" for index in table.indexes):
             continue

@@ -1,4 +1,5 @@
-"""What the patterns need: a request each, and no key that gets too many."""
+"""Checks that a request serves every pattern, and that no key gets more traffic than a partition
+takes."""
 
 from __future__ import annotations
 
@@ -40,28 +41,28 @@ def _patterns_are_served(subject: Subject) -> Iterator[Finding]:
     if not subject.patterns:
         yield warning(
             "patterns.toml",
-            "no access patterns are known, so that nothing is checked against them; write"
-            " some, or run `partita migrate analyze` on a server that keeps statements",
+            "there are no access patterns to check the model against; write"
+            " some, or run `partita migrate analyze` on a server that keeps statement statistics",
         )
     served: dict[str, list[Access]] = {}
     for access in subject.design.access:
         served.setdefault(access.pattern, []).append(access)
-    unserved = {one.pattern: one.why for one in subject.design.unserved}
+    unserved = {pattern.pattern: pattern.why for pattern in subject.design.unserved}
     for name in (name for name in served if name not in subject.patterns):
-        yield warning(f"access {name!r}", "there is no such pattern any more")
+        yield warning(f"access {name!r}", "this pattern does not exist any more")
     for pattern in subject.patterns.values():
-        found = served.get(pattern.name, [])
+        accesses = served.get(pattern.name, [])
         place = f"access {pattern.name!r}"
-        if not found:
+        if not accesses:
             why = unserved.get(pattern.name, "it would need a scan")
             yield error(
                 place,
-                f"no request serves this pattern, {why}; change it, or take it out of"
+                f"no request serves this pattern, {why}; change it, or remove it from"
                 " patterns.toml",
             )
-        if len(found) > 1:
-            yield warning(place, f"it takes {len(found)} requests instead of one")
-        for position, access in enumerate(found):
+        if len(accesses) > 1:
+            yield warning(place, f"it takes {len(accesses)} requests instead of one")
+        for position, access in enumerate(accesses):
             table = subject.design.table(access.table)
             assert table is not None
             if access.request in READS:
@@ -78,37 +79,39 @@ def _read_is_served(
     keys = index or table
     if access.request == "Scan":
         if not table.is_scanned:
-            yield error(place, f"it is a scan; where {table.name} stays small, say is_scanned")
+            yield error(place, f"it is a scan; if {table.name} stays small, set is_scanned on it")
         return
-    given = {one.attribute: one for one in access.key}
-    first = given.pop(keys.partition_key.name, None)
+    conditions = {condition.attribute: condition for condition in access.key}
+    first = conditions.pop(keys.partition_key.name, None)
     if first is None or first.comparison != "=":
         yield error(
             place,
             f"{keys.partition_key.name} must be equal to a value; without it, it is a scan",
         )
     sort = keys.sort_key.name if keys.sort_key else None
-    for name in (name for name in given if name != sort):
-        yield error(place, f"{name} is no key of {keys.name}; put it into filter")
+    for name in (name for name in conditions if name != sort):
+        yield error(place, f"{name} is not a key attribute of {keys.name}; move it into filter")
     if access.request == "GetItem":
         if index is not None:
-            yield error(place, "GetItem reads tables; an index takes a Query")
+            yield error(place, "GetItem cannot read an index; use Query")
         yield from _whole_key(place, access, table)
     if pattern.is_consistent and index is not None and index.kind == "global":
-        yield error(place, "a global index has no consistent reads")
+        yield error(place, "a global index does not support consistent reads")
     if access.requests > 1:
         yield warning(place, f"it takes {access.requests:g} requests instead of one")
     kind = type_attribute(table)
-    filters = [one.attribute for one in access.filter if one.attribute != kind]
+    filters = [condition.attribute for condition in access.filter if condition.attribute != kind]
     if filters and access.request in READS:
         names = ", ".join(filters)
-        yield warning(place, f"{names} is filtered after reading: what is filtered is paid for")
+        yield warning(
+            place, f"{names} is filtered after reading: items that are filtered out are charged too"
+        )
     if not _is_planned(subject, access):
         yield from _range_fits(subject, place, access, pattern, table, keys)
 
 
 def _is_planned(subject: Subject, access: Access) -> bool:
-    """Whether a request is the one that the pattern's statement leads to on these keys."""
+    """True when the request is what the planner makes of the pattern's statement on these keys."""
     inventory = subject.volumes.inventory
     try:
         question = Statements(SchemaLookup(inventory)).of(subject.patterns[access.pattern])
@@ -118,7 +121,7 @@ def _is_planned(subject: Subject, access: Access) -> bool:
         planned = planner.plan(question, access.pattern)
     except (NotExact, NotServed):
         return False
-    return any(replace(one, why="") == replace(access, why="") for one in planned)
+    return any(replace(request, why="") == replace(access, why="") for request in planned)
 
 
 def _range_fits(
@@ -129,51 +132,55 @@ def _range_fits(
     table: TableDesign,
     keys: TableDesign | SecondaryIndex,
 ) -> Iterator[Finding]:
-    """A range or an order of the pattern is one of the sort key."""
-    wanted = [subject.schema.canonical(Ref.parse(one)) for one in pattern.range or pattern.order_by]
-    if not wanted or access.request == "GetItem" or access.limit == 1 or access.sorts:
+    """Checks that the sort key holds the column of the pattern's range or order."""
+    columns = [
+        subject.schema.canonical(Ref.parse(name)) for name in pattern.range or pattern.order_by
+    ]
+    if not columns or access.request == "GetItem" or access.limit == 1 or access.sorts:
         return
-    if _is_tested_later(subject, access, table, wanted[0]):
+    if _is_tested_later(subject, access, table, columns[0]):
         return
-    given = {Ref.parse(name) for name in pattern.equality}
+    equal_columns = {Ref.parse(name) for name in pattern.equality}
     keys_of = subject.schema.unique_keys(pattern.table)
-    if any({Ref(pattern.table, name) for name in key} <= given for key in keys_of):
+    if any({Ref(pattern.table, name) for name in key} <= equal_columns for key in keys_of):
         return
     entity = table.entity(access.entity)
     attribute = entity.attribute(keys.sort_key.name) if entity and keys.sort_key else None
     if entity is None or attribute is None:
-        yield error(place, f"{keys.name} has no sort key for {wanted[0].column}")
+        yield error(place, f"{keys.name} has no sort key for {columns[0].column}")
         return
+    # An item without the index's sort key is missing from the index, so the query would lose the
+    # row.
     share = subject.volumes.absent_share(entity, attribute)
     if isinstance(keys, SecondaryIndex) and not pattern.range and share:
         yield warning(
             place,
-            f"{share:.0%} of the rows have no {wanted[0].column}: they are not in"
+            f"{share:.0%} of the rows have no {columns[0].column}: they are not in"
             f" {keys.name}, and not in the answer",
         )
-    held = [subject.schema.canonical(ref) for ref in columns_of(entity, attribute)]
-    if wanted[0].column not in {ref.column for ref in held}:
+    sort_key_columns = [subject.schema.canonical(ref) for ref in columns_of(entity, attribute)]
+    if columns[0].column not in {ref.column for ref in sort_key_columns}:
         yield error(
-            place, f"the sort key {attribute.name} of {keys.name} does not hold {wanted[0]}"
+            place, f"the sort key {attribute.name} of {keys.name} does not hold {columns[0]}"
         )
-    yield from _numbers_sort(subject, place, entity, attribute, wanted[0])
+    yield from _numbers_sort(subject, place, entity, attribute, columns[0])
 
 
-def _is_tested_later(subject: Subject, access: Access, table: TableDesign, wanted: Ref) -> bool:
+def _is_tested_later(subject: Subject, access: Access, table: TableDesign, column: Ref) -> bool:
     entity = table.entity(access.entity)
-    names = {one.attribute for one in (*access.filter, *access.tested)}
+    names = {condition.attribute for condition in (*access.filter, *access.tested)}
     return entity is not None and any(
-        subject.schema.canonical(ref) == wanted
-        for one in entity.attributes
-        if one.name in names
-        for ref in columns_of(entity, one)
+        subject.schema.canonical(ref) == column
+        for attribute in entity.attributes
+        if attribute.name in names
+        for ref in columns_of(entity, attribute)
     )
 
 
 def _numbers_sort(
-    subject: Subject, place: str, entity: Entity, attribute: Attribute, wanted: Ref
+    subject: Subject, place: str, entity: Entity, attribute: Attribute, column: Ref
 ) -> Iterator[Finding]:
-    """Numbers in a sort key that is text keep their order."""
+    """Checks that numbers keep their order in a sort key of type S."""
     for part in template_fields(attribute.template or ""):
         ref = qualified(entity.source, part.name)
         if subject.volumes.kind(ref) not in ("integer", "decimal", "float"):
@@ -182,42 +189,48 @@ def _numbers_sort(
             continue
         measured = subject.volumes.column(ref)
         is_padded = part.format.startswith("0")
-        if subject.schema.canonical(ref) == wanted and subject.volumes.kind(ref) != "integer":
+        if subject.schema.canonical(ref) == column and subject.volumes.kind(ref) != "integer":
             if not is_padded:
                 yield error(
                     place,
                     f"{ref} has fractions, which do not sort as the text {attribute.name}: give"
                     f" an index {ref.column} itself as its sort key, of type N",
                 )
-        elif subject.schema.canonical(ref) == wanted and not is_padded:
+        elif subject.schema.canonical(ref) == column and not is_padded:
             yield error(place, f"{ref} is not padded in {attribute.name}: as text, 10 is before 9")
         elif measured is not None and (measured.least or "").startswith("-"):
             yield error(place, f"{ref} has negative values, which do not sort as text")
 
 
 def _whole_key(place: str, access: Access, table: TableDesign) -> Iterator[Finding]:
-    given = {one.attribute for one in access.key if one.comparison == "="}
+    equal_attributes = {
+        condition.attribute for condition in access.key if condition.comparison == "="
+    }
     for key in table.keys:
-        if key.name not in given:
+        if key.name not in equal_attributes:
             yield error(place, f"{access.request} needs all of the key; {key.name} is missing")
 
 
 def _keys_are_not_hot(subject: Subject) -> Iterator[Finding]:
     counted = units(subject.design, list(subject.patterns.values()), subject.volumes)
-    for access, one in zip(_known_accesses(subject), counted.patterns, strict=True):
+    for access, pattern_units in zip(_known_accesses(subject), counted.patterns, strict=True):
         table = subject.design.table(access.table)
         entity = table.entity(access.entity) if table else None
         if table is not None and entity is not None:
-            yield from _heat(subject, access, one, table, entity)
+            yield from _heat(subject, access, pattern_units, table, entity)
 
 
 def _known_accesses(subject: Subject) -> list[Access]:
-    """In the order in which their units are counted."""
+    """Returns the requests in the order in which their units are counted."""
     return [access for access in subject.design.access if access.pattern in subject.patterns]
 
 
 def _heat(
-    subject: Subject, access: Access, counted: PatternUnits, table: TableDesign, entity: Entity
+    subject: Subject,
+    access: Access,
+    pattern_units: PatternUnits,
+    table: TableDesign,
+    entity: Entity,
 ) -> Iterator[Finding]:
     index = table.index(access.index) if access.index else None
     attribute = entity.attribute((index or table).partition_key.name)
@@ -225,36 +238,38 @@ def _heat(
         return
     share = _top_share(subject, entity, attribute) / max(attribute.shards, 1)
     place = f"access {access.pattern!r}"
-    written = share * _own_write_units(subject, access, counted, entity)
+    written = share * _own_write_units(subject, access, pattern_units, entity)
     if written > PARTITION_WRITE_UNITS:
         yield error(
             place,
             f"one value of {attribute.name} would get {written:,.0f} write units a second; a"
             f" partition takes {PARTITION_WRITE_UNITS:,}: spread it over shards",
         )
-    if counted.read_units * share > PARTITION_READ_UNITS:
+    if pattern_units.read_units * share > PARTITION_READ_UNITS:
         yield warning(
             place,
-            f"one value of {attribute.name} may get {counted.read_units * share:,.0f} read"
+            f"one value of {attribute.name} may get {pattern_units.read_units * share:,.0f} read"
             f" units a second; a partition delivers {PARTITION_READ_UNITS:,}: cache it",
         )
 
 
 def _own_write_units(
-    subject: Subject, access: Access, counted: PatternUnits, entity: Entity
+    subject: Subject, access: Access, pattern_units: PatternUnits, entity: Entity
 ) -> float:
-    """Of the items that the pattern names, without copies elsewhere."""
-    if not counted.write_units:
+    """Returns the write units of the items that the pattern addresses, without copies elsewhere."""
+    if not pattern_units.write_units:
         return 0.0
     factor = TRANSACTION_FACTOR if access.request == "TransactWriteItems" else 1
     each = write_units(subject.volumes.item_bytes(entity)) * factor
-    return counted.calls_per_second * counted.items * each
+    return pattern_units.calls_per_second * pattern_units.items * each
 
 
 def _top_share(subject: Subject, entity: Entity, attribute: Attribute) -> float:
+    """Returns the share of the items that have the most frequent partition key."""
     refs = columns_of(entity, attribute)
     if not refs or attribute.constant is not None:
         return 1 - subject.volumes.absent_share(entity, attribute)
+    # Rows of today all have today's date: one key takes every write.
     if all(subject.volumes.kind(ref) in ("date", "datetime", "time") for ref in refs):
         return 1.0
     skew = subject.volumes.skew(entity.source, [ref.column for ref in refs])

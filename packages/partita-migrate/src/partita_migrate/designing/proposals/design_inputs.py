@@ -14,6 +14,8 @@ from partita_migrate.understanding.schema.graph import SchemaGraph
 
 @dataclass(frozen=True)
 class DesignInputs:
+    """Everything that the passes of a proposal read."""
+
     kind: DesignKind
     volumes: Volumes
     patterns: list[AccessPattern]
@@ -25,7 +27,8 @@ class DesignInputs:
 def design_inputs(
     kind: DesignKind, volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings
 ) -> DesignInputs:
-    """Where several ways lead from one table to another, the patterns say which comes first."""
+    """Collects the inputs. Where several foreign keys lead from one table to another, the one that
+    patterns name first is preferred."""
     preferred = [name for pattern in patterns for name in pattern.through]
     return DesignInputs(
         kind=kind,

@@ -1,4 +1,4 @@
-"""Which items there are and how they are found: what both designs start from."""
+"""The items of a design and how they are found: what both kinds of design start from."""
 
 from __future__ import annotations
 
@@ -13,33 +13,37 @@ from partita_migrate.understanding.schema.column_refs import Ref
 
 @dataclass(frozen=True)
 class ItemPlan:
+    """Which types of items there are, who reads and writes them, and by which keys."""
+
     inputs: DesignInputs
     roles: Roles
     workload: Workload
     keys: dict[str, KeyPlan]
-    """By entity: the table whose rows become items."""
+    """Key plans by entity, which is the table whose rows become items."""
 
     @property
     def entities(self) -> list[str]:
         return list(self.keys)
 
     def sources(self, entity: str) -> list[str]:
-        """The tables whose rows become items of an entity: itself and its twins."""
+        """Returns the tables whose rows become items of an entity: itself and the tables of its
+        shape."""
         return [entity, *(name for name, first in self.roles.twins.items() if first == entity)]
 
     def title(self, entity: str) -> str:
-        """What people call the items: versions go by the name of their parent."""
+        """Returns what people call the items: versions go by the name of their parent."""
         version = self.roles.versions.get(entity)
         return version.parent if version else entity
 
     def ordered(self, entity: str) -> tuple[Ref, ...]:
-        """Columns that patterns sort or compare by: as text, their numbers are padded."""
+        """Returns the columns that patterns sort or compare by. Their numbers are padded in
+        texts."""
         version = self.roles.versions.get(entity)
         own = (Ref(entity, version.column),) if version else ()
         return (*own, *(ref for read in self.workload.reads_of(entity) for ref in read.order))
 
     def latest_only(self, entity: str) -> set[str]:
-        """Indexes that lead to the latest version, and hold no others."""
+        """Returns the indexes that hold only the latest version of each row."""
         return {
             index.name
             for index in self.keys[entity].indexes

@@ -1,6 +1,6 @@
 """The passes that make a design, in order.
 
-Each is a plain function: it takes what the passes before it gave, and changes none of it.
+Each pass is a plain function of the results before it, and changes none of them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 def denormalized(
     volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings
 ) -> Design:
-    """A table for each type of item, with all that is read with it."""
+    """Proposes a table for each type of item, with everything that is read with it in the item."""
     plan = plan_items(design_inputs("denormalized", volumes, patterns, settings))
     items = DraftedItems(
         plan=plan,
@@ -69,7 +69,8 @@ def denormalized(
 def single_table(
     volumes: Volumes, patterns: list[AccessPattern], settings: ModelSettings
 ) -> Design:
-    """One overloaded table with root items, and what belongs to them in the same collection."""
+    """Proposes one overloaded table: root items, and the items that belong to them in one
+    collection."""
     plan = plan_items(design_inputs("single-table", volumes, patterns, settings))
     items = DraftedItems(
         plan=plan,
@@ -84,7 +85,7 @@ def single_table(
 
 
 def plan_items(inputs: DesignInputs) -> ItemPlan:
-    """Which items there are, what is asked of them, and by which keys they are found."""
+    """Plans which items there are, what is asked of them, and by which keys they are found."""
     inputs = with_natural_keys(inputs)
     roles = assign_roles(inputs)
     workload = read_workload(inputs, roles)
@@ -93,7 +94,7 @@ def plan_items(inputs: DesignInputs) -> ItemPlan:
 
 
 def explained(items: DraftedItems, tables: list[TableDesign], requests: list[Access]) -> Design:
-    """The finished design: requests in the order of the patterns, and the reasons."""
+    """Returns the finished design: requests in the order of the patterns, and the explanations."""
     plan = items.plan
     style = plan.inputs.settings.names
     tables, requests = with_one_type_a_name(with_types(tables, style), requests, style)

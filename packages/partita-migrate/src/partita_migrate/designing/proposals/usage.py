@@ -1,4 +1,4 @@
-"""How access patterns use each table of the source, whatever becomes of it."""
+"""How the access patterns use each table of the source."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from partita_migrate.understanding.schema.column_refs import Ref
 
 WRITES = ("insert", "update", "delete")
 DATES = ("date", "datetime")
-"""Kinds of columns: what is written now has the current one."""
+"""Kinds of columns in which new rows have the current date."""
 KEY_LOAD = 0.5
-"""How much of a partition's writes one key may take, so that an uneven load still fits."""
+"""The share of a partition's write units that one key may use, so that an uneven load still
+fits."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class PatternUsage:
 
     @cached_property
     def columns(self) -> set[Ref]:
-        """Those whose values patterns give, or sort by."""
+        """Returns the columns whose values patterns pass or sort by."""
         return {
             Ref.parse(name)
             for pattern in self.patterns
@@ -33,11 +34,11 @@ class PatternUsage:
         return {ref.table for ref in self.columns}
 
     def patterns_of(self, table: str) -> list[AccessPattern]:
-        """Those that are about a table."""
+        """Returns the patterns whose main table this is."""
         return [pattern for pattern in self.patterns if pattern.table == table]
 
     def is_asked_for(self, table: str) -> bool:
-        """Whether a pattern is about a table, or gives or sorts by a value of it."""
+        """True when a pattern is about the table, or passes or sorts by one of its columns."""
         return bool(self.patterns_of(table)) or table in self._tables
 
     def is_joined(self, table: str) -> bool:
@@ -47,7 +48,7 @@ class PatternUsage:
         return any(pattern.operation in WRITES for pattern in self.patterns_of(table))
 
     def wants_latest(self, table: str, column: str) -> bool:
-        """Whether a pattern reads only the row with the greatest value of a column."""
+        """True when a pattern reads only the row with the greatest value of a column."""
         name = str(Ref(table, column))
         return any(
             pattern.order_by[:1] == [name] and pattern.is_descending and pattern.limit == 1
@@ -55,7 +56,8 @@ class PatternUsage:
         )
 
     def crosses(self, table: str, ends: set[str]) -> bool:
-        """Whether a pattern finds what is at one end of an intersection table by the other end."""
+        """True when a pattern finds rows at one end of an intersection table by values of the other
+        end."""
         return any(
             pattern.table in ends
             and (not pattern.through or table in pattern.through)
@@ -67,7 +69,8 @@ class PatternUsage:
         )
 
     def columns_read(self, table: str) -> set[Ref] | None:
-        """What patterns read of a table that has items of its own; None for all of it."""
+        """Returns the columns that joins read from a table with items of its own; None for all
+        columns."""
         joining = [pattern for pattern in self.patterns if table in pattern.joins]
         if not self.patterns_of(table) or not all(pattern.columns for pattern in joining):
             return None

@@ -1,4 +1,4 @@
-"""The workload of each entity: what access patterns read and write of which items."""
+"""The workload of each entity: which of its items the access patterns read and write."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from partita_migrate.understanding.schema.join_paths import JoinPaths
 
 @dataclass(frozen=True)
 class Read:
-    """What one pattern reads, in the columns of the entity whose items serve it."""
+    """One read of a pattern, in the columns of the entity whose items serve it."""
 
     entity: str
     pattern: AccessPattern
     equality: tuple[Ref, ...]
     order: tuple[Ref, ...] = ()
-    """The column that is compared, and those that are sorted by."""
+    """The column of the range, then the columns that the pattern sorts by."""
     tables: tuple[str, ...] = ()
     """Tables above the entity whose columns come with each item."""
     is_any_item: bool = False
-    """The details of a folded parent: one of the items that hold it answers."""
+    """True when any one item answers: it holds the columns of a folded parent."""
     is_latest: bool = False
     children: tuple[str, ...] = ()
-    """Entities below that the pattern reads too, each by a further read."""
+    """Entities below this one that the pattern also reads, each with a further read."""
     is_further: bool = False
 
     @property
@@ -40,11 +40,13 @@ class Read:
 
 @dataclass(frozen=True)
 class Write:
+    """One write of a pattern to the items of an entity."""
+
     entity: str
     pattern: AccessPattern
     known: frozenset[Ref]
     changed: frozenset[Ref]
-    """Empty for all of the row."""
+    """The columns that change; empty for the whole row."""
 
     @property
     def rate(self) -> float:
@@ -56,21 +58,21 @@ class Workload:
     reads: list[Read]
     writes: list[Write]
     expiring: list[AccessPattern]
-    """Those that delete what is old, which the service does by itself."""
+    """Deletes of expired rows, which DynamoDB's TTL takes over."""
     unserved: dict[str, str]
-    """A pattern's name, and why no item can serve it."""
+    """Patterns that no item can serve, with the reason."""
 
     def reads_of(self, entity: str) -> list[Read]:
-        """The most frequent first."""
-        found = [read for read in self.reads if read.entity == entity]
-        return sorted(found, key=lambda read: -read.rate)
+        """Returns the reads of an entity, the most frequent first."""
+        reads = [read for read in self.reads if read.entity == entity]
+        return sorted(reads, key=lambda read: -read.rate)
 
     def writes_of(self, entity: str) -> list[Write]:
         return [write for write in self.writes if write.entity == entity]
 
 
 class _NotServed(Exception):
-    """No item can serve a pattern; the text says why."""
+    """Raised when no item can serve a pattern. Its text says why."""
 
 
 def read_workload(inputs: DesignInputs, roles: Roles) -> Workload:
@@ -102,7 +104,7 @@ def _add(inputs: DesignInputs, roles: Roles, pattern: AccessPattern, workload: W
 
 
 def _refuse_computed(inputs: DesignInputs, pattern: AccessPattern) -> None:
-    """A column that only the source can fill is in no item."""
+    """Refuses a pattern with a computed column: only the source can fill it, so no item has it."""
     for name in (*pattern.equality, *pattern.range, *pattern.order_by, *pattern.columns):
         column = inputs.schema.column(Ref.parse(name))
         if column is not None and column.is_generated:
@@ -118,7 +120,7 @@ def _refs(inputs: DesignInputs, roles: Roles, names: Iterable[str]) -> tuple[Ref
 
 
 def _is_above(inputs: DesignInputs, roles: Roles, entity: str, table: str) -> bool:
-    """Whether a row of the entity leads to one row of a table."""
+    """True when each row of the entity leads to one row of the table."""
     table = roles.twins.get(table, table)
     if table in roles.merged:
         table = roles.merged[table].parent
@@ -129,7 +131,7 @@ def _is_above(inputs: DesignInputs, roles: Roles, entity: str, table: str) -> bo
 
 
 def _is_expiry(inputs: DesignInputs, pattern: AccessPattern) -> bool:
-    """Whether a pattern deletes by nothing but a date at which items expire anyway."""
+    """True for a delete whose only condition is a date by which items expire anyway."""
     if pattern.operation != "delete" or pattern.equality:
         return False
     expiring = {Ref.parse(name) for name in inputs.settings.expire}
@@ -137,23 +139,23 @@ def _is_expiry(inputs: DesignInputs, pattern: AccessPattern) -> bool:
 
 
 def _write(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> Write:
-    known = frozenset(_refs(inputs, roles, pattern.equality))
-    if pattern.operation != "insert" and not known:
+    given_columns = frozenset(_refs(inputs, roles, pattern.equality))
+    if pattern.operation != "insert" and not given_columns:
         raise _NotServed(f"it changes rows without naming a value: it is a scan{_expiry(pattern)}")
     return Write(
         entity=entity,
         pattern=pattern,
-        known=known,
+        known=given_columns,
         changed=frozenset(_refs(inputs, roles, pattern.columns)),
     )
 
 
 def _expiry(pattern: AccessPattern) -> str:
-    """What a clean-up by age could be instead."""
+    """Suggests TTL for a delete of rows beyond an age."""
     if pattern.operation != "delete" or len(pattern.range) != 1 or pattern.filters:
         return ""
     return (
-        f'; the service deletes by itself, a while later, with "{pattern.range[0]}" = 0 under'
+        f'; TTL deletes such items by itself, some time later, with "{pattern.range[0]}" = 0 under'
         " [model.expire] of migration.toml"
     )
 
@@ -162,20 +164,24 @@ def _expiry(pattern: AccessPattern) -> str:
 
 
 def _given(inputs: DesignInputs, roles: Roles, pattern: AccessPattern) -> tuple[Ref, ...]:
-    """The columns whose values a pattern gives; without any, only a scan finds its rows."""
+    """Returns the columns whose values a pattern passes. Without any, only a scan finds its
+    rows."""
     _refuse_forms(inputs, pattern)
     equality = _refs(inputs, roles, pattern.equality)
     if equality:
         return equality
     if not pattern.filters:
-        raise _NotServed("it asks for no value of any column: it is a scan")
+        raise _NotServed("it passes no value of any column: it is a scan")
     tested = ", ".join(pattern.filters)
-    advice = "; of alternatives (OR), a pattern for each is served" if pattern.filters[1:] else ""
+    advice = (
+        "; if these are alternatives (OR), write a pattern for each" if pattern.filters[1:] else ""
+    )
     raise _NotServed(f"no key finds what it tests ({tested}): it is a scan{advice}")
 
 
 def _refuse_forms(inputs: DesignInputs, pattern: AccessPattern) -> None:
-    """A column that is compared in another form gets a key that holds it so, and no plain one."""
+    """Refuses a column in another form, such as trim(name): no key holds it. A case-insensitive
+    column already has its form in keys."""
     for remark in pattern.description.split("; "):
         if not remark.startswith(KEY_MUST_HOLD):
             continue
@@ -201,7 +207,9 @@ def _reads(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatte
         pattern=pattern,
         equality=equality,
         order=_without_version(roles, entity, order) if is_latest else order,
-        tables=tuple(one for one in (pattern.table, *pattern.joins) if one in inputs.schema.tables),
+        tables=tuple(
+            table for table in (pattern.table, *pattern.joins) if table in inputs.schema.tables
+        ),
         is_any_item=pattern.table in roles.folded and pattern.table != entity,
         is_latest=is_latest,
         children=tuple(below),
@@ -215,7 +223,8 @@ def _reads(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatte
 def _order(
     inputs: DesignInputs, roles: Roles, pattern: AccessPattern, equality: tuple[Ref, ...]
 ) -> tuple[Ref, ...]:
-    """What a sort key has to hold: behind a range of one column, no other is in order."""
+    """Returns the columns that a sort key has to hold. After a range of one column, other columns
+    are not in order."""
     compared = _refs(inputs, roles, pattern.range)
     sorted_by = _refs(inputs, roles, pattern.order_by)
     if compared and sorted_by[:1] != compared[:1]:
@@ -226,7 +235,7 @@ def _order(
 def _tree_reads(
     inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern
 ) -> list[Read]:
-    """The row, which knows its path, and then all whose paths begin with it."""
+    """Reads the row, which holds its path, and then every row whose path begins with it."""
     equality = _given(inputs, roles, pattern)
     if entity != pattern.table:
         raise _NotServed(f"{pattern.table} has no items of its own")
@@ -237,7 +246,8 @@ def _tree_reads(
 
 
 def _finest(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> str:
-    """Further down, when a column is asked for that only a child has."""
+    """Moves down to a child entity when the pattern passes or sorts by a column that only a child
+    has."""
     for name in (*pattern.equality, *pattern.range, *pattern.order_by):
         if _is_above(inputs, roles, entity, _ref(inputs, roles, name).table):
             continue
@@ -251,8 +261,8 @@ def _finest(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatt
 
 
 def _below(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> list[str]:
-    """Entities with many rows for one of the entity's, which the pattern joins."""
-    found = []
+    """Returns the joined entities that have many rows for each row of this one."""
+    entities = []
     for table in pattern.joins:
         holder = roles.entity_of(table)
         if holder is None or _is_above(inputs, roles, entity, table):
@@ -260,14 +270,14 @@ def _below(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatte
         is_below = _is_above(inputs, roles, holder, entity)
         below = holder if is_below else _between(inputs, roles, entity, table, pattern)
         if below:
-            found.append(below)
-    return list(dict.fromkeys(found))
+            entities.append(below)
+    return list(dict.fromkeys(entities))
 
 
 def _between(
     inputs: DesignInputs, roles: Roles, entity: str, table: str, pattern: AccessPattern
 ) -> str | None:
-    """The table that joins two others: the one that the pattern names, or the first."""
+    """Returns the table that connects two others: the one that the pattern names, or the first."""
     for name in dict.fromkeys([*pattern.through, *inputs.schema.tables]):
         if name not in inputs.schema.tables:
             continue
@@ -278,9 +288,9 @@ def _between(
 
 
 def _is_copied_down(inputs: DesignInputs, roles: Roles, entity: str) -> bool:
-    """Whether items below can answer alone: with copies, unless the entity holds more."""
-    held = {one.owner for one in roles.collected.values()}
-    return inputs.kind == "denormalized" and entity not in held
+    """True when the items below can answer alone, because they repeat this entity's columns."""
+    owners = {child.owner for child in roles.collected.values()}
+    return inputs.kind == "denormalized" and entity not in owners
 
 
 def _refuse_unreachable(
@@ -290,7 +300,8 @@ def _refuse_unreachable(
     pattern: AccessPattern,
     refs: tuple[Ref, ...],
 ) -> None:
-    """When a column that is asked for cannot be a part of the entity's keys."""
+    """Refuses a pattern that passes or sorts by a column that cannot be part of the entity's
+    keys."""
     for ref in refs:
         if not _is_above(inputs, roles, entity, ref.table):
             apart = _apart(inputs, entity, ref.table)
@@ -299,7 +310,7 @@ def _refuse_unreachable(
 
 
 def _apart(inputs: DesignInputs, entity: str, table: str) -> str:
-    """Two tables that nothing connects, as far as the schema says."""
+    """Explains that no foreign key connects two tables."""
     schema = inputs.schema
     if table not in schema.tables or JoinPaths(schema.inventory).between(entity, table):
         return ""
@@ -309,9 +320,10 @@ def _apart(inputs: DesignInputs, entity: str, table: str) -> str:
 def _refuse_other_way(
     inputs: DesignInputs, entity: str, pattern: AccessPattern, tables: list[str]
 ) -> None:
-    """When keys are made of what other foreign keys lead to than the pattern's.
+    """Refuses a pattern that follows other foreign keys than the entity's keys do.
 
-    Of two references to a table, the columns of one row can be a part of keys.
+    When an entity has two references to one table, only the columns of one of these rows can be
+    part of keys.
     """
     paths = [inputs.schema.path_up(entity, table) or [] for table in dict.fromkeys(tables)]
     followed = [link for path in paths for link in path]

@@ -74,7 +74,7 @@ class HeldColumns:
             found.append(access)
             known |= {Ref(table, column.name) for column in self.planner.columns_of(table)}
             waiting.pop(table, None)
-            others = [one for one in others if one != table]
+            others = [other for other in others if other != table]
         return found
 
     def _lookup(
@@ -90,7 +90,7 @@ class HeldColumns:
                 continue
             keys = [entity.attribute(key.name) for key in home.keys]
             parts = [segments(entity, key) for key in keys if key is not None]
-            fields = [field for one in parts for field in one.fields]
+            fields = [field for part in parts for field in part.fields]
             if not all(self._is_known(field.ref, known) for field in fields):
                 continue
             return Access(

@@ -39,12 +39,12 @@ def joined(question: Question) -> Question:
 def repeats(source: DesignedSource, question: Question) -> bool:
     """Whether a join may bring a row several times."""
     return not all(
-        not one.question.joins
+        not existence.question.joins
         and source.is_unique(
-            one.question.table,
-            {test.ref.column for test in one.question.tests if test.is_fixing},
+            existence.question.table,
+            {test.ref.column for test in existence.question.tests if test.is_fixing},
         )
-        for one in question.existences
+        for existence in question.existences
     )
 
 
@@ -55,7 +55,7 @@ def distinct(source: DesignedSource, question: Question) -> Question:
 
 def plain(question: Question) -> Question:
     """The rows outside, all of them, with what the SELECTs inside take of them."""
-    taken = [ref for one in question.existences for ref in one.taken]
+    taken = [ref for existence in question.existences for ref in existence.taken]
     return _whole(replace(question, existences=()), taken)
 
 

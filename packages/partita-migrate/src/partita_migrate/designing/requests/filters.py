@@ -14,9 +14,9 @@ from partita_migrate.model.design import (
     columns_of,
     type_attribute,
 )
-from partita_migrate.model.key_texts import function_of
 from partita_migrate.statements.question import Test
 from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.understanding.schema.text_folds import function_of
 
 SCALARS = ("S", "N", "B", "BOOL")
 _FILTERS: dict[str, Comparison] = {"is null": "not_exists", "is not null": "exists"}

@@ -9,20 +9,14 @@ from partita_migrate.designing.requests.homes import DesignedSource, Home, NotSe
 from partita_migrate.designing.requests.segments import Field, Segments, segments
 from partita_migrate.model.buckets import BUCKET, BUCKETS, bucket_count
 from partita_migrate.model.design import LATEST, Attribute, Comparison, Condition
-from partita_migrate.model.key_texts import (
-    FORMS,
-    HIGHEST,
-    is_fold,
-    is_order_preserving,
-    plain_text,
-    value_format,
-)
+from partita_migrate.model.key_texts import HIGHEST, is_order_preserving, plain_text
 from partita_migrate.model.row_conditions import RowCondition, parse_condition
 from partita_migrate.model.templates import PATH, ROOT, SEPARATOR, SHARD, escaped
 from partita_migrate.statements.question import Constant, Parameter, Question, Test, Value
 from partita_migrate.statements.values import sorts_otherwise
 from partita_migrate.understanding.schema.collations import FOLDINGS, Folding
 from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.text_folds import FORMS, is_fold, value_format
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
 """Ends a range: keys go on behind a value with a separator, and belong to it."""
@@ -51,7 +45,7 @@ class KeyConditions(Conditions):
         same = self.question.same(field.ref)
         form = field.format if field.format in FORMS else ""
         fits = (one for one in self.left if one.is_equality and one.form == form)
-        test = next((one for one in fits if one.ref in same), None)
+        test = next((fit for fit in fits if fit.ref in same), None)
         if form:
             return test
         if test is None or field.format == (fold := self.planner.fold(field.ref)):
@@ -107,7 +101,7 @@ class KeyConditions(Conditions):
         self.left.remove(test)
         self.requests *= len(test.values)
         if len(test.values) > 1:
-            listed = ", ".join(_shown(test, one) for one in test.values)
+            listed = ", ".join(_shown(test, value) for value in test.values)
             self.each.append(f"value of {test.ref.column} ({listed})")
 
     def _given(self, field: Field, test: Test, parts: Segments) -> str:
@@ -242,7 +236,7 @@ class KeyConditions(Conditions):
             return None
         self.left.remove(test)
         self._test_by_application(test)
-        first, last = (lead + escaped(one) for one in ends)
+        first, last = (lead + escaped(end) for end in ends)
         return Condition(
             attribute=attribute.name, comparison="between", value=f"{first} and {last}"
         )

@@ -70,7 +70,9 @@ class ReadPlanner(DesignedSource):
         asked = existences.plain(question)
         try:
             found = self.plan(asked, pattern, is_consistent=is_consistent)
-            checks = [self._check(one, pattern, is_consistent) for one in question.existences]
+            checks = [
+                self._check(existence, pattern, is_consistent) for existence in question.existences
+            ]
         except NotServed as reason:
             raise NotServed(str(no_join if not asked.tests else reason)) from reason
         return [_cut(found[0], question), *found[1:], *checks]
@@ -304,5 +306,5 @@ def _most_telling(reasons: Sequence[str], question: Question) -> str:
     """The reason of the way that came nearest."""
     if not question.tests:
         return "it asks for no value of any column: it is a scan"
-    first = [one for one in reasons if "no key leads" not in one]
+    first = [reason for reason in reasons if "no key leads" not in reason]
     return (first or list(reasons) or [f"{question.table} has no items of its own"])[0]

@@ -101,17 +101,19 @@ def _without_copies(design: Design, blocked: set[tuple[str, str]]) -> Design:
         homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
         keys = {key.name for home in homes for key in home.keys}
         return [
-            one
-            for one in entity.attributes
-            if one.name in keys
+            attribute
+            for attribute in entity.attributes
+            if attribute.name in keys
             or not (
-                one.through and one.column and (entity.name, Ref.parse(one.column).table) in blocked
+                attribute.through
+                and attribute.column
+                and (entity.name, Ref.parse(attribute.column).table) in blocked
             )
         ]
 
-    def index(table: TableDesign, one: SecondaryIndex) -> SecondaryIndex:
+    def index(table: TableDesign, index: SecondaryIndex) -> SecondaryIndex:
         known = {attr.name for entity in table.entities for attr in kept(table, entity)}
-        return replace(one, include=[name for name in one.include if name in known])
+        return replace(index, include=[name for name in index.include if name in known])
 
     tables = [
         replace(
@@ -172,12 +174,12 @@ def _refuse_columns(planner: ReadPlanner, statement: Statement) -> None:
 def _compared(planner: ReadPlanner, statement: Statement) -> Iterator[Ref]:
     if isinstance(statement, Insertion):
         table = planner.table(statement.table)
-        unique = [one.columns for one in table.indexes if one.is_unique] if table else []
+        unique = [index.columns for index in table.indexes if index.is_unique] if table else []
         for name in (*(table.primary_key if table else ()), *chain(*unique)):
             yield Ref(statement.table, name)
         return
     tests = statement.all_tests if isinstance(statement, Question) else statement.tests
-    yield from (one.ref for one in tests if one.operator not in ("is null", "is not null"))
+    yield from (test.ref for test in tests if test.operator not in ("is null", "is not null"))
     if isinstance(statement, Question):
         yield from (one.ref for one in statement.order)
         yield from (ref for join in statement.joins for pair in join.pairs for ref in pair)

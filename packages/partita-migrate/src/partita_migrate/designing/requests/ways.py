@@ -63,7 +63,7 @@ class Way(Filters):
         is_get = (
             home.index is None
             and not is_whole
-            and all(one.comparison == "=" for one in conditions)
+            and all(condition.comparison == "=" for condition in conditions)
             and len(conditions) == len(home.keys)
             and not any(is_sharded(segments(self.entity, key)) for key in self.keys)
         )

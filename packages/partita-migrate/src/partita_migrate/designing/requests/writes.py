@@ -132,7 +132,11 @@ class WritePlanner:
         for change in statement.changes:
             column = self.reads.column(change.ref)
             kinds = ("integer",) if self.reads.inventory.dialect == "sqlite" else EXACT
-            holders = [one for one in entity.attributes if change.ref in columns_of(entity, one)]
+            holders = [
+                attribute
+                for attribute in entity.attributes
+                if change.ref in columns_of(entity, attribute)
+            ]
             is_summed = column is not None and column.kind in kinds and not column.is_nullable
             if change.sign and is_summed and len(holders) == 1 and change.ref in own:
                 value = change.value
@@ -202,7 +206,7 @@ class WritePlanner:
     def _conflict(self, name: str, given: set[str]) -> list[str]:
         """The one unique key that a new row can have in common with another."""
         table = self._table(name)
-        keys = [table.primary_key, *(one.columns for one in table.indexes if one.is_unique)]
+        keys = [table.primary_key, *(index.columns for index in table.indexes if index.is_unique)]
         found = {tuple(key) for key in keys if key and set(key) <= given}
         if len(found) != 1:
             which = "several unique keys" if found else "no unique key"
@@ -271,7 +275,7 @@ class WritePlanner:
             if (path := self._path(entity, attribute, table))
             and (not changed or changed & self._read(entity, attribute))
         ]
-        return [Copies(entity, one) for one in dict.fromkeys(questions)]
+        return [Copies(entity, fromkey) for fromkey in dict.fromkeys(questions)]
 
     def _read(self, entity: Entity, attribute: Attribute) -> set[Ref]:
         """What an attribute is made of, and the references that lead there."""
@@ -307,7 +311,9 @@ class WritePlanner:
                 else:
                     self._refuse_repeated(other, key)
                 entities = [one for _, one in self.design.entities() if one.source == other.name]
-                own = [one for one in entities if one.rows == "each" and not one.is_guard]
+                own = [
+                    entity for entity in entities if entity.rows == "each" and not entity.is_guard
+                ]
                 if not own:
                     raise NotServed(f"{other.name}, which changes with it, has no items of its own")
                 found.append(Copies(own[0], self.rows_referring(other, key), rule))
@@ -381,7 +387,7 @@ class WritePlanner:
 
     def _columns(self, name: str) -> tuple[Ref, ...]:
         table = self._table(name)
-        return tuple(Ref(name, one.name) for one in table.columns if not is_derived(one))
+        return tuple(Ref(name, column.name) for column in table.columns if not is_derived(column))
 
     def _table(self, name: str) -> Table:
         table = self.reads.table(name)

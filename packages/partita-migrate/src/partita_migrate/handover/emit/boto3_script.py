@@ -70,10 +70,12 @@ if __name__ == "__main__":
 def write(tables: list[TableRequest]) -> str:
     return SCRIPT.format(
         migration=tables[0].tags["migration"],
-        tables="".join(f"{indent(_literal(one.create_request()), ' ' * 4)},\n" for one in tables),
-        expiry=_literal({one.name: one.time_to_live for one in tables if one.time_to_live}),
-        scaling=_literal({one.name: policies(one) for one in tables if one.scaling}),
-        recovery=_literal([one.name for one in tables if one.point_in_time_recovery]),
+        tables="".join(
+            f"{indent(_literal(table.create_request()), ' ' * 4)},\n" for table in tables
+        ),
+        expiry=_literal({table.name: table.time_to_live for table in tables if table.time_to_live}),
+        scaling=_literal({table.name: policies(table) for table in tables if table.scaling}),
+        recovery=_literal([table.name for table in tables if table.point_in_time_recovery]),
     )
 
 

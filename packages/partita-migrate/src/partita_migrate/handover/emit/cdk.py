@@ -107,7 +107,7 @@ def _text(value: str | list[str]) -> str:
 
 def _call(function: str, positional: list[str], named: dict[str, str]) -> list[str]:
     arguments = [*positional, *(f"{name}={value}" for name, value in named.items())]
-    return [f"{function}(", *(f"{INDENT}{one}," for one in arguments), ")"]
+    return [f"{function}(", *(f"{INDENT}{argument}," for argument in arguments), ")"]
 
 
 def _keys(keyed: dict[str, Any], types: dict[str, str]) -> dict[str, str]:

@@ -42,14 +42,18 @@ def _resource(table: TableRequest) -> dict[str, Any]:
     }
     if table.indexes:
         found["global_secondary_index"] = [
-            {"name": one["IndexName"], **_keys(one), **_projection(one), **_units(one)}
-            for one in table.indexes
+            {"name": index["IndexName"], **_keys(index), **_projection(index), **_units(index)}
+            for index in table.indexes
         ]
     if table.local_indexes:
         # The table's partition key is theirs, and has no place in the block.
         found["local_secondary_index"] = [
-            {"name": one["IndexName"], "range_key": _keys(one)["range_key"], **_projection(one)}
-            for one in table.local_indexes
+            {
+                "name": index["IndexName"],
+                "range_key": _keys(index)["range_key"],
+                **_projection(index),
+            }
+            for index in table.local_indexes
         ]
     if stream := create.get("StreamSpecification"):
         found |= {"stream_enabled": True, "stream_view_type": stream["StreamViewType"]}

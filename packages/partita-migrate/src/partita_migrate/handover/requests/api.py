@@ -129,7 +129,7 @@ class RequestWriter:
     def _unique(self, access: Access) -> set[str]:
         """Columns whose values have items of their own."""
         guards = [one for _, one in written_with(self.design, access) if one.is_guard]
-        made = [(one, part) for one in guards for part in one.attributes]
+        made = [(guard, part) for guard in guards for part in guard.attributes]
         return {ref.column for one, part in made for ref in columns_of(one, part)}
 
     def _guarded(self, access: Access, entity: Entity, item: Item) -> list[Test]:
@@ -165,11 +165,11 @@ def _removed(entity: Entity, pattern: AccessPattern, after: Item) -> list[Attrib
     """Keys of sparse indexes, where what is changed decides whether an item is in them."""
     names = {Ref.parse(name) for name in pattern.columns}
     return [
-        one
-        for one in entity.attributes
-        if (condition := parse_condition(one.when)) is not None
+        attribute
+        for attribute in entity.attributes
+        if (condition := parse_condition(attribute.when)) is not None
         and Ref(entity.source, condition.column) in names
-        and one.name not in after
+        and attribute.name not in after
     ]
 
 

@@ -20,7 +20,9 @@ def write(requests: list[Request]) -> str:
     comment = "".join(f"# {text}\n" for text in requests[0].comments)
     if requests[0].operation in ("Query", "Scan"):
         # Several are one for each shard.
-        pages = "".join(f'{_pages(one)}items += pages.search("Items")\n' for one in requests)
+        pages = "".join(
+            f'{_pages(request)}items += pages.search("Items")\n' for request in requests
+        )
         return f"{HEAD}{comment}items = []\n{pages}print(items)\n"
     return HEAD + comment + "".join(map(_call, requests))
 

@@ -22,8 +22,10 @@ def write(requests: list[Request]) -> str:
     if not requests:
         return ""
     names = {
-        f"paginate{one.operation}" if one.operation in PAGED else f"{one.operation}Command"
-        for one in requests
+        f"paginate{request.operation}"
+        if request.operation in PAGED
+        else f"{request.operation}Command"
+        for request in requests
     }
     head = (
         f"import {{ DynamoDBClient, {', '.join(sorted(names))} }}"

@@ -25,9 +25,9 @@ def write(requests: list[Request]) -> str:
     """The statements with what has to be given beside them, in comments."""
     found = statements(requests)
     lines = []
-    if any(one.parts for one in requests):
+    if any(request.parts for request in requests):
         lines.append("-- All or nothing: the statements of one ExecuteTransaction.")
-    lines += [f"-- {text}" for one in requests[:1] for text in one.comments]
+    lines += [f"-- {text}" for request in requests[:1] for text in request.comments]
     for one in found:
         if one.limit:
             lines.append(f"-- Limit: {one.limit}")
@@ -40,8 +40,8 @@ def write(requests: list[Request]) -> str:
 
 
 def statements(requests: list[Request]) -> list[Statement]:
-    parts = [part for one in requests for part in one.parts or [one]]
-    return [_Writer().statement(one) for one in parts]
+    parts = [part for request in requests for part in request.parts or [request]]
+    return [_Writer().statement(part) for part in parts]
 
 
 class _Writer:
@@ -96,7 +96,7 @@ class _Writer:
         return f"DELETE FROM {_name(request.table)}\nWHERE {tests}"
 
     def _tests(self, tests: list[Test]) -> str:
-        return " AND ".join(self._test(one) for one in tests)
+        return " AND ".join(self._test(test) for test in tests)
 
     def _test(self, test: Test) -> str:
         name = _name(test.attribute)

@@ -63,5 +63,5 @@ class Request(Struct, frozen=True, kw_only=True):
         made = [f"{name} is made as {text}" for name, text in self.made_of]
         fields = [part for _, text in self.made_of for part in template_fields(text)]
         folds = dict.fromkeys(part.format for part in fields if part.format in FOLDINGS)
-        made += [f"{one}: each letter becomes what {file_of(one)} has for it" for one in folds]
+        made += [f"{fold}: each letter becomes what {file_of(fold)} has for it" for fold in folds]
         return [*made, *([" ".join(self.afterwards.split())] if self.afterwards else [])]

@@ -62,7 +62,7 @@ def compared(
     comparison: str = condition.comparison
     if comparison in ("in", "not in"):
         parts = [replace(condition, comparison="=", value=one) for one in condition.value.split(OR)]
-        return _distinct(value for one in parts for value in compared(one, entity, item, items))
+        return _distinct(value for part in parts for value in compared(part, entity, item, items))
     if condition.comparison == "between":
         first, _, last = condition.value.partition(BETWEEN)
         ends = _ends(condition.attribute, item, items)
@@ -156,7 +156,7 @@ def _changed_columns(entity: Entity, pattern: AccessPattern) -> list[str]:
     """Of the entity's own row; a pattern that names none changes all."""
     refs = [Ref.parse(name) for name in pattern.columns]
     if not refs:
-        refs = [ref for one in entity.attributes for ref in columns_of(entity, one)]
+        refs = [ref for attribute in entity.attributes for ref in columns_of(entity, attribute)]
         given = {Ref.parse(name) for name in pattern.equality}
         refs = [ref for ref in refs if ref not in given]
     return list(dict.fromkeys(ref.column for ref in refs if ref.table == entity.source))

@@ -59,7 +59,7 @@ def update(
 ) -> Request:
     keys = {key.name for key in table.keys}
     new = {name: value for name, value in changed.items() if name not in keys}
-    sums = [one.rsplit(" ", 2) for one in access.adds]
+    sums = [add.rsplit(" ", 2) for add in access.adds]
     added = {name: sign for name, sign, _ in sums}
     new |= {name: {"N": text} for name, _, text in sums if not text.startswith("{")}
     expressions = Expressions()
@@ -106,7 +106,7 @@ def delete(
 ) -> Request:
     content: dict[str, Any] = {
         "TableName": table.name,
-        "Key": {one.name: item[one.name] for one in table.keys},
+        "Key": {key.name: item[key.name] for key in table.keys},
     }
     if unchanged:
         expressions = Expressions()
@@ -126,7 +126,7 @@ def transaction(parts: list[Request]) -> Request:
     verbs = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
     return Request(
         operation="TransactWriteItems",
-        input={"TransactItems": [{verbs[one.operation]: one.input} for one in parts]},
+        input={"TransactItems": [{verbs[part.operation]: part.input} for part in parts]},
         table=parts[0].table,
         key=parts[0].key,
         afterwards=parts[0].afterwards,

@@ -17,13 +17,7 @@ from partita_migrate.model.design import (
     Entity,
     TableDesign,
 )
-from partita_migrate.model.key_texts import (
-    NotEncodable,
-    bound_text,
-    field_text,
-    is_beginning,
-    plain_text,
-)
+from partita_migrate.model.key_texts import NotEncodable, bound_text, field_text, plain_text
 from partita_migrate.model.making import of_type, order
 from partita_migrate.model.templates import SHARD, TemplateField, filled, template_fields
 from partita_migrate.proving.answers.rows import (
@@ -38,6 +32,7 @@ from partita_migrate.statements.question import Constant, Parameter, Question, T
 from partita_migrate.statements.values import fold_of, literal_value
 from partita_migrate.understanding.schema.column_refs import Ref
 from partita_migrate.understanding.schema.inventory import Column, Inventory
+from partita_migrate.understanding.schema.text_folds import is_beginning
 
 Given = dict[str, list[AttributeValue]]
 """Values by the names that the requests of a model use; several of IN."""

@@ -65,7 +65,7 @@ class DoubledBar(NamedTuple):
 
 def histograms(analysis: Analysis) -> list[Histogram]:
     """Of the tables with the most bytes."""
-    filled = [one for one in analysis.tables if one.sampled]
+    filled = [table for table in analysis.tables if table.sampled]
     filled.sort(key=lambda one: (-one.rows * one.item_bytes.mean, one.table))
     return [
         Histogram(one.table, one, list(bars(one.item_bytes))) for one in filled[:HISTOGRAMS_MAX]
@@ -121,7 +121,7 @@ def option_bars(bill: Bill) -> list[OptionBar]:
             storage=round(option.storage / longest * 100, 2),
             is_cheapest=option is bill.cheapest,
         )
-        for option in sorted(bill.options, key=lambda one: one.monthly)
+        for option in sorted(bill.options, key=lambda option: option.monthly)
     ]
 
 

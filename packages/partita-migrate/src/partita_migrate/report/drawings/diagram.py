@@ -122,7 +122,11 @@ def _title(table: str, group: list[str]) -> str:
 
 def _owners(inventory: Inventory) -> dict[str, str]:
     """The table that each belongs to: by its primary key first, never in a circle."""
-    lookups = {one.parent for one in inventory.relationships if one.kind == "lookup"}
+    lookups = {
+        relationship.parent
+        for relationship in inventory.relationships
+        if relationship.kind == "lookup"
+    }
     names = {table.name for table in inventory.tables}
     owner: dict[str, str] = {}
     for table in inventory.tables:
@@ -162,13 +166,18 @@ class _Drawing:
         self.tables = {table.name: table for table in tables}
         self.relationships = inventory.relationships
         self.is_detailed = len(tables) <= ALL_COLUMNS_TABLES_MAX
-        self.drawn = [one for one in self.relationships if self._is_drawn(one)]
+        self.drawn = [
+            relationship for relationship in self.relationships if self._is_drawn(relationship)
+        ]
         self.columns = {table.name: self._columns(table) for table in tables}
 
-    def _is_drawn(self, one: Relationship) -> bool:
-        if one.through is not None or not self.tables.keys() >= {one.parent, one.child}:
+    def _is_drawn(self, relationship: Relationship) -> bool:
+        if relationship.through is not None or not self.tables.keys() >= {
+            relationship.parent,
+            relationship.child,
+        }:
             return False
-        return one.kind != "lookup" or len(self.tables) <= LOOKUPS_DRAWN_TABLES_MAX
+        return relationship.kind != "lookup" or len(self.tables) <= LOOKUPS_DRAWN_TABLES_MAX
 
     def figure(self) -> Figure:
         boxes = [self._box(table) for table in self.tables.values()]
@@ -227,9 +236,9 @@ class _Drawing:
         return HEAD_HEIGHT / 2
 
     def _tag(self, table: Table) -> str:
-        for one in self.relationships:
-            if one.through == table.name:
-                return "many-to-many" if one.kind == "many-to-many" else "closure"
+        for relationship in self.relationships:
+            if relationship.through == table.name:
+                return "many-to-many" if relationship.kind == "many-to-many" else "closure"
         for one in self.relationships:
             is_its_own = one.parent == table.name if one.kind == "lookup" else True
             if one.kind in TAGS and table.name in (one.parent, one.child) and is_its_own:

@@ -103,7 +103,7 @@ def _view(
         collections.setdefault(text_of(one[2][keys[0].name]), []).append(one)
     if len(keys) == 2:
         for members in collections.values():
-            members.sort(key=lambda one: order(one[2][keys[1].name]))
+            members.sort(key=lambda member: order(member[2][keys[1].name]))
     names = [key.name for key in keys]
     return View(
         title=title,
@@ -112,7 +112,7 @@ def _view(
         detail=_detail(index) if index else "",
         why=index.why if index else "",
         groups=[
-            Group(Cell(names[0], value), [_item(one, names) for one in members])
+            Group(Cell(names[0], value), [_item(member, names) for member in members])
             for value, members in collections.items()
         ],
         left_out=len(present) - len(shown),

@@ -22,16 +22,16 @@ def summarize(folder: Folder, analysis: Analysis) -> Iterator[RenderableType]:
         ["table", "rows", "sampled", "mean", "p50", "p95", "p99", "max"],
         (
             (
-                one.table,
-                f"{one.rows:,}",
-                f"{one.sampled:,}",
-                bytes_text(round(one.item_bytes.mean)),
-                bytes_text(one.item_bytes.p50),
-                bytes_text(one.item_bytes.p95),
-                bytes_text(one.item_bytes.p99),
-                bytes_text(one.item_bytes.max),
+                table.table,
+                f"{table.rows:,}",
+                f"{table.sampled:,}",
+                bytes_text(round(table.item_bytes.mean)),
+                bytes_text(table.item_bytes.p50),
+                bytes_text(table.item_bytes.p95),
+                bytes_text(table.item_bytes.p99),
+                bytes_text(table.item_bytes.max),
             )
-            for one in analysis.tables[:ROWS_SHOWN_MAX]
+            for table in analysis.tables[:ROWS_SHOWN_MAX]
         ),
         numbers=["rows", "sampled", "mean", "p50", "p95", "p99", "max"],
     )
@@ -75,7 +75,7 @@ def _patterns(folder: Folder) -> Iterator[RenderableType]:
 
 
 def _busiest(found: Patterns) -> Iterator[RenderableType]:
-    busiest = sorted(found.patterns, key=lambda one: (-one.calls_per_second, one.name))
+    busiest = sorted(found.patterns, key=lambda pattern: (-pattern.calls_per_second, pattern.name))
     yield grid(
         "Access patterns",
         ["pattern", "category", "calls/s", "items"],

@@ -78,11 +78,11 @@ class Cockpit:
         if self._status is not None:
             rows = [
                 (
-                    one.name,
-                    "now" if one.name == self.stage else "done" if one.is_done else "",
-                    one.said,
+                    stage.name,
+                    "now" if stage.name == self.stage else "done" if stage.is_done else "",
+                    stage.said,
                 )
-                for one in self._status.stages
+                for stage in self._status.stages
             ]
             parts.append(grid(f"The move of {self.folder.path}", ["stage", "", ""], rows, []))
         parts.append(self.bars.bars)

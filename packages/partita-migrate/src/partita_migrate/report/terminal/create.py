@@ -23,9 +23,9 @@ ACTIONS: dict[Action, str] = {
 
 
 def summarize(created: Created) -> Iterator[RenderableType]:
-    for one in created.tables:
-        lines = [difference.what for difference in one.differences] + one.notes
-        title = f"{one.table} {ACTIONS[one.action]}."
+    for table in created.tables:
+        lines = [difference.what for difference in table.differences] + table.notes
+        title = f"{table.table} {ACTIONS[table.action]}."
         if lines:
             yield from bullets(title, lines)
         else:
@@ -33,7 +33,7 @@ def summarize(created: Created) -> Iterator[RenderableType]:
     if all(one.action == "unchanged" for one in created.tables):
         count = number_of(len(created.tables), "table")
         yield Text(f"Nothing to do: {count} of {created.model} at {created.endpoint}.")
-    if any(one.update for table in created.tables for one in table.differences):
+    if any(difference.update for table in created.tables for difference in table.differences):
         if created.differs:
             yield Text("`partita migrate create --update` changes what can be changed in place.")
 

@@ -43,20 +43,20 @@ def _side_by_side(estimates: Estimates) -> RenderableType:
         ["file", "RCU", "WCU", "GB", "a month", "paid by"],
         (
             (
-                one.file,
-                figure(one.read_units),
-                figure(one.write_units),
-                gigabytes(one.stored_gb),
-                f"{one.bill.cheapest.monthly + one.bill.extras_monthly:,.2f}",
-                f"{one.bill.cheapest.name}, {one.bill.cheapest.table_class}",
+                estimate.file,
+                figure(estimate.read_units),
+                figure(estimate.write_units),
+                gigabytes(estimate.stored_gb),
+                f"{estimate.bill.cheapest.monthly + estimate.bill.extras_monthly:,.2f}",
+                f"{estimate.bill.cheapest.name}, {estimate.bill.cheapest.table_class}",
             )
-            for one in estimates.estimates
+            for estimate in estimates.estimates
         ),
         numbers=["RCU", "WCU", "GB", "a month"],
     )
 
 
-def _patterns(one: Estimate) -> RenderableType:
+def _patterns(estimate: Estimate) -> RenderableType:
     return grid(
         "Capacity for each pattern",
         ["pattern", "calls/s", "items", "served by", "RCU", "WCU"],
@@ -69,13 +69,13 @@ def _patterns(one: Estimate) -> RenderableType:
                 figure(pattern.read_units),
                 figure(sum(pattern.write_units.values())),
             )
-            for pattern in one.patterns[:ROWS_SHOWN_MAX]
+            for pattern in estimate.patterns[:ROWS_SHOWN_MAX]
         ),
         numbers=["calls/s", "items", "RCU", "WCU"],
     )
 
 
-def _resources(one: Estimate) -> RenderableType:
+def _resources(estimate: Estimate) -> RenderableType:
     return grid(
         "Tables and indexes",
         ["", "WCU", "RCU", "items", "item KB", "GB", "partitions"],
@@ -89,7 +89,7 @@ def _resources(one: Estimate) -> RenderableType:
                 gigabytes(resource.stored_bytes / GB),
                 str(resource.partitions),
             )
-            for resource in one.resources[:ROWS_SHOWN_MAX]
+            for resource in estimate.resources[:ROWS_SHOWN_MAX]
         ),
         numbers=["WCU", "RCU", "items", "item KB", "GB", "partitions"],
     )
@@ -119,13 +119,13 @@ def _month(bill: Bill) -> RenderableType:
     )
 
 
-def _doubled(one: Estimate) -> RenderableType:
+def _doubled(estimate: Estimate) -> RenderableType:
     return grid(
         "When it doubles, a month costs more by",
         ["", "provisioned", "on-demand"],
         (
             (doubled.what, f"{doubled.provisioned_more:,.2f}", f"{doubled.on_demand_more:,.2f}")
-            for doubled in one.doubled[:DOUBLED_SHOWN_MAX]
+            for doubled in estimate.doubled[:DOUBLED_SHOWN_MAX]
         ),
         numbers=["provisioned", "on-demand"],
     )

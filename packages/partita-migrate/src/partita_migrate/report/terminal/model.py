@@ -31,19 +31,19 @@ STYLES = {"error": "red", "warning": "yellow"}
 
 
 def summarize(models: Models) -> Iterator[RenderableType]:
-    for one in models.proposals:
-        yield Text(one.file, style="bold")
-        yield from bullets("Choices", one.design.choices)
-        yield from bullets("Techniques", map(_technique, one.design.techniques))
-        if one.design.access:
-            yield _served(one.design)
-        if rest := more(len(one.design.access), one.file):
+    for proposal in models.proposals:
+        yield Text(proposal.file, style="bold")
+        yield from bullets("Choices", proposal.design.choices)
+        yield from bullets("Techniques", map(_technique, proposal.design.techniques))
+        if proposal.design.access:
+            yield _served(proposal.design)
+        if rest := more(len(proposal.design.access), proposal.file):
             yield Text(rest)
-        yield from bullets("Risks", one.design.risks)
-        yield from _findings(one.findings)
-    kinds = [one.kind for one in models.comparison.designs]
+        yield from bullets("Risks", proposal.design.risks)
+        yield from _findings(proposal.findings)
+    kinds = [design.kind for design in models.comparison.designs]
     rows = [
-        (name, *(value(one) for one in models.comparison.designs))
+        (name, *(value(design) for design in models.comparison.designs))
         for name, value in COMPARED.items()
     ]
     proven: dict[str, str] = {one.kind: proven_of(one.proof) for one in models.proposals}
@@ -67,17 +67,17 @@ def summarize_check(name: str, findings: list[Finding]) -> Iterator[RenderableTy
 
 
 def _findings(findings: list[Finding]) -> Iterator[RenderableType]:
-    for one in findings:
-        severity = (one.severity, STYLES[one.severity])
-        line = Text.assemble(severity, f" in {one.place}: {one.message}")
+    for finding in findings:
+        severity = (finding.severity, STYLES[finding.severity])
+        line = Text.assemble(severity, f" in {finding.place}: {finding.message}")
         yield Padding(line, (0, 0, 0, 2))
 
 
-def _technique(one: Technique) -> str:
-    patterns = ", ".join(map(repr, one.patterns[:3]))
+def _technique(technique: Technique) -> str:
+    patterns = ", ".join(map(repr, technique.patterns[:3]))
     return (
-        f"{one.name[0].upper()}{one.name[1:]} for {patterns}: {one.why} Cost: {one.cost}."
-        f" Limit: {one.limit}. Next best: {one.next_best}."
+        f"{technique.name[0].upper()}{technique.name[1:]} for {patterns}: {technique.why}"
+        f" Cost: {technique.cost}. Limit: {technique.limit}. Next best: {technique.next_best}."
     )
 
 

@@ -19,26 +19,26 @@ SHOWN_MAX = 20
 def summarize_load(loaded: Load) -> Iterator[RenderableType]:
     heads = ["table", "rows", "imported", "skipped", "failed", "stay", "items"]
     if loaded.is_dry_run:
-        rows = [(one.table, f"{one.expected:,}", "", "", "", "", "") for one in loaded.tables]
+        rows = [(table.table, f"{table.expected:,}", "", "", "", "", "") for table in loaded.tables]
         yield grid("Would be loaded", heads, rows, heads[1:])
         return
     rows = [
         (
-            one.table,
-            f"{one.rows:,}",
-            f"{one.imported:,}",
-            f"{one.skipped:,}",
-            f"{one.failed:,}",
-            f"{one.stay:,}",
-            f"{one.items:,}",
+            table.table,
+            f"{table.rows:,}",
+            f"{table.imported:,}",
+            f"{table.skipped:,}",
+            f"{table.failed:,}",
+            f"{table.stay:,}",
+            f"{table.items:,}",
         )
-        for one in loaded.tables
+        for table in loaded.tables
     ]
     place = f"files in {loaded.files}" if loaded.files else loaded.endpoint
     yield grid(f"Loaded to {place}", heads, rows, heads[1:])
     yield from bullets(
         "Skipped",
-        [f"{one.table}: {one.skipped_why}" for one in loaded.tables if one.skipped_why],
+        [f"{table.table}: {table.skipped_why}" for table in loaded.tables if table.skipped_why],
     )
     if loaded.rejects:
         yield Text(
@@ -92,14 +92,14 @@ def summarize_verify(verified: Verified) -> Iterator[RenderableType]:
     yield from bullets(
         "Differences",
         [
-            f"{one.side} of {one.table}, {one.key}: {one.what}"
-            for one in verified.differences[:SHOWN_MAX]
+            f"{difference.side} of {difference.table}, {difference.key}: {difference.what}"
+            for difference in verified.differences[:SHOWN_MAX]
         ],
     )
 
 
 def summarize_status(told: Status) -> Iterator[RenderableType]:
-    rows = [(one.name, "done" if one.is_done else "", one.said) for one in told.stages]
+    rows = [(stage.name, "done" if stage.is_done else "", stage.said) for stage in told.stages]
     yield grid(f"The move of {told.folder}", ["stage", "", ""], rows, [])
     if told.holder:
         yield Text(f"{told.holder} works in it.")
@@ -109,7 +109,7 @@ def summarize_status(told: Status) -> Iterator[RenderableType]:
         yield Text(told.refusal)
     yield from bullets(
         f"{told.rejected:,} rows were rejected",
-        [f"{one.table}, {one.key}: {one.reason}" for one in told.rejects[:SHOWN_MAX]],
+        [f"{reject.table}, {reject.key}: {reject.reason}" for reject in told.rejects[:SHOWN_MAX]],
     )
     if told.verified is not None:
         yield from summarize_verify(told.verified)

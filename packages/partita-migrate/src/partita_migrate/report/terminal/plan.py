@@ -24,9 +24,11 @@ def summarize(folder: Folder, plan: Plan) -> Iterator[RenderableType]:
     if rest := more(len(plan.candidates), PAGE):
         yield Text(rest)
     yield from bullets("Relationships", _relationships(inventory))
-    yield from bullets("Challenges", [one.what for one in plan.challenges])
+    yield from bullets("Challenges", [challenge.what for challenge in plan.challenges])
     yield from bullets("Difficulties", _difficulties(plan))
-    obstacles = [one.what for one in plan.difficulties if one.severity == "obstacle"]
+    obstacles = [
+        difficulty.what for difficulty in plan.difficulties if difficulty.severity == "obstacle"
+    ]
     yield from bullets("Obstacles", obstacles[:ROWS_SHOWN_MAX])
     yield from bullets("On this server", _server(plan))
     yield Text(f"Written: {INVENTORY}, {PLAN}, {PAGE}")
@@ -49,26 +51,26 @@ def _candidates(inventory: Inventory, plan: Plan) -> RenderableType:
         ["table", "rows", "bytes", "score", "verdict", "looks like"],
         (
             (
-                one.table,
-                rows_text(tables[one.table]),
-                bytes_text(tables[one.table].data_bytes),
-                str(one.score),
-                one.verdict,
-                one.workload or "",
+                candidate.table,
+                rows_text(tables[candidate.table]),
+                bytes_text(tables[candidate.table].data_bytes),
+                str(candidate.score),
+                candidate.verdict,
+                candidate.workload or "",
             )
-            for one in plan.candidates[:ROWS_SHOWN_MAX]
+            for candidate in plan.candidates[:ROWS_SHOWN_MAX]
         ),
         numbers=["rows", "bytes", "score"],
     )
 
 
 def _relationships(inventory: Inventory) -> list[str]:
-    kinds = Counter(one.kind for one in inventory.relationships)
+    kinds = Counter(relationship.kind for relationship in inventory.relationships)
     return [f"{count} {kind}" for kind, count in sorted(kinds.items())]
 
 
 def _difficulties(plan: Plan) -> list[str]:
-    found = Counter(one.severity for one in plan.difficulties)
+    found = Counter(difficulty.severity for difficulty in plan.difficulties)
     return [
         f"{found[severity]:>4} {SEVERITY_TITLES[severity].lower()}"
         for severity in SEVERITIES

@@ -16,7 +16,9 @@ from partita_migrate.understanding.planning.page import bytes_text
 def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:
     summary = report.summary
     yield from bullets(f"Verdict: {summary.verdict.title}", summary.verdict.reasons)
-    lines = [f"{one.label}: {one.value}, {one.detail}" for one in summary.headlines]
+    lines = [
+        f"{headline.label}: {headline.value}, {headline.detail}" for headline in summary.headlines
+    ]
     yield from bullets("Summary", lines)
     yield from bullets(
         "The biggest risks", [f"{risk.kind}: {risk.what[0]}" for risk in summary.risks]

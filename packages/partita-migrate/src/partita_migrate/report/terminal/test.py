@@ -40,13 +40,13 @@ def summarize(run: ProofRun) -> Iterator[RenderableType]:
     yield from bullets(
         "Keys",
         (
-            f"{one.kind}, {one.count:,} times: {one.place}, {one.detail} {one.line}".rstrip()
-            for one in run.keys
+            f"{key.kind}, {key.count:,} times: {key.place}, {key.detail} {key.line}".rstrip()
+            for key in run.keys
         ),
     )
     checks = [*run.non_functional, *run.recovery]
     yield from bullets(
-        "Beyond rows", (f"{one.name}: {one.outcome}. {one.detail}" for one in checks)
+        "Beyond rows", (f"{check.name}: {check.outcome}. {check.detail}" for check in checks)
     )
     yield Text("Patterns", style="bold")
     for one in sorted(run.functional, key=lambda proof: [*STYLES].index(proof.verdict)):
@@ -76,9 +76,11 @@ def _pattern(one: PatternProof) -> Iterator[RenderableType]:
         yield from _difference(difference)
 
 
-def _difference(one: Difference) -> Iterator[RenderableType]:
-    given = ", ".join(f"{name}={value}" for name, value in one.parameters.items())
-    yield Padding(Text(f"{one.case} ({given}): {one.what}; {one.line}"), (0, 0, 0, 12))
-    for side, rows in (("SQL", one.sql), ("items", one.items)):
+def _difference(difference: Difference) -> Iterator[RenderableType]:
+    given = ", ".join(f"{name}={value}" for name, value in difference.parameters.items())
+    yield Padding(
+        Text(f"{difference.case} ({given}): {difference.what}; {difference.line}"), (0, 0, 0, 12)
+    )
+    for side, rows in (("SQL", difference.sql), ("items", difference.items)):
         for row in rows[:2]:
             yield Padding(Text(f"{side}: {row}"), (0, 0, 0, 14))

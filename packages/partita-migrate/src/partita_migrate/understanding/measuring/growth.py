@@ -39,7 +39,7 @@ def creation_column(table: Table) -> Column | None:
     times = [column for column in table.columns if column.kind in ("date", "datetime")]
     by_name = {column.name.lower(): column for column in times}
     named = (by_name[name] for name in _CREATION_NAMES if name in by_name)
-    others = (one for one in times if not _OTHER_TIMES.search(one.name.lower()))
+    others = (time for time in times if not _OTHER_TIMES.search(time.name.lower()))
     return next(named, next(others, None) if numbered_column(table) else None)
 
 

@@ -163,7 +163,7 @@ def _text_of(contents: Sequence[Any]) -> Any:
     """Hashable; numbers arrive as texts, whose hashes do not collide as those of -1 and -2 do."""
     if len(contents) == 1:
         return contents[0] if isinstance(contents[0], str) else repr(contents[0])
-    return tuple(one if isinstance(one, str) else repr(one) for one in contents)
+    return tuple(content if isinstance(content, str) else repr(content) for content in contents)
 
 
 def _significant(share: float) -> float:

@@ -72,7 +72,9 @@ def parse(text: str, inventory: Inventory, where: str = WRITTEN) -> Patterns:
             f"{where} has {unknown[0]!r} outside of a pattern; begin each pattern with [[pattern]]."
         )
     schema = SchemaLookup(inventory)
-    written = [WrittenPattern(one, text, where, schema) for one in _tables(content, text, where)]
+    written = [
+        WrittenPattern(table, text, where, schema) for table in _tables(content, text, where)
+    ]
     patterns = [one.pattern() for one in written]
     _refuse_repeats(patterns, where)
     return Patterns(

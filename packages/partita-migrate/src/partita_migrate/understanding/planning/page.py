@@ -55,17 +55,18 @@ def rows_text(table: Table) -> str:
     return f"{table.row_count:,}" if table.is_row_count_exact else f"about {table.row_count:,}"
 
 
-def relationship_text(one: Relationship) -> str:
+def relationship_text(relationship: Relationship) -> str:
     """One relationship in words."""
-    optional = ", optional" if one.is_optional else ""
-    parent = f"{one.parent} ({', '.join(one.parent_columns)})"
-    child = f"{one.child} ({', '.join(one.child_columns)})"
-    if one.through is not None:
+    optional = ", optional" if relationship.is_optional else ""
+    parent = f"{relationship.parent} ({', '.join(relationship.parent_columns)})"
+    child = f"{relationship.child} ({', '.join(relationship.child_columns)})"
+    if relationship.through is not None:
         return (
-            f"{one.parent} and {one.child}: {one.kind} through {one.through}"
-            f" ({', '.join(one.parent_columns)}; {', '.join(one.child_columns)})"
+            f"{relationship.parent} and {relationship.child}: {relationship.kind}"
+            f" through {relationship.through} ({', '.join(relationship.parent_columns)};"
+            f" {', '.join(relationship.child_columns)})"
         )
-    return f"{parent} to {child}: {one.kind}{optional}"
+    return f"{parent} to {child}: {relationship.kind}{optional}"
 
 
 def _source(inventory: Inventory, plan: Plan) -> Iterator[str]:
@@ -103,9 +104,9 @@ def _goals(plan: Plan) -> Iterator[str]:
 def _candidates(plan: Plan) -> Iterator[str]:
     yield "## Candidates"
     yield ""
-    for one in plan.candidates:
-        yield f"- **{_cell(one.table)}**: {one.score}, {one.verdict}"
-        yield from (f"  - {reason.points:+d} {reason.text}" for reason in one.reasons)
+    for candidate in plan.candidates:
+        yield f"- **{_cell(candidate.table)}**: {candidate.score}, {candidate.verdict}"
+        yield from (f"  - {reason.points:+d} {reason.text}" for reason in candidate.reasons)
     yield ""
 
 
@@ -134,7 +135,9 @@ def _tables(inventory: Inventory) -> Iterator[str]:
 def _relationships(inventory: Inventory, plan: Plan) -> Iterator[str]:
     yield "## Relationships"
     yield ""
-    yield from (f"- {_cell(relationship_text(one))}" for one in inventory.relationships)
+    yield from (
+        f"- {_cell(relationship_text(relationship))}" for relationship in inventory.relationships
+    )
     if not inventory.relationships:
         yield "None are declared."
     yield ""
@@ -150,7 +153,8 @@ def _challenges(plan: Plan) -> Iterator[str]:
     yield "## Challenges that decide the strategy"
     yield ""
     yield from _grid(
-        ("challenge", "strategy"), ((one.what, one.strategy) for one in plan.challenges)
+        ("challenge", "strategy"),
+        ((challenge.what, challenge.strategy) for challenge in plan.challenges),
     )
 
 
@@ -158,7 +162,7 @@ def _difficulties(plan: Plan) -> Iterator[str]:
     yield "## Difficulties"
     yield ""
     for severity in SEVERITIES:
-        found = [one for one in plan.difficulties if one.severity == severity]
+        found = [difficulty for difficulty in plan.difficulties if difficulty.severity == severity]
         if found:
             yield f"### {SEVERITY_TITLES[severity]}"
             yield ""
@@ -173,7 +177,7 @@ def _by_strategy(found: list[Difficulty]) -> Iterator[str]:
         alike.setdefault((one.kind, one.strategy), []).append(one)
     for (kind, strategy), members in alike.items():
         yield f"- **{kind}**: {_cell(strategy)}"
-        yield from (f"  - {_cell(one.what)}" for one in members)
+        yield from (f"  - {_cell(member.what)}" for member in members)
 
 
 def _recovery(plan: Plan) -> Iterator[str]:

@@ -54,14 +54,14 @@ def plan_inventory(inventory: Inventory, goals: Goals, checks: Sequence[ServerCh
 def group(inventory: Inventory) -> list[list[str]]:
     """Tables connected by relationships, the largest group first; lookup tables connect nothing."""
     groups = {table.name: {table.name} for table in inventory.tables}
-    for one in inventory.relationships:
-        if one.kind != "lookup":
-            _join(groups, one)
+    for relationship in inventory.relationships:
+        if relationship.kind != "lookup":
+            _join(groups, relationship)
     distinct = {min(members): sorted(members) for members in groups.values()}
     return sorted(distinct.values(), key=lambda members: (-len(members), members))
 
 
-def _join(groups: dict[str, set[str]], one: Relationship) -> None:
-    joined = groups[one.parent] | groups[one.child]
+def _join(groups: dict[str, set[str]], relationship: Relationship) -> None:
+    joined = groups[relationship.parent] | groups[relationship.child]
     for member in joined:
         groups[member] = joined

@@ -58,7 +58,7 @@ def plan_recovery(
     database = inventory.database
     quoted = shlex.quote(database)
     missing = {
-        purpose: [one for one in checks if one.purpose == purpose and not one.is_ready]
+        purpose: [check for check in checks if check.purpose == purpose and not check.is_ready]
         for purpose in ("backup", "changes")
     }
     backup = BACKUPS[inventory.dialect].format(database=quoted)

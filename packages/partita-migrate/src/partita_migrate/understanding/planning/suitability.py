@@ -143,10 +143,14 @@ class Surroundings:
             bytes_total=sum(table.data_bytes or 0 for table in inventory.tables),
             referencing=referencing,
             lookups=frozenset(
-                one.parent for one in inventory.relationships if one.kind == "lookup"
+                relationship.parent
+                for relationship in inventory.relationships
+                if relationship.kind == "lookup"
             ),
             intersections=frozenset(
-                one.through for one in inventory.relationships if one.through is not None
+                relationship.through
+                for relationship in inventory.relationships
+                if relationship.through is not None
             ),
         )
 

@@ -71,7 +71,7 @@ def parse_join(text: str) -> Join | None:
     sides = _outside_quotes(" = ", text)
     if len(sides) != 2:
         return None
-    before, after = ([Ref.parse(one) for one in _outside_quotes(", *", side)] for side in sides)
+    before, after = ([Ref.parse(quote) for quote in _outside_quotes(", *", side)] for side in sides)
     return Join(before, after) if len(before) == len(after) else None
 
 

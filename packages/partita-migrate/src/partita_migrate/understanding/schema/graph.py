@@ -178,6 +178,6 @@ class SchemaGraph:
         """
         if link.parent == link.child:
             return False
-        others = [one for one in self.parents(link.child) if one.parent == link.parent]
-        identifying = [one for one in others if self.is_identifying(one)]
+        others = [parent for parent in self.parents(link.child) if parent.parent == link.parent]
+        identifying = [other for other in others if self.is_identifying(other)]
         return len(others) == 1 or identifying == [link]

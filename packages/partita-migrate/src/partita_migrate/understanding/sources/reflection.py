@@ -130,7 +130,7 @@ def _reflect(source: Source, schema: str | None, names: list[str]) -> _Reflected
             )
         )
         is_mysql = source.dialect in ("mysql", "mariadb")
-        return _Reflected(*(_unescaped(one) if is_mysql else one for one in answers))
+        return _Reflected(*(_unescaped(answer) if is_mysql else answer for answer in answers))
 
 
 def _unescaped(answer: Any) -> Any:

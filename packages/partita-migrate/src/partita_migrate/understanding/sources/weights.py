@@ -152,8 +152,8 @@ class Weights:
     def _find_joined(self, heads: Sequence[str], tails: Sequence[str]) -> None:
         """Each head with each tail; the server says by a checksum whether all are two letters."""
         separator = self.weight(_SEPARATOR)
-        texts = [one + _SEPARATOR for one in tails]
-        weights = [self.weight(one) + separator for one in tails]
+        texts = [tail + _SEPARATOR for tail in tails]
+        weights = [self.weight(tail) + separator for tail in tails]
         step = ASKED_CHARACTERS // (3 * len(tails) + 1) + 1
         for start in range(0, len(heads) if tails else 0, step):
             some = heads[start : start + step]
@@ -194,10 +194,10 @@ class Weights:
     def _ask(self, texts: Sequence[str], form: str) -> list[str]:
         asked = ", ".join(
             form.format(
-                f"WEIGHT_STRING(CONVERT(_utf8mb4 X'{one.encode().hex()}' USING {self.charset})"
+                f"WEIGHT_STRING(CONVERT(_utf8mb4 X'{text.encode().hex()}' USING {self.charset})"
                 f" COLLATE {self.collation})"
             )
-            for one in texts
+            for text in texts
         )
         with self._source.errors():
             # As it is: there is nothing to bind in so long a text.

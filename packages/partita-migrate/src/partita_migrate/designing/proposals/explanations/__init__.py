@@ -1,1 +1,1 @@
-"""What a design says about itself: choices, risks, and the columns that stay behind."""
+"""What a design says about itself: choices, risks, foreign keys, and columns that are left out."""

@@ -10,7 +10,7 @@ from partita_migrate.understanding.schema.column_refs import Ref
 
 def left_out(plan: ItemPlan, drafts: Drafts, tables: list[TableDesign]) -> list[LeftOut]:
     schema = plan.inputs.schema
-    known = _reasons(drafts)
+    reasons = _reasons(drafts)
     placed = _placed(tables)
     same = {schema.origin(ref) for ref in placed}
     result = []
@@ -24,18 +24,18 @@ def left_out(plan: ItemPlan, drafts: Drafts, tables: list[TableDesign]) -> list[
             if ref in placed or schema.origin(ref) in same:
                 continue
             twin = plan.roles.of_first_twin(ref)
-            why = known.get(ref) or known.get(twin) or _reason(plan, ref)
+            why = reasons.get(ref) or reasons.get(twin) or _reason(plan, ref)
             result.append(LeftOut(column=str(ref), why=why))
     return result
 
 
 def _reasons(drafts: Drafts) -> dict[Ref, str]:
-    """Those that were found while items were drafted."""
-    found: dict[Ref, str] = {}
+    """Returns the reasons that were found while the items were drafted."""
+    reasons: dict[Ref, str] = {}
     for draft in [*drafts.latest.values(), *drafts.each.values()]:
         for ref, why in draft.left_out.items():
-            found.setdefault(ref, why)
-    return found
+            reasons.setdefault(ref, why)
+    return reasons
 
 
 def _placed(tables: list[TableDesign]) -> set[Ref]:
@@ -52,7 +52,7 @@ def _reason(plan: ItemPlan, ref: Ref) -> str:
     schema, roles = plan.inputs.schema, plan.roles
     if ref.table in roles.bypassed:
         key = schema.table(ref.table).primary_key
-        gone = "its key is not needed any more" if ref.column in key else "no pattern reads it"
+        gone = "its key is no longer needed" if ref.column in key else "no pattern reads it"
         return f"{ref.table} only connects other tables, and {gone}"
     natural = schema.natural.get(ref)
     if natural is not None:
@@ -61,8 +61,8 @@ def _reason(plan: ItemPlan, ref: Ref) -> str:
     if link is not None:
         target = Ref(link.parent, link.key.referenced_columns[0])
         if target in schema.natural:
-            return f"{schema.natural[target]}, which it refers to, is kept instead"
-        return f"the reference to {link.parent} is where the item lies"
+            return f"{schema.natural[target]}, which it refers to, is kept in its place"
+        return f"the item's place in the collection of {link.parent} stands for it"
     if ref.table in roles.collected:
         owner = roles.collected[ref.table].owner
         return f"the generated number of a row that is a member of {owner}'s item"

@@ -1,4 +1,4 @@
-"""What becomes of foreign keys: DynamoDB has none, so each is a fan-out, a condition or a loss."""
+"""What becomes of foreign keys, which DynamoDB does not have: a fan-out, a condition, or a loss."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from partita_migrate.understanding.schema.column_refs import Ref
 from partita_migrate.understanding.schema.inventory import ForeignKey, Table
 
 RULES: dict[str, OnDelete] = {"CASCADE": "CASCADE", "SET NULL": "SET NULL"}
-"""What a source does by itself; anything else refuses to delete a row that others refer to."""
+"""Rules that the source carries out by itself. Every other rule makes it refuse to delete a row
+that others refer to."""
 
 
 def references(design: Design, inputs: DesignInputs) -> list[Reference]:
@@ -31,17 +32,19 @@ def _reference(
     rule = (key.on_delete or "").upper()
     parent = key.referenced_table
     deleting = [
-        one.name for one in inputs.patterns if one.operation == "delete" and one.table == parent
+        pattern.name
+        for pattern in inputs.patterns
+        if pattern.operation == "delete" and pattern.table == parent
     ]
-    unserved = {one.pattern for one in design.unserved}
+    unserved = {pattern.pattern for pattern in design.unserved}
     kept: KeptBy = "lost"
     why = f"No key leads from a row of {parent} to those of {table.name}."
     if not deleting:
         kept, why = "nothing deletes", f"No pattern deletes rows of {parent}."
     elif not inputs.volumes.inventory.keeps_references:
         why = (
-            "SQLite keeps it only for sessions that switch it on; foreign_keys = true under"
-            " [source] says that the application's do."
+            "SQLite keeps it only for sessions that switch it on; set foreign_keys = true under"
+            " [source] if the application's sessions do."
         )
     elif rule in RULES and not unserved & set(deleting):
         changed = "deletes" if rule == "CASCADE" else "changes"
@@ -51,11 +54,12 @@ def _reference(
         kept = "condition"
         why = (
             f"Before {deleting[0]!r} is sent, a Query with Limit 1 looks for a row of {table.name}"
-            f" by {', '.join(key.columns)}; one that is added in between is not seen."
+            f" by {', '.join(key.columns)}; a row that is added in between is missed."
         )
     missing = (
-        f"That {parent} has the row is no longer checked when one of {table.name} is written: add a"
-        " ConditionCheck of its key to the transaction where it matters, for double the units."
+        f"Writing a row of {table.name} no longer checks that its row of {parent} exists: where"
+        " that"
+        " matters, add a ConditionCheck of its key to a transaction, for double the units."
     )
     return Reference(
         table=table.name,
@@ -74,7 +78,7 @@ def _is_found(planner: ReadPlanner, table: Table, key: ForeignKey) -> bool:
     )
     identity = table.primary_key or [column.name for column in table.columns]
     question = Question(
-        table=table.name, tests=tests, columns=tuple(Ref(table.name, one) for one in identity)
+        table=table.name, tests=tests, columns=tuple(Ref(table.name, column) for column in identity)
     )
     try:
         planner.plan(question, table.name)

@@ -1,4 +1,4 @@
-"""What may go wrong with the design, a sentence each."""
+"""What can go wrong with a design, one sentence each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def risks(plan: ItemPlan) -> list[str]:
 
 
 def few_values(design: Design, inputs: DesignInputs) -> Iterator[str]:
-    """Partition keys that gather a table in a few partitions, whatever its size."""
+    """Yields partition keys with so few values that they gather a table of any size in a few
+    partitions."""
     for table, entity in design.entities():
         homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
         for home in homes:
@@ -38,9 +39,10 @@ def few_values(design: Design, inputs: DesignInputs) -> Iterator[str]:
                 continue
             yield (
                 f"{' and '.join(names)} has {skew.distinct} values: {home.name} holds all of"
-                f" {entity.name} under as many keys, each with {PARTITION_WRITE_UNITS:,} write and"
-                f" {PARTITION_READ_UNITS:,} read units a second; a column with more values in"
-                " front of it spreads them."
+                f" {entity.name} under as many partition keys, each with"
+                f" {PARTITION_WRITE_UNITS:,} write and"
+                f" {PARTITION_READ_UNITS:,} read units a second; put a column with"
+                " more values in front of it to spread them."
             )
 
 
@@ -48,10 +50,10 @@ def _rows_without_items(plan: ItemPlan) -> Iterator[str]:
     for table, link in plan.roles.folded.items():
         yield (
             f"A row of {table} that no row of {link.child} refers to has no item, and a change"
-            f" of one must be written to all items that hold it."
+            " to a row must be written to every item that holds it."
         )
     for table in plan.roles.embedded:
-        yield f"A row of {table} that nothing refers to is not carried over."
+        yield f"A row of {table} that nothing refers to is not migrated."
 
 
 def _identities(plan: ItemPlan) -> Iterator[str]:
@@ -74,7 +76,7 @@ def _versions(plan: ItemPlan, entity: str) -> Iterator[str]:
     if measured is not None and (measured.least or "1").startswith(("0", "-")):
         yield (
             f"{number} begins at {measured.least}: version 0 is"
-            " where the copy of the latest lies; count from 1 first."
+            " where the copy of the latest lies; renumber the versions from 1 first."
         )
 
 
@@ -97,13 +99,16 @@ def _may_be_null(plan: ItemPlan, ref: Ref) -> bool:
 
 
 def _reads(plan: ItemPlan) -> Iterator[str]:
-    for served in (one for keys in plan.keys.values() for one in keys.served):
+    for served in (read for keys in plan.keys.values() for read in keys.served):
         pattern = served.read.pattern
         for remark in pattern.description.split("; "):
             if remark.startswith(KEY_MUST_HOLD):
-                yield f"{pattern.name!r} finds nothing else: {remark}."
+                yield (
+                    f"{pattern.name!r} finds items only if the application writes keys in this"
+                    f" form: {remark}."
+                )
         if pattern.is_consistent and served.index and served.index[0] == "G":
             yield (
                 f"{pattern.name!r} asks for consistent reads, which a global index"
-                f" ({served.index}) does not have."
+                f" ({served.index}) does not support."
             )

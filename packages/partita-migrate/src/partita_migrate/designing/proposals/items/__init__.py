@@ -1,1 +1,1 @@
-"""What the items of each entity hold, whatever tables they are put into."""
+"""What the items of each entity hold, in whichever tables they end up."""

@@ -1,4 +1,4 @@
-"""Columns as they are seen from a row of an entity: its own, or those that joins lead to."""
+"""Columns as seen from a row of an entity: its own columns, and those that joins lead to."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ TYPES: dict[ColumnKind, AttributeType] = {
     "geometry": "B",
     "other": "S",
 }
-"""The usual one of `values.MAPPING`."""
+"""The most common attribute type of each column kind; `attribute_value` has exceptions."""
 
 WHOLE_DIGITS = {
     "TINYINT": 3, "SMALLINT": 5, "SMALLSERIAL": 5, "MEDIUMINT": 8, "YEAR": 4, "INT": 10,
     "INTEGER": 10, "SERIAL": 10, "OID": 10, "BIGINT": 20, "BIGSERIAL": 20,
 }  # fmt: skip
-"""That a number of a type may have; SQLite's INTEGER has eight bytes."""
+"""The number of digits that an integer type can have. SQLite's INTEGER has eight bytes."""
 WHOLE_DIGITS_MAX = 20
 _PRECISION = re.compile(r"\((\d+)(?:\s*,\s*(\d+))?\)")
 
@@ -52,6 +52,8 @@ class ColumnSource(NamedTuple):
 
 
 def column_source(inputs: DesignInputs, entity: str, ref: Ref) -> ColumnSource:
+    """Returns where an entity's row finds a column: the nearest column with the value, and the
+    joins to it."""
     schema = inputs.schema
     if ref.table == entity:
         link = schema.link_of(ref)
@@ -67,10 +69,10 @@ def column_source(inputs: DesignInputs, entity: str, ref: Ref) -> ColumnSource:
     path = schema.path_up(entity, ref.table) or []
     if path and ref not in schema.natural.values():
         *before, last = path
-        held = dict(zip(last.key.referenced_columns, last.key.columns, strict=False))
-        if ref.column in held:
-            # The row that refers to it has the value already: no need to go on to the next.
-            own = Ref(last.child, held[ref.column])
+        own_columns = dict(zip(last.key.referenced_columns, last.key.columns, strict=False))
+        if ref.column in own_columns:
+            # The row that refers to it already holds the value, so the last join is not needed.
+            own = Ref(last.child, own_columns[ref.column])
             return ColumnSource(own, [link.upwards() for link in before])
     return ColumnSource(ref, [link.upwards() for link in path])
 
@@ -81,14 +83,14 @@ def attribute_type(volumes: Volumes, ref: Ref) -> AttributeType:
 
 class TemplateSource(NamedTuple):
     field: str
-    """As a template writes it, in braces."""
+    """The field with its braces, as a template writes it."""
     through: list[str]
 
 
 def template_source(
     inputs: DesignInputs, entity: str, ref: Ref, *, is_sort: bool = False
 ) -> TemplateSource:
-    """A template's field for a column, and the joins that lead to it."""
+    """Returns a template's field for a column, and the joins that lead to it."""
     part, _, of_tree = ref.column.rpartition(":")
     table = inputs.schema.table(entity)
     link = self_reference(table, part) if of_tree in (PATH, ROOT) else None
@@ -104,13 +106,14 @@ def template_source(
 
 
 def fold(inputs: DesignInputs, ref: Ref) -> str:
-    """The format in which a key holds a text that is compared without regard to case."""
+    """Returns the format in which a key holds a text that the source compares by a collation."""
     column = inputs.schema.column(ref)
     return fold_of(column, inputs.volumes.inventory.dialect) if column is not None else ""
 
 
 def number_format(inputs: DesignInputs, ref: Ref) -> str:
-    """Fixed point, with as many digits as the type has; empty where it has no bound."""
+    """Returns the fixed-point format with as many digits as the type has; empty for an unlimited
+    type."""
     column = inputs.schema.column(ref)
     if column is None or column.kind not in ("integer", "decimal"):
         return ""

@@ -1,4 +1,4 @@
-"""All items with what they hold: what the two layouts put into tables."""
+"""Every type of item with its content: the input of both layouts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from partita_migrate.model.design import Unique
 
 @dataclass(frozen=True)
 class DraftedItems:
+    """The item plan with the content of all items."""
+
     plan: ItemPlan
     drafts: Drafts
     large: LargeColumns
@@ -19,5 +21,5 @@ class DraftedItems:
 
     @property
     def guards(self) -> list[Unique]:
-        """The unique constraints that an item keeps."""
-        return [one for one in self.unique if one.kept_by == "item"]
+        """Returns the unique constraints that need a guard item."""
+        return [outcome for outcome in self.unique if outcome.kept_by == "item"]

@@ -1,4 +1,4 @@
-"""The attributes of each type of item, with their origins and names, before keys are written."""
+"""Drafts the attributes of each type of item, with origins and names, before its keys are known."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from partita_migrate.understanding.schema.words import name_parts, singular
 
 @dataclass(frozen=True)
 class Draft:
-    """What the items of an entity hold."""
+    """The attributes of one type of item."""
 
     attributes: dict[Ref, Attribute] = field(default_factory=dict)
     others: list[Attribute] = field(default_factory=list)
-    """Sets, lists, expiry: what is not a single column."""
+    """Attributes that are not a single column of the entity: sets, lists, expiry, second
+    references."""
     left_out: dict[Ref, str] = field(default_factory=dict)
 
     def names(self) -> set[str]:
@@ -34,32 +35,33 @@ class Draft:
 
 @dataclass(frozen=True)
 class Drafts:
-    """By entity."""
+    """The drafts by entity."""
 
     each: dict[str, Draft]
-    """Of an item for each row."""
+    """The item that every row becomes."""
     latest: dict[str, Draft]
-    """Of the item that copies the latest version, where there are versions."""
+    """For entities with versions: the item that copies the latest version."""
 
     def fullest(self, entity: str) -> Draft:
-        """With all that any item of the entity holds."""
+        """Returns the draft with the most attributes of all items of the entity."""
         return self.latest.get(entity) or self.each[entity]
 
 
 @dataclass(frozen=True)
 class ReadTogether:
-    """What a read of an entity finds in the same collection, so that it needs no copy."""
+    """The tables whose items a read finds in the same collection, so that no columns need
+    copying."""
 
     tables: Collection[str] = ()
     but_not_by: Collection[str] = ()
-    """Patterns that come by an index, where the collection is not."""
+    """Patterns that read an index, where those items are not beside each other."""
 
     def has(self, table: str, read: Read) -> bool:
         return table in self.tables and read.pattern.name not in self.but_not_by
 
 
 def draft_items(plan: ItemPlan, collections: dict[str, ReadTogether] | None = None) -> Drafts:
-    """`collections`: by entity, what lies beside it in a shared table."""
+    """Drafts all items. `collections` says, by entity, what lies beside it in a shared table."""
     beside = collections or {}
     return Drafts(
         each={
@@ -77,7 +79,8 @@ def _draft(plan: ItemPlan, entity: str, *, is_latest: bool, beside: ReadTogether
     draft = Draft()
     version = plan.roles.versions.get(entity)
     if version is not None:
-        # The key first and the rest last, so that both kinds of items agree on all names.
+        # The parent's key comes first and its other columns last, so that both kinds of items get
+        # the same names.
         _add_above(plan, draft, entity, version.parent, _version_key(plan, entity))
     _add_own(plan, draft, entity)
     if version is not None:
@@ -104,11 +107,11 @@ def _own_tables(plan: ItemPlan, entity: str) -> set[str]:
 
 
 def _folded_into(plan: ItemPlan, entity: str) -> list[str]:
-    found: list[str] = []
+    tables: list[str] = []
     for table, link in plan.roles.folded.items():
         if link.child == entity:
-            found += [table, *_folded_into(plan, table)]
-    return found
+            tables += [table, *_folded_into(plan, table)]
+    return tables
 
 
 # Columns of the row itself, and of rows that it belongs to.
@@ -125,11 +128,13 @@ def _add_own(plan: ItemPlan, draft: Draft, entity: str) -> None:
 
 
 def _add_unused(plan: ItemPlan, draft: Draft, entity: str) -> None:
-    """Columns of the row that nothing stands on: without them it could not be made again."""
-    held = {one.column for one in draft.attributes.values() if not one.through}
+    """Adds the row's remaining columns, without which it could not be restored from its items."""
+    columns_held = {
+        attribute.column for attribute in draft.attributes.values() if not attribute.through
+    }
     for column in plan.inputs.schema.table(entity).columns:
         ref = Ref(entity, column.name)
-        if str(ref) in held or _reason_to_lose(plan, ref):
+        if str(ref) in columns_held or _reason_to_lose(plan, ref):
             continue
         draft.left_out.pop(ref, None)
         draft.others.append(
@@ -144,7 +149,7 @@ def _add_unused(plan: ItemPlan, draft: Draft, entity: str) -> None:
 def _add_above(
     plan: ItemPlan, draft: Draft, entity: str, table: str, only: set[str] | None
 ) -> None:
-    """Columns of a table that a row of the entity belongs to, copied."""
+    """Copies columns of a table that the entity's row belongs to."""
     schema = plan.inputs.schema
     own_keys = {
         schema.canonical(Ref(entity, column.name)) for column in schema.table(entity).columns
@@ -165,13 +170,13 @@ def _add_above(
 def _add(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> None:
     column, through = column_source(plan.inputs, entity, ref)
     is_own = ref.table in _own_tables(plan, entity)
-    known = plan.inputs.schema.canonical(ref) if is_own else ref
-    key = ref if known == ref or through == [] else known
+    canonical = plan.inputs.schema.canonical(ref) if is_own else ref
+    key = ref if canonical == ref or through == [] else canonical
     if _is_repeated(plan, draft, entity, ref, column):
-        draft.left_out.setdefault(ref, f"{column}, which it refers to, is kept instead")
+        draft.left_out.setdefault(ref, f"{column}, which it refers to, is kept in its place")
         return
     if column != ref and ref.table == entity:
-        draft.left_out.setdefault(ref, f"{column}, which it refers to, is kept instead")
+        draft.left_out.setdefault(ref, f"{column}, which it refers to, is kept in its place")
     if key in draft.attributes:
         return
     draft.attributes[key] = Attribute(
@@ -183,11 +188,11 @@ def _add(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> None:
 
 
 def _is_repeated(plan: ItemPlan, draft: Draft, entity: str, ref: Ref, column: Ref) -> bool:
-    """A foreign key to the parent that the item is a version of."""
+    """True for a foreign key to the parent whose version the item is."""
     version = plan.roles.versions.get(entity)
     is_link = version is not None and ref.column in version.link.key.columns
-    held = {one.column for one in draft.attributes.values()}
-    return is_link and ref.table == entity and str(column) in held
+    columns_held = {attribute.column for attribute in draft.attributes.values()}
+    return is_link and ref.table == entity and str(column) in columns_held
 
 
 def _reason_to_leave_out(plan: ItemPlan, ref: Ref) -> str:
@@ -195,23 +200,23 @@ def _reason_to_leave_out(plan: ItemPlan, ref: Ref) -> str:
     natural = inputs.schema.natural.get(ref)
     if natural is not None:
         return (
-            f"a surrogate key that no pattern asks for; {natural.column} identifies the row and"
-            " stands for it wherever it is referred to"
+            f"a surrogate key that no pattern looks up by; {natural.column} identifies the row and"
+            " replaces it wherever it is referred to"
         )
     link = inputs.schema.link_of(ref)
     if link is not None and link.parent in plan.roles.bypassed:
         return f"{link.parent}, which it refers to, only connects other tables"
     if inputs.settings.natural_keys.get(ref.table) and _is_surrogate(inputs, ref):
-        return "a generated number that no pattern asks for; the stated natural key is used"
+        return "a generated number that no pattern looks up by; the stated natural key is used"
     return _reason_to_lose(plan, ref)
 
 
 def _reason_to_lose(plan: ItemPlan, ref: Ref) -> str:
-    """Why no item at all holds a column."""
+    """Returns why no item holds a column, or an empty text."""
     inputs = plan.inputs
     column = inputs.schema.column(ref)
     if column is not None and is_derived(column):
-        return "the source computes it from other columns, and so can the application"
+        return "the source computes it from other columns, and the application can do the same"
     measured = inputs.volumes.column(ref)
     if measured is not None and measured.bytes_max > ITEM_BYTES_MAX:
         return (
@@ -249,7 +254,7 @@ def _add_wanted(plan: ItemPlan, draft: Draft, entity: str, table: str, read: Rea
 
 
 def _add_other_row(plan: ItemPlan, draft: Draft, link: Link, only: set[str] | None) -> None:
-    """Of a table that is referred to twice: columns of the row that is not the usual one."""
+    """Adds columns of a second row of a table that the entity refers to twice."""
     inputs = plan.inputs
     for column in inputs.schema.table(link.parent).columns:
         ref = Ref(link.parent, column.name)
@@ -258,14 +263,14 @@ def _add_other_row(plan: ItemPlan, draft: Draft, link: Link, only: set[str] | No
         if is_key or not is_wanted or _reason_to_leave_out(plan, ref):
             continue
         name = styled(f"{role(link.key.columns[0])}_{column.name}", inputs.settings.names)
-        held = Attribute(
+        attribute = Attribute(
             name=name,
             type=attribute_type(inputs.volumes, ref),
             column=str(ref),
             through=[link.upwards()],
         )
         if name not in draft.names():
-            draft.others.append(held)
+            draft.others.append(attribute)
 
 
 def _version_key(plan: ItemPlan, entity: str) -> set[str]:
@@ -276,7 +281,7 @@ def _version_key(plan: ItemPlan, entity: str) -> set[str]:
 
 
 def _columns_of_every_version(plan: ItemPlan, entity: str) -> set[str] | None:
-    """Of the parent, what is read with every version; None for all."""
+    """Returns the parent's columns that are read with every version; None for all of them."""
     parent = plan.roles.versions[entity].parent
     columns: set[str] = set()
     for read in plan.workload.reads_of(entity):
@@ -302,29 +307,29 @@ def _add_merged(plan: ItemPlan, draft: Draft, entity: str, child: str) -> None:
                 name=_free_name(plan, draft, entity, ref),
                 type=attribute_type(plan.inputs.volumes, ref),
                 column=str(ref),
-                through=[*(one.upwards() for one in above), link.downwards()],
+                through=[*(join.upwards() for join in above), link.downwards()],
             )
 
 
 def _add_collected(plan: ItemPlan, draft: Draft, entity: str, *, is_all: bool) -> None:
-    for table, one in plan.roles.collected.items():
-        if one.owner not in _own_tables(plan, entity):
+    for table, child in plan.roles.collected.items():
+        if child.owner not in _own_tables(plan, entity):
             continue
-        if is_all or _is_read_with_versions(plan, entity, table, one):
-            above = plan.inputs.schema.path_up(entity, one.owner) or []
+        if is_all or _is_read_with_versions(plan, entity, table, child):
+            above = plan.inputs.schema.path_up(entity, child.owner) or []
             draft.others.append(
                 Attribute(
-                    name=styled(one.name, plan.inputs.settings.names),
-                    type=one.type,
-                    collect=[str(ref) for ref in one.columns],
-                    through=[*(link.upwards() for link in above), *one.through],
-                    why=one.why,
+                    name=styled(child.name, plan.inputs.settings.names),
+                    type=child.type,
+                    collect=[str(ref) for ref in child.columns],
+                    through=[*(link.upwards() for link in above), *child.through],
+                    why=child.why,
                 )
             )
 
 
-def _is_read_with_versions(plan: ItemPlan, entity: str, table: str, one: Collected) -> bool:
-    named = {table, *(ref.table for ref in one.columns)}
+def _is_read_with_versions(plan: ItemPlan, entity: str, table: str, child: Collected) -> bool:
+    named = {table, *(ref.table for ref in child.columns)}
     reads = plan.workload.reads_of(entity)
     return any(named & set(read.pattern.joins) for read in reads if not read.is_latest)
 
@@ -338,7 +343,7 @@ def _add_expiry(inputs: DesignInputs, draft: Draft, entity: str) -> None:
                     type="N",
                     expires=name,
                     after_seconds=seconds,
-                    why="DynamoDB deletes the item when this second has passed, at no cost.",
+                    why="TTL deletes the item some time after this second, at no cost.",
                 )
             )
 
@@ -364,7 +369,7 @@ def _free_name(
 
 
 def _plain_name(plan: ItemPlan, entity: str, ref: Ref, column: Ref | None) -> str:
-    """A column's own name; of a reference, that of what stands for it."""
+    """Returns the column's own name; for a replaced foreign key, the name of what it refers to."""
     if column is not None and column != ref and ref.table == entity:
         link = plan.inputs.schema.link_of(ref)
         named = role(ref.column)

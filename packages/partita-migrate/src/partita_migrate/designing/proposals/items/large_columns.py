@@ -1,4 +1,4 @@
-"""Vertical partitioning: large columns that are rarely wanted lie in an item of their own."""
+"""Vertical partitioning: large columns that are rarely read get an item of their own."""
 
 from __future__ import annotations
 
@@ -19,20 +19,22 @@ LARGE_BYTES = 4 * KB
 """A column of this size costs every reader of the item one more read unit."""
 
 RARELY = 0.1
-"""Of the reads and updates of an item, those that may want what lies beside it."""
+"""The share of reads and updates up to which a column counts as rarely wanted."""
 
 LargeColumns = dict[str, set[Ref]]
-"""By entity, the columns that lie in an item of their own."""
+"""By entity, the columns that go into an item of their own."""
 
 
 @dataclass(frozen=True)
 class SplitItem:
+    """An entity's attributes, divided between its two items."""
+
     kept: list[Attribute]
     large: list[Attribute]
 
 
 def find_large_columns(plan: ItemPlan, entities: Iterable[str]) -> LargeColumns:
-    """Of the entities that have room for an item beside theirs."""
+    """Finds large columns of entities whose collections have room for a second item."""
     return {entity: _large_columns(plan, entity) for entity in entities}
 
 
@@ -52,35 +54,36 @@ def _large_columns(plan: ItemPlan, entity: str) -> set[Ref]:
 
 
 def _is_rarely_wanted(plan: ItemPlan, entity: str, ref: Ref) -> bool:
-    """And never through an index, which would lead to one request for each item."""
+    """True when few patterns want the column and none of them reads an index, which would need a
+    separate request for each item."""
     served = plan.keys[entity].served
-    if any(one.index and _wants(one.read.pattern, {ref}) for one in served):
+    if any(read.index and _wants(read.read.pattern, {ref}) for read in served):
         return False
-    asking = [read.pattern for read in plan.workload.reads_of(entity)]
-    asking += [
+    patterns = [read.pattern for read in plan.workload.reads_of(entity)]
+    patterns += [
         write.pattern
         for write in plan.workload.writes_of(entity)
         if write.pattern.operation == "update"
     ]
-    total = sum(pattern.calls_per_second for pattern in asking)
-    wanting = sum(one.calls_per_second for one in asking if _wants(one, {ref}))
+    total = sum(pattern.calls_per_second for pattern in patterns)
+    wanting = sum(pattern.calls_per_second for pattern in patterns if _wants(pattern, {ref}))
     return total > 0 and wanting <= total * RARELY
 
 
 def split_item(large: LargeColumns, entity: str, attributes: list[Attribute]) -> SplitItem:
-    """The attributes of the item itself, and those that lie beside it."""
+    """Divides the attributes between the item itself and the one beside it."""
     columns = large.get(entity, ())
-    beside = [one for one in attributes if Ref.parse(one.column or "") in columns]
-    return SplitItem([one for one in attributes if one not in beside], beside)
+    beside = [attribute for attribute in attributes if Ref.parse(attribute.column or "") in columns]
+    return SplitItem([attribute for attribute in attributes if attribute not in beside], beside)
 
 
 def large_item(entity: str, keys: list[Attribute], large: list[Attribute]) -> Entity:
-    names = " and ".join(one.name for one in large)
+    names = " and ".join(attribute.name for attribute in large)
     return Entity(
         name=large_item_name(entity),
         source=entity,
         attributes=[*keys, *large],
-        why=f"Vertical partitioning: {names}, large and rarely wanted, beside the rest.",
+        why=f"Vertical partitioning: {names}: large and rarely read, so in an item of its own.",
     )
 
 
@@ -96,19 +99,19 @@ def requests_with_large_items(
     access: Access,
     beside: Access,
 ) -> list[Access]:
-    """The requests of a pattern: for the item, for its large part, or for both."""
+    """Returns the requests of a pattern: for the item, for its large part, or for both."""
     columns = large.get(entity, set())
     if not columns or not _wants(pattern, columns):
         return [access]
     if access.request not in ("GetItem", "Query"):
         is_whole = pattern.operation != "update" or not pattern.columns
         count = access.requests + (1 if is_whole else 0)
-        why = f"{access.why} The large part of the row is written beside it.".strip()
+        why = f"{access.why} The large part of the row is written as a second item.".strip()
         return [replace(access, requests=count, why=why)]
     keys = set(plan.keys[entity].base.columns)
     only = bool(pattern.columns) and set(map(Ref.parse, pattern.columns)) <= columns | keys
-    found = replace(beside, why="The large part of the row lies beside it.")
-    return [found] if only else [access, found]
+    large_part = replace(beside, why="The large part of the row is a second item.")
+    return [large_part] if only else [access, large_part]
 
 
 def _wants(pattern: AccessPattern, refs: set[Ref]) -> bool:

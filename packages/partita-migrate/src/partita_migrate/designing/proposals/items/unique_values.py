@@ -1,4 +1,4 @@
-"""What becomes of unique constraints, and the items that guard values which must not repeat."""
+"""How unique constraints are kept, and the guard items for values that must not repeat."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def keep_unique(plan: ItemPlan) -> list[Unique]:
-    """What becomes of every unique constraint of the tables that have items."""
+    """Returns how every unique constraint is kept, for all tables that have items."""
     schema = plan.inputs.schema
-    found = []
+    outcomes = []
     for entity in plan.entities:
         base = set(plan.keys[entity].base.columns)
         for source in plan.sources(entity):
-            found += [_unique(plan, source, key, base) for key in schema.unique_keys(source)]
+            outcomes += [_unique(plan, source, key, base) for key in schema.unique_keys(source)]
         version = plan.roles.versions.get(entity)
         if version is not None:
-            # Version 0 has the parent's key and nothing else.
+            # The key of version 0 consists of the parent's key alone.
             parent = base - {Ref(entity, version.column)}
             keys = schema.unique_keys(version.parent)
-            found += [_unique(plan, version.parent, key, parent) for key in keys]
-    return found
+            outcomes += [_unique(plan, version.parent, key, parent) for key in keys]
+    return outcomes
 
 
 def _unique(plan: ItemPlan, source: str, key: list[str], base: set[Ref]) -> Unique:
@@ -39,24 +39,31 @@ def _unique(plan: ItemPlan, source: str, key: list[str], base: set[Ref]) -> Uniq
             table=source,
             columns=key,
             kept_by="key",
-            why="A put with attribute_not_exists on the key refuses a second one.",
+            why="A put with attribute_not_exists on the key refuses a duplicate.",
         )
     if is_generated:
         return Unique(
             table=source,
             columns=key,
             kept_by="generated",
-            why="The number was generated; new items take an identifier that cannot repeat.",
+            why="The source generated the number; give new items an identifier that cannot repeat.",
         )
     if unique_name(source, key) in plan.inputs.settings.unique_by_application:
-        return Unique(table=source, columns=key, kept_by="application", why="[model] says so.")
+        return Unique(
+            table=source,
+            columns=key,
+            kept_by="application",
+            why="unique_by_application in [model] lists it.",
+        )
     return Unique(
         table=source,
         columns=key,
         kept_by="item",
         why=(
-            "An item whose key is the value is put in the same transaction, on condition that"
-            " it is not there; it costs a write more, and the transaction doubles both."
+            "A guard item with the value as its key is put in the same transaction, on condition"
+            " that"
+            " it does not exist; that is one more write, and the transaction doubles the units of"
+            " both."
         ),
     )
 
@@ -64,7 +71,7 @@ def _unique(plan: ItemPlan, source: str, key: list[str], base: set[Ref]) -> Uniq
 def guard_item(
     plan: ItemPlan, guard: Unique, name: str, *, prefix: str = "", more: Iterable[Attribute] = ()
 ) -> Entity:
-    """One item for each value that must not occur twice, under the key attribute `name`."""
+    """Returns the guard entity of a unique constraint, under the key attribute `name`."""
     title = f"{guard.table}.{'.'.join(guard.columns)}"
     fields = [_field(plan, Ref(guard.table, column)) for column in guard.columns]
     template = SEPARATOR.join([*([prefix] if prefix else []), title, *fields])
@@ -78,7 +85,8 @@ def guard_item(
 
 
 def _field(plan: ItemPlan, ref: Ref) -> str:
-    """Two values that the source takes for the same have one text."""
+    """Returns a template's field in which values that the source treats as equal are the same
+    text."""
     shape = fold(plan.inputs, ref)
     name = str(Ref("", ref.column))
     return f"{{{name}:{shape}}}" if shape else f"{{{name}}}"

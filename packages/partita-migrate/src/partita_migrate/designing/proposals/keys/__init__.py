@@ -1,1 +1,1 @@
-"""Keys: what identifies an item, the key of each table, and the indexes beside it."""
+"""What identifies an item, the key of its table, and the indexes beside it."""

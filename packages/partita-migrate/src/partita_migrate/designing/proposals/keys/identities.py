@@ -1,4 +1,4 @@
-"""What tells one item from all others."""
+"""The columns that identify an item."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def identities(inputs: DesignInputs, entity: str) -> list[list[Ref]]:
-    """The sets of columns that tell an item from all others; without any, all its columns."""
+    """Returns the sets of columns that each identify an item. If there are none, all columns
+    together."""
     stated = inputs.settings.natural_keys.get(entity)
     if stated:
         return [[Ref(entity, name) for name in stated]]
     schema = inputs.schema
-    found = []
+    keys = []
     for position, key in enumerate(schema.unique_keys(entity)):
         columns = [schema.column(Ref(entity, name)) for name in key]
         if position and any(column is None or column.is_nullable for column in columns):
             continue
-        found.append(list(dict.fromkeys(schema.canonical(Ref(entity, name)) for name in key)))
-    return found or [_every_column(inputs, entity)]
+        keys.append(list(dict.fromkeys(schema.canonical(Ref(entity, name)) for name in key)))
+    return keys or [_every_column(inputs, entity)]
 
 
 def is_identified(inputs: DesignInputs, entity: str) -> bool:
-    """Whether less than all columns tells a row from the others."""
+    """True when fewer than all columns identify a row."""
     if inputs.schema.table(entity).primary_key:
         return True
     return identities(inputs, entity) != [_every_column(inputs, entity)]
@@ -34,7 +35,8 @@ def _every_column(inputs: DesignInputs, entity: str) -> list[Ref]:
 
 
 def is_unique_in_source(inputs: DesignInputs, entity: str) -> bool:
-    """Whether two rows could try to have the same primary key, which the source then refuses."""
+    """True when two rows can be given the same primary key, so that the source has to refuse the
+    second. It cannot happen when the source generates the key."""
     key = inputs.schema.table(entity).primary_key
     columns = [inputs.schema.column(Ref(entity, name)) for name in key]
     is_generated = any(column is not None and column.is_auto_increment for column in columns)

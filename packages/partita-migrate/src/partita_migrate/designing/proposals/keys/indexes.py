@@ -1,7 +1,7 @@
-"""The indexes that serve what the table's own key does not.
+"""The indexes that serve what the table's own key does not serve.
 
-What the table serves needs none; of the rest, the most frequent read gets its index first. A filter
-takes the place of an index where reading too much costs less than writing more.
+The most frequent read that still needs an index gets one first. A filter is used in place of an
+index where reading too much costs less than writing to one more index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partita_migrate.designing.proposals.workload import Read
 from partita_migrate.understanding.schema.column_refs import Ref
 
 WRITE_UNIT_IN_READ_UNITS = 5
-"""What a write unit costs, in read units: the ratio of AWS's prices in every region and class."""
+"""The price of a write unit in read units. AWS has the same ratio in every region and class."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,19 @@ class PlannedIndexes:
 def plan_indexes(subject: EntityWorkload, base: Key) -> PlannedIndexes:
     indexes: list[IndexPlan] = []
     served: list[Served] = []
-    # Both directions of a many-to-many relationship first: others may do without an index then.
+    # The inverse direction of a many-to-many relationship comes first: with its index, other reads
+    # may need none.
     for read in sorted(subject.reads, key=lambda read: not _is_inverted(base, read)):
-        found = _serve(subject, base, indexes, read)
-        if found is None:
+        served_read = _serve(subject, base, indexes, read)
+        if served_read is None:
             index = _new_index(subject, base, indexes, read)
             indexes.append(index)
             full = match(index.key, read)
             assert full is not None
-            found = Served(read, index.name, full)
-        served.append(found)
+            served_read = Served(read, index.name, full)
+        served.append(served_read)
     used = [
-        replace(index, reads=[one.read for one in served if one.index == index.name])
+        replace(index, reads=[read.read for read in served if read.index == index.name])
         for index in indexes
     ]
     return PlannedIndexes(used, served, list(_advice(subject, used)))
@@ -59,19 +60,21 @@ def _is_inverted(base: Key, read: Read) -> bool:
 def _serve(
     subject: EntityWorkload, base: Key, indexes: list[IndexPlan], read: Read
 ) -> Served | None:
-    """By a key that is there already: exactly, or with a filter that costs less than an index."""
-    found = [
+    """Serves a read by an existing key: exactly, or with a filter that costs less than a new
+    index."""
+    possible = [
         Served(read, name, how)
         for name, key in _keys(base, indexes, read)
         if (name is None or not _loses_rows(subject, key, read))
         and (how := match(key, read)) is not None
         and (not how.filtered or _filter_cost(subject, key, read) < _index_cost(subject))
     ]
-    return min(found, key=lambda one: bool(one.match.filtered), default=None)
+    return min(possible, key=lambda served: bool(served.match.filtered), default=None)
 
 
 def _keys(base: Key, indexes: list[IndexPlan], read: Read) -> Iterator[tuple[str | None, Key]]:
-    """The table and the indexes that a read may use: only local ones read consistently."""
+    """Yields the keys that a read may use. Of the indexes, only local ones support consistent
+    reads."""
     yield None, base
     for index in indexes:
         if not read.pattern.is_consistent or index.kind == "local":
@@ -79,10 +82,11 @@ def _keys(base: Key, indexes: list[IndexPlan], read: Read) -> Iterator[tuple[str
 
 
 def _filter_cost(subject: EntityWorkload, key: Key, read: Read) -> float:
-    """Read units a second for the items that are read and then filtered out."""
+    """Returns the read units per second for items that are read and then filtered out."""
     rows = _collection_rows(subject, key)
     if read.pattern.limit:
-        # Items come in order: reading stops when enough have passed the filter.
+        # A read with a limit stops when enough items have passed the filter. A tenth of the items
+        # is assumed to pass.
         rows = min(rows, read.pattern.limit * 10)
     extra = max(rows - read.pattern.items, 0)
     return read.rate * extra * subject.volumes.row_bytes(subject.entity) / READ_UNIT_BYTES / 2
@@ -96,7 +100,7 @@ def _collection_rows(subject: EntityWorkload, key: Key) -> float:
 
 
 def _index_cost(subject: EntityWorkload) -> float:
-    """Read units a second that one more index costs in writes."""
+    """Returns what one more index costs in writes per second, expressed in read units."""
     units = max(subject.volumes.row_bytes(subject.entity) / WRITE_UNIT_BYTES, 1)
     rate = sum(write.rate * write.pattern.items for write in subject.writes)
     return rate * units * WRITE_UNIT_IN_READ_UNITS
@@ -118,7 +122,7 @@ def _new_index(
 
 
 def _index_key(subject: EntityWorkload, base: Key, read: Read) -> tuple[Key, str]:
-    """The key of a new index, and why it is this one."""
+    """Returns the key of a new index, and the reason for it."""
     names = subject.names(read.equality)
     shortest = _shortest_partition(subject, base, read)
     if shortest != read.equality:
@@ -131,12 +135,13 @@ def _index_key(subject: EntityWorkload, base: Key, read: Read) -> tuple[Key, str
     if read.pattern.hierarchy and read.is_further:
         return Key(read.equality, read.order), (
             "The sort key is the path from the root of a tree to the row, so that one query"
-            " reads all below a row; moving a row changes the paths of all below it."
+            " reads the whole subtree of a row; moving a row changes the path of every row below"
+            " it."
         )
     if read.order:
         how = "between two values" if read.pattern.range else "in order"
         return Key(read.equality, read.order), (
-            f"{read.pattern.name!r} asks for the items of one {names}, {how} of"
+            f"{read.pattern.name!r} reads the items of one {names}, {how} of"
             f" {subject.names(read.order)}."
         )
     rest = tuple(ref for ref in base.columns if ref not in read.equality)
@@ -146,20 +151,21 @@ def _index_key(subject: EntityWorkload, base: Key, read: Read) -> tuple[Key, str
             f" one {names}."
         )
     return Key(read.equality, rest[:1]), (
-        f"{read.pattern.name!r} asks by {names}, which the table's key does not lead to."
+        f"{read.pattern.name!r} looks up by {names}, which the table's key does not cover."
     )
 
 
 def _loses_rows(subject: EntityWorkload, key: Key, read: Read) -> bool:
-    """Whether rows that a read asks for may lack all of an index's sort key."""
-    given = {*read.equality, *(read.order[:1] if read.pattern.range else ())}
+    """True when rows that a read looks for may have NULL in all columns of an index's sort key,
+    which keeps them out of the index."""
+    given_columns = {*read.equality, *(read.order[:1] if read.pattern.range else ())}
     return bool(key.sort) and all(
-        ref not in given and _may_be_null(subject, ref) for ref in key.sort
+        ref not in given_columns and _may_be_null(subject, ref) for ref in key.sort
     )
 
 
 def _with_identity(subject: EntityWorkload, base: Key, read: Read, key: Key) -> Key:
-    """Beside what rows may lack: without a sort key they would not be in the index."""
+    """Adds the table's key to a sort key that may be NULL, so that every row is in the index."""
     if not _loses_rows(subject, key, read):
         return key
     return Key(key.partition, (*key.sort, *(ref for ref in base.columns if ref not in key.columns)))
@@ -171,7 +177,10 @@ def _may_be_null(subject: EntityWorkload, ref: Ref) -> bool:
 
 
 def _shortest_partition(subject: EntityWorkload, base: Key, read: Read) -> tuple[Ref, ...]:
-    """Fewer columns, when another pattern that nothing serves yet asks by only those."""
+    """Returns fewer columns than the read gives, if another unserved pattern gives only those.
+
+    One index with the rest in its sort key then serves both.
+    """
     waiting = [
         other.equality
         for other in subject.reads
@@ -183,7 +192,8 @@ def _shortest_partition(subject: EntityWorkload, base: Key, read: Read) -> tuple
 
 
 def _advice(subject: EntityWorkload, indexes: list[IndexPlan]) -> Iterator[str]:
-    """The first index that another one could replace, in another order."""
+    """Points out the first index that another one could replace, if the application accepts its
+    order."""
     for index in indexes:
         for other in indexes:
             if other is index or not index.reads or index.kind != other.kind:
@@ -193,6 +203,6 @@ def _advice(subject: EntityWorkload, indexes: list[IndexPlan]) -> Iterator[str]:
                     f"{subject.entity}: {other.name} could also serve what {index.name} serves"
                     f" ({', '.join(repr(read.pattern.name) for read in index.reads)}), in the"
                     f" order of {subject.names(other.key.sort) or 'nothing'}; without"
-                    f" {index.name} every write costs one index less."
+                    f" {index.name} every write updates one index less."
                 )
                 return

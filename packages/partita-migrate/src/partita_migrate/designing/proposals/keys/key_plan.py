@@ -1,4 +1,5 @@
-"""The key plan of one type of item: the table's key, its indexes, and which read each serves."""
+"""The key plan of one type of item: the table's key, its indexes, and the reads that each
+serves."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ from partita_migrate.understanding.schema.graph import SchemaGraph
 
 @dataclass(frozen=True)
 class Key:
+    """A partition key with its sort key, in the source's columns."""
+
     partition: tuple[Ref, ...]
     sort: tuple[Ref, ...] = ()
 
@@ -24,12 +27,13 @@ class Key:
 
 @dataclass(frozen=True)
 class Match:
-    """How a key serves a read: the sort columns that are given, and what is left to filter."""
+    """How well a key serves a read: the number of sort columns that the read gives, and the columns
+    that are left to filter."""
 
     given: int
     filtered: tuple[Ref, ...] = ()
     is_full_key: bool = False
-    """All columns of the key are given."""
+    """True when the read gives every column of the key."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,13 @@ class IndexPlan:
     key: Key
     why: str
     reads: list[Read] = field(default_factory=list)
-    """Those that it serves."""
+    """The reads that the index serves."""
 
 
 @dataclass(frozen=True)
 class Served:
+    """A read with the key that serves it; `index` is None for the table's own."""
+
     read: Read
     index: str | None
     match: Match
@@ -67,19 +73,20 @@ class EntityWorkload:
     volumes: Volumes
     identities: list[list[Ref]]
     reads: list[Read]
-    """Without what they give beyond an identity."""
+    """The reads, reduced to an identity where they give one."""
     writes: list[Write]
     neighbours: list[Read]
-    """What is asked of other entities: their root items may lie in the same collection."""
+    """Reads of other entities, whose root items may share this entity's collections."""
     fixed: Key | None
-    """The key that a pattern of design asks for."""
+    """The key that the version history requires, if the entity has versions."""
     is_unique_in_source: bool
-    """The key must refuse a second row with the same identity, because nothing else does."""
+    """True when the key has to refuse a second row with the same identity, because nothing else
+    does."""
     is_identified: bool
-    """Less than all columns tells rows apart."""
+    """True when fewer than all columns identify a row."""
 
     def names(self, refs: tuple[Ref, ...]) -> str:
-        """Columns as people read them."""
+        """Returns the columns in words, such as "CustomerId and OrderedOn"."""
         return " and ".join(
             ref.column if ref.table == self.entity else of_table(ref.table, ref.column)
             for ref in refs
@@ -87,11 +94,11 @@ class EntityWorkload:
 
 
 def match(key: Key, read: Read) -> Match | None:
-    """None when the key does not lead to the items at all."""
-    given = set(read.equality)
-    if not set(key.partition) <= given:
+    """Returns None when the key does not lead to the items of the read."""
+    given_columns = set(read.equality)
+    if not set(key.partition) <= given_columns:
         return None
-    rest = given - set(key.partition)
+    rest = given_columns - set(key.partition)
     count = 0
     while count < len(key.sort) and key.sort[count] in rest:
         rest.discard(key.sort[count])
@@ -104,6 +111,6 @@ def match(key: Key, read: Read) -> Match | None:
 
 
 def is_exact(key: Key, read: Read) -> bool:
-    """Whether a key serves a read with nothing left to filter."""
-    found = match(key, read)
-    return found is not None and not found.filtered
+    """True when a key serves a read without a filter."""
+    key_match = match(key, read)
+    return key_match is not None and not key_match.filtered

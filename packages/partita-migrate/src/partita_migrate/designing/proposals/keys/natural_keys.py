@@ -1,4 +1,4 @@
-"""Natural keys in place of generated numbers: a unique column that patterns ask for instead."""
+"""Replaces generated numbers by natural keys: unique columns that patterns look up by."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ NATURAL_KINDS = ("string", "uuid", "enum", "integer", "decimal", "date", "dateti
 
 
 def with_natural_keys(inputs: DesignInputs) -> DesignInputs:
-    """The same inputs, whose schema has the natural keys in place of the generated ones."""
+    """Returns the inputs with a schema that has natural keys in place of generated ones."""
     natural: dict[Ref, Ref] = {}
     for table in inputs.schema.tables.values():
         surrogate = _surrogate(inputs, table)
-        found = _natural_key(inputs, table) if surrogate is not None else None
-        if surrogate is not None and found is not None:
-            natural[surrogate] = found
+        natural_key = _natural_key(inputs, table) if surrogate is not None else None
+        if surrogate is not None and natural_key is not None:
+            natural[surrogate] = natural_key
     return replace(inputs, schema=inputs.schema.with_natural_keys(natural))
 
 
 def _surrogate(inputs: DesignInputs, table: Table) -> Ref | None:
-    """A number that is the primary key and that no pattern asks for."""
+    """Returns the numeric primary key of a table, if no pattern looks up by it."""
     if len(table.primary_key) != 1:
         return None
     surrogate = Ref(table.name, table.primary_key[0])
     column = inputs.schema.column(surrogate)
     if column is None or not (column.is_auto_increment or column.kind == "integer"):
         return None
-    asked = any(inputs.schema.origin(ref) == surrogate for ref in inputs.usage.columns)
-    return None if asked else surrogate
+    is_used = any(inputs.schema.origin(ref) == surrogate for ref in inputs.usage.columns)
+    return None if is_used else surrogate
 
 
 def _natural_key(inputs: DesignInputs, table: Table) -> Ref | None:
@@ -49,7 +49,7 @@ def _natural_key(inputs: DesignInputs, table: Table) -> Ref | None:
 
 
 def _is_only_referred_to(inputs: DesignInputs, table: str) -> bool:
-    """Whether a table is only ever the other end of an intersection table."""
+    """True when the table only occurs as the other end of intersection tables."""
     links = inputs.schema.children(table)
     return (
         bool(links)

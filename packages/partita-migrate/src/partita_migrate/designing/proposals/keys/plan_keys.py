@@ -1,4 +1,4 @@
-"""The key plan of every type of item."""
+"""Plans the keys of every type of item."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from partita_migrate.understanding.schema.column_refs import Ref
 
 
 def plan_keys(inputs: DesignInputs, roles: Roles, workload: Workload) -> dict[str, KeyPlan]:
-    """By entity, in the order of the source's tables."""
+    """Returns the key plans by entity, in the order of the source's tables."""
     entities = [name for name in inputs.schema.tables if roles.entity_of(name) == name]
     return {name: _plan(_subject(inputs, roles, workload, name)) for name in entities}
 
@@ -40,13 +40,13 @@ def _plan(subject: EntityWorkload) -> KeyPlan:
 
 
 def _subject(inputs: DesignInputs, roles: Roles, workload: Workload, entity: str) -> EntityWorkload:
-    known = identities(inputs, entity)
+    item_identities = identities(inputs, entity)
     return EntityWorkload(
         entity=entity,
         schema=inputs.schema,
         volumes=inputs.volumes,
-        identities=known,
-        reads=[_reduced(read, known) for read in workload.reads_of(entity)],
+        identities=item_identities,
+        reads=[_reduced(read, item_identities) for read in workload.reads_of(entity)],
         writes=workload.writes_of(entity),
         neighbours=[read for read in workload.reads if read.entity != entity],
         fixed=_version_key(inputs, roles, entity),
@@ -55,16 +55,17 @@ def _subject(inputs: DesignInputs, roles: Roles, workload: Workload, entity: str
     )
 
 
-def _reduced(read: Read, known: list[list[Ref]]) -> Read:
-    """What identifies an item is enough; the rest can only agree or not."""
-    for identity in known:
+def _reduced(read: Read, item_identities: list[list[Ref]]) -> Read:
+    """Reduces a read that identifies an item to that identity: its other conditions can only agree
+    or not."""
+    for identity in item_identities:
         if set(identity) <= set(read.equality):
             return replace(read, equality=tuple(identity), order=())
     return read
 
 
 def _version_key(inputs: DesignInputs, roles: Roles, entity: str) -> Key | None:
-    """Versions lie under their parent's key, in the order of their numbers."""
+    """Returns the key of versions: the parent's key, then the version number."""
     version = roles.versions.get(entity)
     if version is None:
         return None

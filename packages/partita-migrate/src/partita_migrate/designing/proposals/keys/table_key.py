@@ -1,8 +1,8 @@
-"""The table's own key.
+"""Chooses the table's own key.
 
-Every way to identify a row is a candidate, and so is every collection that a pattern asks for; the
-candidate that serves the greatest rate without an index wins, if all writes know its columns and
-none changes them.
+Candidates are the ways to identify a row, and the collections that patterns read. The candidate
+that serves the highest rate without an index wins, provided that every write knows its columns and
+no write changes them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from partita_migrate.understanding.schema.column_refs import Ref
 
 def choose_table_key(subject: EntityWorkload) -> Key:
     candidates = enumerate(_candidates(subject))
-    return max(candidates, key=lambda found: _worth(subject, *found))[1]
+    return max(candidates, key=lambda candidate: _worth(subject, *candidate))[1]
 
 
 def _candidates(subject: EntityWorkload) -> list[Key]:
     if subject.fixed is not None:
         return [subject.fixed]
-    found = _rotations(subject) if subject.is_identified else [Key(tuple(subject.identities[0]))]
+    candidates = (
+        _rotations(subject) if subject.is_identified else [Key(tuple(subject.identities[0]))]
+    )
     for read in subject.reads:
         if read.is_any_item:
             continue
@@ -29,13 +31,13 @@ def _candidates(subject: EntityWorkload) -> list[Key]:
             sort = (*read.order, *(ref for ref in identity if ref not in partition))
             key = Key(partition, tuple(dict.fromkeys(sort)))
             if not subject.is_unique_in_source or set(key.columns) == set(identity):
-                found.append(key)
-    unique = list(dict.fromkeys(found))
+                candidates.append(key)
+    unique = list(dict.fromkeys(candidates))
     return [key for key in unique if _is_possible(subject, key)] or unique[:1]
 
 
 def _rotations(subject: EntityWorkload) -> list[Key]:
-    """Each column of an identity as partition key, the others as sort key."""
+    """Returns keys with one column of an identity as partition key and the others as sort key."""
     return [
         Key((ref,), tuple(other for other in identity if other != ref))
         for identity in subject.identities
@@ -60,14 +62,14 @@ def _changed(write: Write) -> frozenset[Ref]:
 
 
 def _own_columns(subject: EntityWorkload) -> set[Ref]:
-    """What a row says itself: a column of another row may change without this one."""
+    """Returns the row's own columns. A column of another row could change without this row."""
     columns = subject.schema.table(subject.entity).columns
     own = {subject.schema.canonical(Ref(subject.entity, column.name)) for column in columns}
     return own | {ref for identity in subject.identities for ref in identity}
 
 
 def _may_be_null(subject: EntityWorkload, ref: Ref) -> bool:
-    """What the sample shows; without one, what the source allows."""
+    """True when the sample has a NULL; without a sample, when the source allows one."""
     ref = _own(subject, ref)
     if subject.volumes.column(ref) is not None:
         return subject.volumes.null_share(ref) > 0
@@ -76,14 +78,16 @@ def _may_be_null(subject: EntityWorkload, ref: Ref) -> bool:
 
 
 def _own(subject: EntityWorkload, ref: Ref) -> Ref:
-    """The entity's own column that means the same: a reference may be NULL, the key that it
-    names never is."""
+    """Returns the entity's own column for a column that it refers to: the foreign key can be NULL,
+    while the key that it refers to never is."""
     columns = subject.schema.table(subject.entity).columns
     own = (Ref(subject.entity, column.name) for column in columns)
-    return next((one for one in own if subject.schema.canonical(one) == ref), ref)
+    return next((column for column in own if subject.schema.canonical(column) == ref), ref)
 
 
 def _worth(subject: EntityWorkload, position: int, key: Key) -> tuple[float, ...]:
+    """Rates a candidate: writes that do not know the key count against it, then served reads for
+    it."""
     unknown = sum(
         write.rate
         for write in subject.writes
@@ -106,23 +110,23 @@ def explain_table_key(subject: EntityWorkload, base: Key) -> str:
         return f"No pattern reads {subject.entity}: its items are found by what identifies a row."
     rates = _rates(subject, base)
     own = rates.pop(str(base.partition[0]), 0.0)
-    text = f"{subject.names(base.partition)} is asked for {own:g} times a second"
+    text = f"{subject.names(base.partition)} is looked up {own:g} times a second"
     others = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
     if others and own >= max(rates.values()):
         text += f", more than others ({others})"
     elif others:
-        text += f"; {others} times, but that cannot be a key that identifies one item"
+        text += f"; {others} times, but no key that begins with it identifies one item"
     if base.sort:
         text += f"; with {subject.names(base.sort)} it identifies an item"
     return text + "."
 
 
 def _rates(subject: EntityWorkload, base: Key) -> dict[str, float]:
-    """How often each column is asked for, by those that could be a partition key."""
+    """Returns how often each column is looked up, for columns that could be a partition key."""
     rates: dict[str, float] = {}
     beside = [read for read in subject.neighbours if read.equality == base.partition]
     for read in [*subject.reads, *beside]:
-        # All below a row of a tree: its own item was asked for already.
+        # The second request of a tree read starts from an item whose lookup is already counted.
         is_again = read.is_further and bool(read.pattern.hierarchy)
         for ref in () if is_again else read.equality[:1]:
             rates[str(ref)] = rates.get(str(ref), 0.0) + read.rate

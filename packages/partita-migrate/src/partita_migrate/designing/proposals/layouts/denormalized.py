@@ -182,8 +182,8 @@ def _entity_table(
     if split.large:
         entities[-1] = replace(entities[-1], attributes=split.kept)
         large = _large_table(entity, name, base, split.large, names)
-    expiry = [one.name for one in items.drafts.each[entity].others if one.expires]
-    own = {one.name for one in base.attributes}
+    expiry = [other.name for other in items.drafts.each[entity].others if other.expires]
+    own = {attribute.name for attribute in base.attributes}
     table = TableDesign(
         name=name,
         partition_key=key_attribute(base.partition),
@@ -240,7 +240,9 @@ def _items(items: DraftedItems, entity: str, keys: EntityKeys) -> list[Entity]:
             Entity(
                 name=source,
                 source=source,
-                attributes=[attribute_of_twin(plan, one, entity, source) for one in attributes],
+                attributes=[
+                    attribute_of_twin(plan, attribute, entity, source) for attribute in attributes
+                ],
                 why=_item_why(items, entity),
             )
         )
@@ -262,7 +264,7 @@ def _attributes(draft: Draft, key: RenderedKey, indexes: list[RenderedKey]) -> l
     """Keys first."""
     ordered = [*key.attributes, *draft.attributes.values(), *draft.others]
     for rendered in indexes:
-        ordered += [one for one in rendered.attributes if one.template]
+        ordered += [attribute for attribute in rendered.attributes if attribute.template]
     return list({one.name: one for one in ordered}.values())
 
 
@@ -271,7 +273,7 @@ def _guards(items: DraftedItems, names: list[str]) -> TableDesign:
         name=table_name(GUARDS, names),
         partition_key=KeyAttribute(name="value", type="S"),
         why="One item for each value that must not occur twice.",
-        entities=[guard_item(items.plan, one, "value") for one in items.guards],
+        entities=[guard_item(items.plan, guard, "value") for guard in items.guards],
     )
 
 
@@ -279,7 +281,7 @@ def _guards(items: DraftedItems, names: list[str]) -> TableDesign:
 
 
 def denormalized_requests(items: DraftedItems, tables: list[EntityTable]) -> list[Access]:
-    return [access for one in tables for access in _entity_requests(items, one)]
+    return [access for table in tables for access in _entity_requests(items, table)]
 
 
 def _entity_requests(items: DraftedItems, one: EntityTable) -> list[Access]:

@@ -22,7 +22,12 @@ TYPE = "entity_type"
 
 def with_types(tables: list[TableDesign], style: Style) -> list[TableDesign]:
     """An attribute with the entity's name on every item, and in every index of several types."""
-    taken = {one.name for table in tables for entity in table.entities for one in entity.attributes}
+    taken = {
+        attribute.name
+        for table in tables
+        for entity in table.entities
+        for attribute in entity.attributes
+    }
     name = styled(TYPE, style)
     while name in taken:
         name += "_"
@@ -34,8 +39,8 @@ def _typed(table: TableDesign, name: str) -> TableDesign:
     entities = []
     for entity in table.entities:
         said = Attribute(name=name, type="S", constant=entity.name)
-        first = [one for one in entity.attributes if one.name in keys]
-        rest = [one for one in entity.attributes if one.name not in keys]
+        first = [attribute for attribute in entity.attributes if attribute.name in keys]
+        rest = [attribute for attribute in entity.attributes if attribute.name not in keys]
         entities.append(replace(entity, attributes=[*first, said, *rest]))
     indexes = [_projecting(table, index, name) for index in table.indexes]
     return replace(table, entities=entities, indexes=indexes)
@@ -58,7 +63,7 @@ def with_whole_projections(design: Design) -> Design:
 
 
 def _within_limits(table: TableDesign) -> TableDesign:
-    named = sorted(table.indexes, key=lambda one: -len(one.include))
+    named = sorted(table.indexes, key=lambda index: -len(index.include))
     total = sum(len(one.include) for one in named)
     whole = set()
     for index in named:
@@ -80,10 +85,10 @@ def with_one_type_a_name(
     types: dict[str, list[AttributeType]] = {}
     for table in tables:
         for entity in table.entities:
-            for one in entity.attributes:
-                found = types.setdefault(one.name, [])
-                if one.type not in found:
-                    found.append(one.type)
+            for attribute in entity.attributes:
+                found = types.setdefault(attribute.name, [])
+                if attribute.type not in found:
+                    found.append(attribute.type)
     torn = {name for name, found in types.items() if len(found) > 1}
     if not torn:
         return tables, requests
@@ -103,32 +108,32 @@ def _renamed(table: TableDesign, torn: set[str], style: Style) -> Names:
     found: Names = {}
     for entity in table.entities:
         taken = {one.name for one in entity.attributes}
-        for one in entity.attributes:
-            if one.name not in torn:
+        for attribute in entity.attributes:
+            if attribute.name not in torn:
                 continue
-            owner = table.entities[0].source if one.name in keys else entity.source
-            name = styled(of_table(owner, one.name), style)
-            if name == one.name or (name in taken and name != one.name):
-                name = f"{owner}_{one.name}"
-            found[entity.name, one.name] = name
+            owner = table.entities[0].source if attribute.name in keys else entity.source
+            name = styled(of_table(owner, attribute.name), style)
+            if name == attribute.name or (name in taken and name != attribute.name):
+                name = f"{owner}_{attribute.name}"
+            found[entity.name, attribute.name] = name
     return found
 
 
 def _with_names(table: TableDesign, names: Names) -> TableDesign:
-    def key(one: KeyAttribute) -> KeyAttribute:
-        return replace(one, name=_any(names, one.name))
+    def key(key: KeyAttribute) -> KeyAttribute:
+        return replace(key, name=_any(names, key.name))
 
-    def index(one: SecondaryIndex) -> SecondaryIndex:
+    def index(index: SecondaryIndex) -> SecondaryIndex:
         include = {
             names.get((entity.name, name), name)
-            for name in one.include
+            for name in index.include
             for entity in table.entities
             if entity.attribute(name) is not None
         }
         return replace(
-            one,
-            partition_key=key(one.partition_key),
-            sort_key=key(one.sort_key) if one.sort_key else None,
+            index,
+            partition_key=key(index.partition_key),
+            sort_key=key(index.sort_key) if index.sort_key else None,
             include=sorted(include),
         )
 
@@ -138,7 +143,7 @@ def _with_names(table: TableDesign, names: Names) -> TableDesign:
         sort_key=key(table.sort_key) if table.sort_key else None,
         ttl=_any(names, table.ttl) if table.ttl else None,
         indexes=[index(one) for one in table.indexes],
-        entities=[_entity(one, names) for one in table.entities],
+        entities=[_entity(entity, names) for entity in table.entities],
     )
 
 
@@ -146,8 +151,8 @@ def _entity(entity: Entity, names: Names) -> Entity:
     return replace(
         entity,
         attributes=[
-            replace(one, name=names.get((entity.name, one.name), one.name))
-            for one in entity.attributes
+            replace(attribute, name=names.get((entity.name, attribute.name), attribute.name))
+            for attribute in entity.attributes
         ],
     )
 

@@ -23,10 +23,10 @@ def latest_item(
         per=[str(Ref(entity, name)) for name in version.link.key.columns],
         attributes=[
             *(
-                Attribute(name=one.name, type=one.type, constant=key.latest)
-                if key.sort is not None and one.name == key.sort.name
-                else one
-                for one in attributes
+                Attribute(name=attribute.name, type=attribute.type, constant=key.latest)
+                if key.sort is not None and attribute.name == key.sort.name
+                else attribute
+                for attribute in attributes
             ),
             Attribute(name=counted, type="N", column=number),
         ],

@@ -120,7 +120,9 @@ def first_prefix(sort: Attribute | None) -> str:
 def _base_keys(plan: ItemPlan, names: dict[str, str]) -> dict[tuple[str, str], RenderedKey]:
     """The keys of all items, those of owners first; who comes later to a key that is taken
     stands behind the prefix of its own table."""
-    ordered = sorted(plan.entities, key=lambda one: plan.keys[one].base.partition[0].table != one)
+    ordered = sorted(
+        plan.entities, key=lambda entity: plan.keys[entity].base.partition[0].table != entity
+    )
     found: dict[tuple[str, str], RenderedKey] = {}
     taken: set[tuple[str, str]] = set()
     for entity in ordered:

@@ -175,7 +175,10 @@ def write_request(
         ),
         table=table,
         entity=entity,
-        key=[Condition(attribute=one.name, value=_value(one)) for one in rendered.attributes],
+        key=[
+            Condition(attribute=attribute.name, value=_value(attribute))
+            for attribute in rendered.attributes
+        ],
         requests=(1 if is_known else 2) + round(copies),
         why=" ".join(whys),
     )

@@ -16,7 +16,9 @@ def secondary_index(
     plan: ItemPlan, index: IndexPlan, rendered: RenderedKey, entities: list[Entity], keys: set[str]
 ) -> SecondaryIndex:
     """`keys`: the names of the table's own key attributes, which every index has."""
-    include = _projected(index, entities, keys | {one.name for one in rendered.attributes})
+    include = _projected(
+        index, entities, keys | {attribute.name for attribute in rendered.attributes}
+    )
     why = " ".join(filter(None, [index.why, rendered.why, _sparse(plan, entities, rendered)]))
     return SecondaryIndex(
         name=index.name,

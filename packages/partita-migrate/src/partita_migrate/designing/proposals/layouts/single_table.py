@@ -108,11 +108,13 @@ def _children_in_collection(plan: ItemPlan, read: Read) -> list[str]:
 
 def overloaded_table(items: DraftedItems, keys: OverloadedKeys) -> TableDesign:
     plan = items.plan
-    entities = [one for entity in plan.entities for one in _items(items, keys, entity)]
+    entities = [item for entity in plan.entities for item in _items(items, keys, entity)]
     root = Attribute(name=SK, type="S", constant=ROOT_SORT_KEY)
-    entities += [guard_item(items.plan, one, PK, prefix=GUARD, more=[root]) for one in items.guards]
+    entities += [
+        guard_item(items.plan, guard, PK, prefix=GUARD, more=[root]) for guard in items.guards
+    ]
     drafts = items.drafts.each.values()
-    expiry = [one.name for draft in drafts for one in draft.others if one.expires]
+    expiry = [other.name for draft in drafts for other in draft.others if other.expires]
     return TableDesign(
         name=table_name(
             plan.inputs.settings.table_name or database_name(plan.inputs.schema.database)
@@ -136,7 +138,7 @@ def _index(
         why=" ".join(dict.fromkeys(one.why for _, one in shared.users)),
     )
     users = [user for user, _ in shared.users]
-    inside = [one for one in entities if one.source in users]
+    inside = [entity for entity in entities if entity.source in users]
     found = secondary_index(plan, merged, keys.index_keys[first, shared.name], inside, {PK, SK})
     if len(plan.entities) > len(users):
         return replaced(found, why=f"{found.why} Sparse: only {', '.join(users)} have its key.")
@@ -183,7 +185,7 @@ def _item_why(plan: ItemPlan, entity: str, key: RenderedKey) -> str:
 
 def _attributes(draft: Draft, key: RenderedKey, indexes: list[RenderedKey]) -> list[Attribute]:
     """Keys first."""
-    used = [one for rendered in indexes for one in rendered.attributes]
+    used = [attribute for rendered in indexes for attribute in rendered.attributes]
     ordered = [*key.attributes, *draft.attributes.values(), *draft.others, *used]
     return list({one.name: one for one in ordered}.values())
 

@@ -1,4 +1,4 @@
-"""Gives every table its role, the most particular one first."""
+"""Gives every table its role. The most specific rule comes first."""
 
 from __future__ import annotations
 

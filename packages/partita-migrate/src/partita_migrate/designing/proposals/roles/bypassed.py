@@ -1,4 +1,4 @@
-"""Tables that only connect others are left out, and the others are connected directly."""
+"""Leaves out tables that only connect others, and connects the others directly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partita_migrate.understanding.schema.graph import SchemaGraph
 from partita_migrate.understanding.schema.join_paths import Link
 
 SAMPLING_ERROR_MAX = 0.05
-"""Sampled counts are estimates: this much off is still the same."""
+"""Sampled counts within this relative error are treated as equal."""
 
 
 def find_bypassed(inputs: DesignInputs, roles: Roles) -> Roles:
@@ -30,14 +30,19 @@ def find_bypassed(inputs: DesignInputs, roles: Roles) -> Roles:
         if measure:
             others = ", ".join(_other_side(schema, link, table) for link in crossings)
             bypassed[table] = (
-                f"{table} goes: it only connects {owner.child} with {others}, no pattern asks"
-                f" for it, and {measure}; {owner.child} is connected directly instead."
+                f"{table} is left out: it only connects {owner.child} with {others}, no pattern"
+                " reads"
+                f" it, and {measure}; {owner.child} is connected directly instead."
             )
     return replace(roles, bypassed=bypassed)
 
 
 def _one_to_one(inputs: DesignInputs, link: Link) -> str:
-    """In words, when each row of the parent has one child, with one exception at most."""
+    """Returns a phrase that says why the link is one-to-one, or nearly so; empty when it is not.
+
+    "Nearly" means that one row of the parent may have several children, such as a row for
+    "unknown".
+    """
     columns = link.key.columns
     if any(set(columns) == set(key) for key in inputs.schema.unique_keys(link.child)):
         return f"each of its rows belongs to one of {link.child}"

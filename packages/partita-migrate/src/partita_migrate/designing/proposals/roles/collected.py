@@ -1,4 +1,4 @@
-"""Rows of a child become a set or list in the items of its owner: whose, of what, and when."""
+"""Turns the rows of a child table into a set or list in the items of its owner."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from partita_migrate.understanding.schema.join_paths import Link
 from partita_migrate.understanding.schema.words import name_parts, plural, singular
 
 COLLECTED_BYTES_MAX = 64 * KB
-"""Of a set or list in an item: beyond it, every read and write of the item pays for it."""
+"""The maximum size of a collected set or list. Every read and write of the item pays for all of
+it."""
 
 
 def find_collected(inputs: DesignInputs, roles: Roles) -> Roles:
@@ -21,21 +22,21 @@ def find_collected(inputs: DesignInputs, roles: Roles) -> Roles:
     for table in inputs.schema.tables:
         is_free = roles.is_free(table) and not inputs.usage.is_asked_for(table)
         if is_free and not inputs.schema.children(table):
-            found = _collect(inputs, roles, table)
-            if found is not None:
-                collected[table] = found
+            attribute = _collect(inputs, roles, table)
+            if attribute is not None:
+                collected[table] = attribute
     return replace(roles, collected=collected)
 
 
 def _collect(inputs: DesignInputs, roles: Roles, table: str) -> Collected | None:
-    """The attribute that a table's rows become; None when they had better stay items."""
+    """Returns the attribute that a table's rows become, or None when they should stay items."""
     sides = inputs.schema.sides(table)
     if sides is None:
         parents = inputs.schema.parents(table)
         return _collected(inputs, roles, table, parents[0], None) if parents else None
     first, second = sides
     if inputs.usage.crosses(table, {first.parent, second.parent}):
-        # No set has keys.
+        # A pattern looks up one side by the other, and a set cannot be a key.
         return None
     owning = _owning_side(inputs, roles, first, second)
     other = next((side for side in sides if side != owning), None)
@@ -43,7 +44,8 @@ def _collect(inputs: DesignInputs, roles: Roles, table: str) -> Collected | None
 
 
 def _owning_side(inputs: DesignInputs, roles: Roles, first: Link, second: Link) -> Link:
-    """The side of an intersection that gets the set: the one that is read with the other."""
+    """Returns the side of an intersection table that gets the set: the one that is read together
+    with the other side."""
     if second.parent in roles.bypassed:
         return second
     named = {name for pattern in inputs.patterns for name in pattern.through}
@@ -52,7 +54,7 @@ def _owning_side(inputs: DesignInputs, roles: Roles, first: Link, second: Link) 
             return link
     for link, other in ((first, second), (second, first)):
         named = {link.child, other.parent}
-        if any(named & set(one.joins) for one in inputs.usage.patterns_of(link.parent)):
+        if any(named & set(pattern.joins) for pattern in inputs.usage.patterns_of(link.parent)):
             return link
     return first
 
@@ -79,8 +81,8 @@ def _collected(
         columns=columns,
         through=through,
         why=(
-            f"A {'set' if is_set else 'list'}, because no pattern asks for {table} alone and"
-            f" one of {owner} has at most {most:.0f} of them."
+            f"A {'set' if is_set else 'list'}, because no pattern reads {table} alone and"
+            f" a row of {owner} has at most {most:.0f} of them."
         ),
     )
 
@@ -103,7 +105,8 @@ def _is_small(inputs: DesignInputs, table: str, most: float) -> bool:
 
 
 def _owner(inputs: DesignInputs, roles: Roles, link: Link) -> tuple[str | None, list[str]]:
-    """The table that gets the set, with the joins down from it, around what is bypassed."""
+    """Returns the table that gets the set, and the joins down from it, which skip bypassed
+    tables."""
     if link.parent not in roles.bypassed:
         return link.parent, [link.downwards()]
     for above in inputs.schema.children(link.parent):
@@ -115,13 +118,14 @@ def _owner(inputs: DesignInputs, roles: Roles, link: Link) -> tuple[str | None, 
 def _members(
     inputs: DesignInputs, table: str, link: Link, other: Link | None, through: list[str]
 ) -> tuple[list[Ref], list[str]]:
-    """The columns of each member, and the joins that lead to them."""
+    """Returns the columns of each member, and the joins that lead to them."""
     own = _own_columns(inputs, table, link, other)
     if other is None or len(other.key.columns) != 1:
         return own, through
     target = Ref(other.parent, other.key.referenced_columns[0])
     value = inputs.schema.natural.get(target, target)
-    # A map has one member of a name: what both tables have is the nearer one's.
+    # A map can hold each name only once. If both tables have a column of that name, the nearer
+    # table's is taken.
     taken = {ref.column for ref in own}
     if value != target and value.column in taken:
         return [], through
@@ -133,37 +137,38 @@ def _members(
 
 
 def _own_columns(inputs: DesignInputs, table: str, link: Link, other: Link | None) -> list[Ref]:
-    """What a row says itself, without its foreign keys and its generated number."""
-    found = inputs.schema.table(table)
+    """Returns a row's own columns, without its foreign keys and its generated number."""
+    definition = inputs.schema.table(table)
     return [
         Ref(table, column.name)
-        for column in found.columns
+        for column in definition.columns
         if column.name not in link.key.columns
         and (other is None or column.name not in other.key.columns)
-        and not (column.is_auto_increment and column.name in found.primary_key)
+        and not (column.is_auto_increment and column.name in definition.primary_key)
     ]
 
 
 def _details(inputs: DesignInputs, link: Link, other: Link, value: Ref) -> list[Ref]:
-    """What else is read of the other side, when a pattern joins it by name."""
+    """Returns the columns that are read of the other side, when a pattern joins it by name."""
     if other.parent == link.parent or not inputs.usage.is_joined(other.parent):
         return []
     schema = inputs.schema
-    columns = [Ref(other.parent, one.name) for one in schema.table(other.parent).columns]
+    columns = [Ref(other.parent, column.name) for column in schema.table(other.parent).columns]
     keys = {Ref(other.parent, name) for name in other.key.referenced_columns}
-    references = {name for one in schema.parents(other.parent) for name in one.key.columns}
-    wanted = inputs.usage.columns_read(other.parent)
+    references = {name for parent in schema.parents(other.parent) for name in parent.key.columns}
+    columns_read = inputs.usage.columns_read(other.parent)
     return [
         ref
         for ref in columns
         if ref not in {value, *keys}
         and ref.column not in references
-        and (wanted is None or ref in wanted)
+        and (columns_read is None or ref in columns_read)
     ]
 
 
 def _name(table: str, other: Link | None) -> str:
-    """`consumed_metrics` by the column's own word, `related_dimensions` without one."""
+    """Returns the attribute's name: `consumed_metrics` if the column adds a word, else
+    `related_dimensions`."""
     if other is None:
         return plural(table)
     named = role(other.key.columns[0])

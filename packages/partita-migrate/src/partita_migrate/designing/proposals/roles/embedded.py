@@ -1,4 +1,4 @@
-"""Tables whose rows are copied to where they are referred to need no items of their own."""
+"""Finds tables whose rows are copied to where they are referred to, so that they need no items."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def find_embedded(inputs: DesignInputs, roles: Roles) -> Roles:
         if links and all(link.child in roles.collected for link in links):
             if _is_held_by_members(inputs, roles, table):
                 embedded[table] = (
-                    f"{table} needs no items of its own: its names are in the sets that refer to"
-                    " it, and no pattern asks for it alone."
+                    f"{table} needs no items of its own: the sets that refer to it hold its"
+                    " names, and no pattern reads it alone."
                 )
                 continue
         if table in lookups and usage.is_joined(table) and not schema.parents(table):
             embedded[table] = (
                 f"{table} is a lookup table: its columns are copied to where they are read,"
-                " and no pattern asks for it alone."
+                " and no pattern reads it alone."
             )
     return replace(roles, embedded=embedded)
 
 
 def _is_held_by_members(inputs: DesignInputs, roles: Roles, table: str) -> bool:
-    """Whether the members of sets hold all that a table has."""
-    held = {ref for one in roles.collected.values() for ref in one.columns}
+    """True when the members of sets hold everything that the table has."""
+    copied = {ref for child in roles.collected.values() for ref in child.columns}
     return all(
-        Ref(table, column.name) in held or Ref(table, column.name) in inputs.schema.natural
+        Ref(table, column.name) in copied or Ref(table, column.name) in inputs.schema.natural
         for column in inputs.schema.table(table).columns
     )

@@ -1,5 +1,8 @@
-"""In the denormalised design, a side of a many-to-many relationship that is never written alone
-has its columns in every item of the association, and no items of its own."""
+"""Folds a side of a many-to-many relationship into the items of the association.
+
+This is a rule of the denormalized design. The side is never written by itself; every item of the
+association repeats its columns, and it has no items of its own.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ def find_folded(inputs: DesignInputs, roles: Roles) -> Roles:
 
 
 def _association(inputs: DesignInputs, roles: Roles, table: str) -> Link | None:
-    """The one foreign key to a table, when an intersection table has it."""
+    """Returns the only foreign key to a table, if an intersection table has it."""
     links = inputs.schema.children(table)
     if len(links) != 1 or not roles.is_free(table) or not roles.is_free(links[0].child):
         return None
@@ -44,6 +47,6 @@ def _is_only_read_by_key(inputs: DesignInputs, table: str) -> bool:
 
 
 def _is_by_key(schema: SchemaGraph, pattern: AccessPattern, table: str) -> bool:
-    asked = {schema.canonical(Ref.parse(name)) for name in pattern.equality}
+    given_columns = {schema.canonical(Ref.parse(name)) for name in pattern.equality}
     key = {schema.canonical(Ref(table, name)) for name in schema.table(table).primary_key}
-    return bool(key) and asked == key
+    return bool(key) and given_columns == key

@@ -1,4 +1,4 @@
-"""One-to-one children that are only read with their parent become part of its items."""
+"""Merges one-to-one children that are only read with their parent into the parent's items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The roles that tables can have: items of their own, or a part of another table's items."""
+"""The roles that a table can have: items of its own, or a part of another table's items."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from partita_migrate.understanding.schema.join_paths import Link
 
 @dataclass(frozen=True)
 class Version:
-    """A child with a row for every version of its parent."""
+    """A child table with a row for every version of its parent."""
 
     parent: str
     column: str
@@ -20,7 +20,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Collected:
-    """Rows of a child that become one attribute of their owner."""
+    """A child table whose rows become one attribute of their owner."""
 
     owner: str
     name: str
@@ -32,26 +32,28 @@ class Collected:
 
 @dataclass(frozen=True)
 class Roles:
+    """The roles of all tables. A table in none of these mappings has plain items."""
+
     twins: dict[str, str] = field(default_factory=dict)
-    """Tables of the same form, and the first of them."""
+    """Tables of the same shape, each with the first of them."""
     bypassed: dict[str, str] = field(default_factory=dict)
-    """Tables that only connect others, with the reason why they go."""
+    """Tables that only connect others, with the reason why they are left out."""
     versions: dict[str, Version] = field(default_factory=dict)
     merged: dict[str, Link] = field(default_factory=dict)
-    """One-to-one children, part of their parent's item."""
+    """One-to-one children that are part of their parent's items."""
     collected: dict[str, Collected] = field(default_factory=dict)
     embedded: dict[str, str] = field(default_factory=dict)
-    """Tables whose every row is copied to where it is referred to, with the reason."""
+    """Tables whose rows are copied to where they are referred to, with the reason."""
     folded: dict[str, Link] = field(default_factory=dict)
-    """Sides of a many-to-many relationship whose columns are in every item of the association."""
+    """Sides of a many-to-many relationship that every item of the association repeats."""
 
     def is_free(self, table: str) -> bool:
-        """Whether no rule has decided yet that a table is more or less than plain items."""
+        """True when no rule has given the table a role yet."""
         taken = (self.bypassed, self.versions, self.merged, self.collected, self.embedded)
         return not any(table in role for role in taken)
 
     def entity_of(self, table: str) -> str | None:
-        """The table whose items hold a table's rows; None when no items do."""
+        """Returns the table whose items hold a table's rows, or None if there are no such items."""
         seen: set[str] = set()
         while table not in seen:
             seen.add(table)
@@ -71,5 +73,5 @@ class Roles:
         return self.twins.get(table, table)
 
     def of_first_twin(self, ref: Ref) -> Ref:
-        """The same column of the first of several tables of the same form."""
+        """Returns the same column in the first of the tables of one shape."""
         return Ref(self.twins.get(ref.table, ref.table), ref.column)

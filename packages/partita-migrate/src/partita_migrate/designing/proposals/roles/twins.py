@@ -1,4 +1,4 @@
-"""Tables of the same form, such as one for each period, become items of one table."""
+"""Finds tables of the same shape, such as one for each year: they become items of one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables with a row for every version of their parent become one collection with it."""
+"""Finds tables with a row for every version of their parent: both become one item collection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find_versions(inputs: DesignInputs, roles: Roles) -> Roles:
 
 
 def _version_column(inputs: DesignInputs, table: Table, link: Link) -> str | None:
-    """The number that tells the versions of one parent apart."""
+    """Returns the column that numbers the versions of one parent."""
     rest = [name for name in table.primary_key if name not in link.key.columns]
     if len(rest) != 1 or not set(link.key.columns) < set(table.primary_key):
         return None

@@ -50,9 +50,9 @@ def techniques_beside(design: Design, inputs: DesignInputs) -> list[Technique]:
 
 def _writes(inputs: DesignInputs, table: str) -> float:
     return sum(
-        one.calls_per_second * one.items
-        for one in inputs.patterns
-        if one.operation in WRITES and one.table == table
+        pattern.calls_per_second * pattern.items
+        for pattern in inputs.patterns
+        if pattern.operation in WRITES and pattern.table == table
     )
 
 
@@ -110,7 +110,9 @@ def _large_values(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
                 continue
             yield Technique(
                 name="large values in a bucket",
-                patterns=[one.name for one in inputs.patterns if one.table == table.name],
+                patterns=[
+                    pattern.name for pattern in inputs.patterns if pattern.table == table.name
+                ],
                 why=f"{table.name}.{column.name} has values of {measured.bytes_max / KB:,.0f} KB:"
                 " an object in a bucket, whose address is the attribute, keeps items small.",
                 cost=f"{OUTSIDE}: one more request for each read and write of the value; the item"
@@ -126,12 +128,14 @@ def _periods(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
         size = inputs.volumes.rows(analysis.table) * inputs.volumes.row_bytes(analysis.table)
         if not analysis.growth_rows_per_day or size < COLD_BYTES:
             continue
-        if any(one.operation == "update" and one.table == analysis.table
-               for one in inputs.patterns):  # fmt: skip
+        if any(pattern.operation == "update" and pattern.table == analysis.table
+               for pattern in inputs.patterns):  # fmt: skip
             continue
         yield Technique(
             name="one table for each period",
-            patterns=[one.name for one in inputs.patterns if one.table == analysis.table],
+            patterns=[
+                pattern.name for pattern in inputs.patterns if pattern.table == analysis.table
+            ],
             why=f"{analysis.table} only grows, by {analysis.growth_rows_per_day:,.0f} rows a day: a"
             " table for each month, the newest with the capacity for writes, older ones in the"
             " Infrequent Access class.",
@@ -158,7 +162,7 @@ def _collections(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
         if size < ITEM_COLLECTION_BYTES_MAX * FULL_SHARE:
             continue
         source = volumes.inventory.table(entity.source)
-        dates = [one.name for one in source.columns if one.kind in DATES] if source else []
+        dates = [column.name for column in source.columns if column.kind in DATES] if source else []
         part = f"the month of {dates[0]}" if dates else "a number that counts on"
         yield Technique(
             name="item collections cut before a limit",

@@ -1,9 +1,10 @@
-"""Counts and sums that a consumer of the table's stream keeps, with its function written out.
+"""Counts and sums that a Lambda function keeps up to date from the table's stream.
 
-The rows under an aggregate are what the design reads, and what `test` compares. Where a call reads
-many of them, an item for each group is cheaper; the function adds what a change adds, and writes
-the number of the change beside it, so that a change that comes twice counts once. A group that
-changes more often than one item can be written is kept in several, which a reader adds up.
+The design itself reads the rows under an aggregate, and `test` compares that. Where one call reads
+many rows, an item per group is cheaper, so the design also proposes a function that maintains such
+items. The function adds what each change adds. In the same transaction it records the number of the
+change, so that a record that is delivered twice counts once. A group that changes more often than
+one item can be written is sharded over several items, which the reader adds up.
 """
 
 from __future__ import annotations
@@ -30,15 +31,16 @@ from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
 from partita_migrate.understanding.schema.column_refs import Ref
 
 READ_UNITS = 0.5
-"""Of one small item."""
+"""Reads of one item of at most 4 KB, eventually consistent."""
 CHANGE_UNITS = 2 * TRANSACTION_FACTOR
-"""The figures and the number of the change, in a transaction."""
+"""The update of the group's item and the record of the change, in one transaction."""
 NAME = "aggregate kept by a stream's consumer"
 FUNCTION = Template('''\
 """Keeps $what of $entity, from the stream (NEW_AND_OLD_IMAGES) of the table $table.
 
-Written by `partita migrate model`. The table $aggregates has the partition key "key" (S); give it a
-TTL on "expires". A read is $read, each value as urllib.parse.quote(text, safe="") writes it.
+Written by `partita migrate model`. Create the table $aggregates with the partition key "key" (S)
+and a TTL on "expires". To read a group, use $read; encode each value with
+urllib.parse.quote(text, safe="").
 """
 
 import time
@@ -52,9 +54,9 @@ TABLE = "$aggregates"
 GROUP = $group
 SUMS = $sums
 SHARDS = $shards
-"""Items of one group: each takes a part of its changes."""
+"""The number of items that share the changes of one group."""
 KEPT_SECONDS = 2 * 86_400
-"""Longer than a stream gives a record again."""
+"""Longer than the 24 hours in which a stream can deliver a record again."""
 
 dynamodb = boto3.client("dynamodb")
 
@@ -123,14 +125,16 @@ def update(key, added):
 
 @dataclass(frozen=True)
 class KeptAggregate:
+    """An aggregate of one pattern that an item per group could hold."""
+
     pattern: AccessPattern
     table: str
     entity: Entity
     type_name: str
     group: list[str]
-    """Attributes whose values tell the groups apart."""
+    """Attributes whose values identify a group."""
     columns: list[str]
-    """Those that they hold."""
+    """The source's columns of those attributes."""
     sums: list[str]
     shards: int = 1
 
@@ -140,14 +144,15 @@ class KeptAggregate:
 
     @property
     def read_units(self) -> float:
-        """Of a call."""
+        """Read units of one call."""
         return READ_UNITS * self.shards
 
     def function(self) -> str:
+        """Returns the source of the Lambda function."""
         named = "#".join([self.entity.name, *(f"<{name}>" for name in self.group)])
         read = f'a GetItem of "{named}"'
         if self.shards > 1:
-            read = f'the sum of what "{named}#0" to "{named}#{self.shards - 1}" hold'
+            read = f'the sum of the items "{named}#0" to "{named}#{self.shards - 1}"'
         counted = ["COUNT(*)", *(f"SUM({name})" for name in self.sums)]
         return FUNCTION.substitute(
             what=" and ".join(counted),
@@ -163,48 +168,48 @@ class KeptAggregate:
 
 
 def kept_aggregates(design: Design, inputs: DesignInputs) -> Iterator[KeptAggregate]:
-    """Those that cost less than reading the rows."""
-    for found in _possible(design, inputs):
-        one = replace(found, shards=_shards(inputs, found))
-        kept = one.read_units * one.pattern.calls_per_second
-        kept += _write_units(inputs, one) * WRITE_UNIT_IN_READ_UNITS
-        if kept < _read_units(inputs, one) * one.pattern.calls_per_second:
-            yield one
+    """Yields the aggregates that cost less when they are kept than when the rows are read."""
+    for candidate in _possible(design, inputs):
+        aggregate = replace(candidate, shards=_shards(inputs, candidate))
+        kept = aggregate.read_units * aggregate.pattern.calls_per_second
+        kept += _write_units(inputs, aggregate) * WRITE_UNIT_IN_READ_UNITS
+        if kept < _read_units(inputs, aggregate) * aggregate.pattern.calls_per_second:
+            yield aggregate
 
 
-def _changes(inputs: DesignInputs, one: KeptAggregate) -> float:
-    """A second."""
+def _changes(inputs: DesignInputs, aggregate: KeptAggregate) -> float:
+    """Returns how many rows change per second."""
     return sum(
         other.calls_per_second * other.items
         for other in inputs.patterns
-        if other.operation in WRITES and other.table == one.entity.source
+        if other.operation in WRITES and other.table == aggregate.entity.source
     )
 
 
-def _write_units(inputs: DesignInputs, one: KeptAggregate) -> float:
-    """A second: a transaction of two items for each change."""
-    return CHANGE_UNITS * _changes(inputs, one)
+def _write_units(inputs: DesignInputs, aggregate: KeptAggregate) -> float:
+    """Returns write units per second: a transaction of two items for each change."""
+    return CHANGE_UNITS * _changes(inputs, aggregate)
 
 
-def _hottest_units(inputs: DesignInputs, one: KeptAggregate) -> float:
-    """Write units a second that the figures of the group that changes most need."""
-    volumes, table = inputs.volumes, one.entity.source
-    # All that is written now has the current date.
-    is_current = all(volumes.kind(Ref(table, name)) in DATES for name in one.columns)
-    skew = None if is_current else volumes.skew(table, one.columns)
+def _hottest_units(inputs: DesignInputs, aggregate: KeptAggregate) -> float:
+    """Returns the write units per second of the group that changes most."""
+    volumes, table = inputs.volumes, aggregate.entity.source
+    # Rows written now carry the current date: with a group by date, all changes hit one group.
+    is_current = all(volumes.kind(Ref(table, name)) in DATES for name in aggregate.columns)
+    skew = None if is_current else volumes.skew(table, aggregate.columns)
     share = skew.top_share if skew is not None else 1.0
-    return TRANSACTION_FACTOR * _changes(inputs, one) * share
+    return TRANSACTION_FACTOR * _changes(inputs, aggregate) * share
 
 
-def _shards(inputs: DesignInputs, one: KeptAggregate) -> int:
-    units = _hottest_units(inputs, one)
+def _shards(inputs: DesignInputs, aggregate: KeptAggregate) -> int:
+    units = _hottest_units(inputs, aggregate)
     is_hot = units > PARTITION_WRITE_UNITS
     return math.ceil(units / (PARTITION_WRITE_UNITS * KEY_LOAD)) if is_hot else 1
 
 
-def _read_units(inputs: DesignInputs, one: KeptAggregate) -> float:
-    """Of a call that reads the rows."""
-    size = max(one.pattern.items, 1.0) * inputs.volumes.item_bytes(one.entity)
+def _read_units(inputs: DesignInputs, aggregate: KeptAggregate) -> float:
+    """Returns the read units of one call that reads the rows instead."""
+    size = max(aggregate.pattern.items, 1.0) * inputs.volumes.item_bytes(aggregate.entity)
     return max(math.ceil(size / READ_UNIT_BYTES), 1) / 2
 
 
@@ -220,26 +225,29 @@ def _possible(design: Design, inputs: DesignInputs) -> Iterator[KeptAggregate]:
         except NotExact:
             continue
         if first is not None and isinstance(question, Question):
-            found = _kept(design, pattern, question, first)
-            if found is not None and not _is_folded(inputs, question):
-                yield found
+            aggregate = _kept(design, pattern, question, first)
+            if aggregate is not None and not _is_folded(inputs, question):
+                yield aggregate
 
 
 def _is_folded(inputs: DesignInputs, question: Question) -> bool:
-    """Whether the source takes for one group what an item's key would tell apart."""
+    """True when a case-insensitive comparison would merge values that an item's key keeps apart."""
     table = inputs.volumes.inventory.table(question.table)
-    tested = {one.ref.column for one in question.tests}
+    tested = {test.ref.column for test in question.tests}
     columns = table.columns if table is not None else []
     dialect = inputs.volumes.inventory.dialect
-    return any(fold_of(one, dialect) for one in columns if one.name in tested) or any(
-        one.form for one in question.tests
+    return any(fold_of(column, dialect) for column in columns if column.name in tested) or any(
+        test.form for test in question.tests
     )
 
 
 def _kept(
     design: Design, pattern: AccessPattern, question: Question, access: Access
 ) -> KeptAggregate | None:
-    """Counts and sums of the rows with given values of one table."""
+    """Returns the aggregate of a query that counts or sums rows of one table with given values.
+
+    None for everything else, such as ranges, joins or OR.
+    """
     table = design.table(access.table)
     entity = table.entity(access.entity) if table is not None else None
     kind = type_attribute(table) if table is not None else None
@@ -252,18 +260,19 @@ def _kept(
         question.alternatives
         or question.existences
         or any(
-            not one.is_fixing or not isinstance(one.values[0], Parameter) for one in question.tests
+            not test.is_fixing or not isinstance(test.values[0], Parameter)
+            for test in question.tests
         )
     ):
         return None
     names = {
-        Ref.parse(one.column): one.name
-        for one in entity.attributes
-        if one.column and not one.through
+        Ref.parse(attribute.column): attribute.name
+        for attribute in entity.attributes
+        if attribute.column and not attribute.through
     }
     sums: list[str] = []
-    for one in tree.expressions:
-        node = one.this if isinstance(one, exp.Alias) else one
+    for expression in tree.expressions:
+        node = expression.this if isinstance(expression, exp.Alias) else expression
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             continue
         is_sum = isinstance(node, exp.Sum) and isinstance(node.this, exp.Column)
@@ -271,7 +280,7 @@ def _kept(
         if name is None:
             return None
         sums.append(name)
-    group = [names.get(one.ref) for one in question.tests]
+    group = [names.get(test.ref) for test in question.tests]
     if None in group:
         return None
     return KeptAggregate(
@@ -279,34 +288,37 @@ def _kept(
         table=table.name,
         entity=entity,
         type_name=kind,
-        group=[one for one in group if one is not None],
-        columns=[one.ref.column for one in question.tests],
+        group=[name for name in group if name is not None],
+        columns=[test.ref.column for test in question.tests],
         sums=sums,
     )
 
 
 def aggregate_techniques(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
-    for one in kept_aggregates(design, inputs):
-        held = "One item holds" if one.shards == 1 else f"{one.shards} items hold"
-        written = _write_units(inputs, one)
+    for aggregate in kept_aggregates(design, inputs):
+        held = "One item holds" if aggregate.shards == 1 else f"{aggregate.shards} items hold"
+        written = _write_units(inputs, aggregate)
         yield Technique(
             name=NAME,
-            patterns=[one.pattern.name],
+            patterns=[aggregate.pattern.name],
             why=(
-                f"{held} the figures of each {' and '.join(one.group) or 'table'};"
-                f" functions/{design.kind}/{one.file} is the consumer. Beside the design: `test`"
-                " proves the rows under the figures, not the function."
+                f"{held} the figures of each {' and '.join(aggregate.group) or 'table'};"
+                f" functions/{design.kind}/{aggregate.file} keeps them up to date from the"
+                " stream. It stands beside the design: `test` proves the rows under the figures,"
+                " not the function."
             ),
             cost=(
-                f"{amount(one.read_units)} read units a call, and {amount(written)} write units a"
-                " second for the consumer's transactions"
+                f"{amount(aggregate.read_units)} read units a call, and {amount(written)} write"
+                " units a second for the consumer's transactions"
             ),
             limit=(
                 f"{PARTITION_WRITE_UNITS:,} write units a second for one item; the group that"
-                f" changes most needs {amount(_hottest_units(inputs, one), 3)}. Figures are behind"
-                " the table by as much as the stream is read late, and 24 hours after it stops they"
-                " are lost"
+                f" changes most needs {amount(_hottest_units(inputs, aggregate), 3)}. The figures"
+                " lag behind the table as far as the consumer lags behind the stream, and changes"
+                " that it has not read within 24 hours are lost to them"
             ),
-            next_best=f"reading the rows: {amount(_read_units(inputs, one), 3)} read units a call,"
-            " always right",
+            next_best=(
+                f"reading the rows: {amount(_read_units(inputs, aggregate), 3)} read units a call,"
+                " and always up to date"
+            ),
         )

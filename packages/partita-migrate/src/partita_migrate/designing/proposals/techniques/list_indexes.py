@@ -134,7 +134,11 @@ def _projecting(
     wanted |= {ref for join in question.joins for pair in join.pairs for ref in pair}
     wanted |= {ref for existence in question.existences for ref in existence.taken}
     keys = {key.name for key in [*table.keys, *index.keys]}
-    held = [one for one in entity.attributes if one.column and one.name not in keys]
+    held = [
+        attribute
+        for attribute in entity.attributes
+        if attribute.column and attribute.name not in keys
+    ]
     names = {one.name for one in held if Ref.parse(one.column or "") in wanted}
     if index.projection == "ALL" or len(names) > len(held) / 2:
         return replace(index, projection="ALL", include=[], why=said)

@@ -82,13 +82,13 @@ class Option:
 def with_lists(design: Design, inputs: DesignInputs) -> Design:
     """The design with what finds the rows that none of its keys does, the most frequent first."""
     statements = Statements(SchemaLookup(inputs.volumes.inventory))
-    for pattern in sorted(inputs.patterns, key=lambda one: -one.calls_per_second):
+    for pattern in sorted(inputs.patterns, key=lambda pattern: -pattern.calls_per_second):
         try:
             statement = statements.of(pattern)
         except NotExact:
             continue
         if isinstance(statement, Question):
-            inside = [check(one) for one in statement.existences]
+            inside = [check(existence) for existence in statement.existences]
             for one in [*inside, *branches(statement)] if not pattern.is_consistent else ():
                 design = _served(design, inputs, pattern, one)
             continue
@@ -106,7 +106,7 @@ def _copied(design: Design, inputs: DesignInputs, statement: Statement) -> list[
         return []
     planner = WritePlanner(design, ReadPlanner(design, inputs.volumes.inventory))
     try:
-        return [one.question for one in planner.copies(statement) if not one.question.joins]
+        return [copy.question for copy in planner.copies(statement) if not copy.question.joins]
     except NotServed:
         return []
 
@@ -150,7 +150,7 @@ def _served(
     ]
     if not options:
         return design
-    best, *others = sorted(options, key=lambda one: one.cost)
+    best, *others = sorted(options, key=lambda option: option.cost)
     return replace(best.design, techniques=[*design.techniques, _told(pattern, best, others)])
 
 
@@ -213,11 +213,11 @@ class _Options:
 
     def _scan(self) -> Iterator[Option]:
         size = self.rows * self.item_bytes
-        sources = {one.source for one in self.table.entities}
+        sources = {entity.source for entity in self.table.entities}
         if sources != {self.entity.source} or size > SCAN_BYTES_MAX:
             return
         scanned = replace(self.table, is_scanned=True)
-        tables = [scanned if one is self.table else one for one in self.design.tables]
+        tables = [scanned if table is self.table else table for table in self.design.tables]
         design = replace(self.design, tables=tables)
         if self._access(design) is None:
             return
@@ -369,7 +369,7 @@ class _Options:
             found.append(sorting.ref)
         if found:
             return tuple(found)
-        ranges = (one.ref for one in self.question.tests if _is_range(one))
+        ranges = (test.ref for test in self.question.tests if _is_range(test))
         return tuple(ref for ref in ranges if ref.table == self.entity.source)[:1]
 
     def _conditions(self) -> Iterator[RowCondition]:
@@ -396,9 +396,9 @@ class _Options:
 
     def _writes_per_second(self) -> float:
         return sum(
-            one.calls_per_second * one.items
-            for one in self.inputs.patterns
-            if one.operation in WRITES and one.table == self.entity.source
+            pattern.calls_per_second * pattern.items
+            for pattern in self.inputs.patterns
+            if pattern.operation in WRITES and pattern.table == self.entity.source
         )
 
 

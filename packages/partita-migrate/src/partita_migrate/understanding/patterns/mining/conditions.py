@@ -81,8 +81,8 @@ class Conditions:
     def _found_by(self, side: exp.Expr) -> None:
         """An equality with a value; through a function when a key could hold its result."""
         if isinstance(side, exp.Tuple):
-            for one in side.expressions:
-                self._found_by(_bare(one))
+            for expression in side.expressions:
+                self._found_by(_bare(expression))
             return
         inner, functions = _unwrap(side)
         if not isinstance(inner, exp.Column):
@@ -227,7 +227,7 @@ def _bare(expression: exp.Expr) -> exp.Expr:
 
 def _is_value(*expressions: exp.Expr) -> bool:
     """Nothing in it comes from a row."""
-    return not any(one.find(exp.Column, exp.Query) for one in expressions)
+    return not any(expression.find(exp.Column, exp.Query) for expression in expressions)
 
 
 def _unwrap(side: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:

@@ -158,7 +158,7 @@ class PatternMiner:
 
 def _references(found: Groups) -> list[str]:
     accesses = (access for group in found.values() for access, _ in group)
-    return sorted({one for access in accesses for one in access.references})
+    return sorted({reference for access in accesses for reference in access.references})
 
 
 def _rows(count: float) -> str:

@@ -273,7 +273,7 @@ def _add_self_join(access: TableAccess, query: Query, main: Occurrence, own: _Ow
 
 def _wanted_most(query: Query) -> Occurrence:
     """The only table whose columns are wanted; of several, the one that is named first."""
-    wanted = [one for one in query.occurrences if query.wanted.get(one)]
+    wanted = [occurrence for occurrence in query.occurrences if query.wanted.get(occurrence)]
     return wanted[0] if len(wanted) == 1 else query.occurrences[0]
 
 
@@ -306,9 +306,13 @@ def _in_order(main: Occurrence, references: Iterable[Reference]) -> list[str]:
 
 
 def _add_wanted(access: TableAccess, query: Query, main: Occurrence) -> None:
-    wanted = {one: query.wanted.get(one, set()) for one in query.occurrences}
-    others = [one for one in query.occurrences if one is not main and wanted[one]]
-    access.joins = sorted({one.table.name for one in others})
+    wanted = {occurrence: query.wanted.get(occurrence, set()) for occurrence in query.occurrences}
+    others = [
+        occurrence
+        for occurrence in query.occurrences
+        if occurrence is not main and wanted[occurrence]
+    ]
+    access.joins = sorted({other.table.name for other in others})
     is_whole = all(len(wanted[one]) == len(one.table.columns) for one in (main, *others))
     if not is_whole:
         access.columns = sorted(
@@ -356,7 +360,9 @@ def _insert_into(target: exp.Expr, schema: SchemaLookup, remark: str) -> TableAc
     occurrence = _occurrence(table, schema)
     access = TableAccess("insert", occurrence.table, remarks=[remark] if remark else [])
     columns = [schema.column(occurrence.table, column.name) for column in named]
-    access.columns = sorted(str(Ref(occurrence.table.name, one.name)) for one in columns if one)
+    access.columns = sorted(
+        str(Ref(occurrence.table.name, column.name)) for column in columns if column
+    )
     return access
 
 
@@ -372,8 +378,8 @@ def _occurrence(table: exp.Expr, schema: SchemaLookup) -> Occurrence:
 def _updates(update: exp.Update, schema: SchemaLookup) -> list[TableAccess]:
     query, scope = _changing(update, schema)
     assigned = []
-    for one in update.expressions:
-        left = one.this if isinstance(one, exp.EQ) else one
+    for expression in update.expressions:
+        left = expression.this if isinstance(expression, exp.EQ) else expression
         columns = left.expressions if isinstance(left, exp.Tuple) else [left]
         assigned += [scope.resolve(column) for column in columns if isinstance(column, exp.Column)]
     changed = [reference for reference in assigned if reference]

@@ -69,7 +69,7 @@ def _query(definition: str, dialect: str) -> tuple[exp.Query, list[exp.Identifie
     named: list[exp.Identifier] = []
     if isinstance(tree, exp.Create):
         if isinstance(tree.this, exp.Schema):
-            named = [exp.to_identifier(one.name) for one in tree.this.expressions]
+            named = [exp.to_identifier(expression.name) for expression in tree.this.expressions]
         tree = tree.expression
     if not isinstance(tree, exp.Query):
         return None

@@ -64,9 +64,19 @@ def _volume(inventory: Inventory, goals: Goals) -> Iterator[Difficulty]:
 
 def _transformation(inventory: Inventory, difficulties: list[Difficulty]) -> Iterator[Difficulty]:
     tables = sorted(
-        {one.table for one in difficulties if one.kind == "type" and one.table is not None}
+        {
+            difficulty.table
+            for difficulty in difficulties
+            if difficulty.kind == "type" and difficulty.table is not None
+        }
     )
-    joined = sorted({one.through for one in inventory.relationships if one.through is not None})
+    joined = sorted(
+        {
+            relationship.through
+            for relationship in inventory.relationships
+            if relationship.through is not None
+        }
+    )
     if tables or joined:
         parts = []
         if tables:
@@ -85,9 +95,10 @@ def _transformation(inventory: Inventory, difficulties: list[Difficulty]) -> Ite
 def _key_structure(difficulties: list[Difficulty]) -> Iterator[Difficulty]:
     tables = sorted(
         {
-            one.table
-            for one in difficulties
-            if one.kind in ("no primary key", "key structure") and one.table is not None
+            difficulty.table
+            for difficulty in difficulties
+            if difficulty.kind in ("no primary key", "key structure")
+            and difficulty.table is not None
         }
     )
     if tables:

@@ -118,10 +118,10 @@ def unique_constraints(table: Table, inventory: Inventory) -> Iterator[Difficult
 def _unsaid_collations(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
     if inventory.dialect not in ("mysql", "mariadb"):
         return
-    for collation in sorted({one.collation for one in table.columns if one.collation}):
+    for collation in sorted({column.collation for column in table.columns if column.collation}):
         if collation in FOLDINGS:
             continue
-        columns = [one.name for one in table.columns if one.collation == collation]
+        columns = [column.name for column in table.columns if column.collation == collation]
         yield Difficulty(
             kind="collation",
             severity="care",

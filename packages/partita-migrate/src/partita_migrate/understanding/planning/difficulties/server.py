@@ -19,7 +19,7 @@ def find_unready(checks: Iterable[ServerCheck], goals: Goals) -> list[Difficulty
     """One for each purpose; where nobody writes, no changes have to be followed."""
     found = []
     for purpose, what in NEEDED_FOR.items():
-        missing = [one for one in checks if one.purpose == purpose and not one.is_ready]
+        missing = [check for check in checks if check.purpose == purpose and not check.is_ready]
         if not missing or (purpose == "changes" and not goals.writes_continue):
             continue
         settings = ", ".join(f"{one.setting} is {one.found}" for one in missing)

@@ -182,7 +182,7 @@ def names(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
             " digits and the signs _ - .",
             strategy="Choose another name in the model.",
         )
-    reserved = [one.name for one in table.columns if one.name.upper() in RESERVED_WORDS]
+    reserved = [column.name for column in table.columns if column.name.upper() in RESERVED_WORDS]
     if reserved:
         yield Difficulty(
             kind="name",
@@ -193,7 +193,7 @@ def names(table: Table, inventory: Inventory) -> Iterator[Difficulty]:
             f" reserved {'word' if len(reserved) == 1 else 'words'} in expressions.",
             strategy="Use a placeholder such as #n in expressions, or another attribute name.",
         )
-    long = [one.name for one in table.columns if len(one.name) > LONG_NAME_CHARS]
+    long = [column.name for column in table.columns if len(column.name) > LONG_NAME_CHARS]
     if long:
         yield Difficulty(
             kind="name",
