@@ -45,10 +45,6 @@ SETTINGS = (
     "SET SESSION group_concat_max_len = 1000000",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
 )
-OPEN_TRANSACTIONS = """
-SELECT p.ID, p.USER, p.HOST, t.trx_started FROM information_schema.INNODB_TRX t
-JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id WHERE p.DB = DATABASE()
-"""
 LOCK_HOLDER = """
 SELECT ID, USER, HOST, NULL AS trx_started
 FROM information_schema.PROCESSLIST WHERE ID = IS_USED_LOCK(%s)
@@ -308,8 +304,11 @@ class ConnectionPool:
         return []
 
     async def open_transactions(self) -> list[str]:
-        """Whose they are; they keep the schema as it is."""
-        return await self._described(OPEN_TRANSACTIONS)
+        """Returns the sessions with an open transaction. CREATE TRIGGER, by which the fence is
+        installed, waits for all of them."""
+        from partita_migrate.moving.fences.mariadb import OPEN_ONES
+
+        return await self._described(*OPEN_ONES)
 
     async def _described(self, statement: str, *values: object) -> list[str]:
         found = []

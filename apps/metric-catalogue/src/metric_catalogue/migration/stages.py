@@ -25,10 +25,9 @@ from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
 from metric_catalogue.mariadb.connections import LockHeld
 from metric_catalogue.mariadb.rows import MIGRATED, NOT_MIGRATED
 from metric_catalogue.migration import directory, state_machine, way_back
-from metric_catalogue.migration.counts import Counts
 from metric_catalogue.migration.fence import PassingPool, catalogue_fence
 from metric_catalogue.migration.functions import LOCK_SECONDS
-from metric_catalogue.migration.run import Run
+from metric_catalogue.migration.run import Counts, Run
 from metric_catalogue.migration.to_dynamodb import CHANGE_STATE, remove, write
 from metric_catalogue.migration.verification import Verification, verify, verify_since
 from metric_catalogue.modes import BEFORE_CUTOVER, Mode, steps
