@@ -76,6 +76,10 @@ class Moved(Unavailable):
         super().__init__("The catalogue is being moved: try again in a moment.")
 
 
+def dynamodb_failed(error: PartitaError) -> DatabaseUnavailable:
+    return DatabaseUnavailable(f"The request to DynamoDB failed: {error}")
+
+
 def no_metric(name: str) -> NotFound:
     return NotFound(f"There is no metric {name}.")
 

@@ -20,7 +20,6 @@ from metric_catalogue.failures import DatabaseUnavailable
 from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
 from metric_catalogue.mariadb.connections import LockHeld
 from metric_catalogue.mariadb.rows import MIGRATED
-
 from metric_catalogue.migration.state_machine import InvokerFailed, Machine, Started
 from metric_catalogue.migration.to_dynamodb import IMPORTED
 from partita_migrate.progress import Progress
