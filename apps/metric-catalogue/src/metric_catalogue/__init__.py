@@ -1,5 +1,6 @@
-"""The metric catalogue: what each metric of a reporting platform is computed from, in versions.
+"""The metric catalogue stores, in versions, what each metric of a reporting platform is computed
+from.
 
-It can move from a relational database to DynamoDB while it is in use (docs/metrics.md). Figures are
-numbered as in the thesis that describes the original of this service.
+It can be migrated from a relational database to DynamoDB while it is in use (docs/metrics.md). The
+thesis that describes the original of this service numbers the figures that comments refer to.
 """

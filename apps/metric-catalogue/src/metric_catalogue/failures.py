@@ -1,4 +1,5 @@
-"""Errors with which the catalogue refuses a request. Each class has its HTTP status."""
+"""The errors with which the catalogue refuses a request: each class has the HTTP status and the
+`reason` that a client receives."""
 
 from __future__ import annotations
 
@@ -8,66 +9,75 @@ from partita.errors import PartitaError
 
 
 class CatalogueError(PartitaError):
+    """The base of all errors that clients of the HTTP API can receive."""
+
     status: ClassVar[int]
+    reason: ClassVar[str]
+    """Part of the API: programs tell errors apart by it, so it does not change with the class's
+    name."""
 
     @property
-    def told(self) -> str:
-        """What clients read."""
+    def client_message(self) -> str:
+        """The message for clients; the log and the commands print `str(error)`."""
         return str(self)
-
-    @property
-    def reason(self) -> str:
-        """The class that has the status: finer ones are not for clients."""
-        return next(kind.__name__ for kind in type(self).__mro__ if "status" in vars(kind))
 
 
 class Refused(CatalogueError):
-    """The request breaks a rule."""
+    """Raised when a request breaks a rule of the catalogue."""
 
-    status = 400
+    status, reason = 400, "Refused"
 
 
 class NotFound(CatalogueError):
-    status = 404
+    """Raised when there is no such metric or version."""
+
+    status, reason = 404, "NotFound"
 
 
 class Conflict(CatalogueError):
-    """It exists already, or conflicts with what exists."""
+    """Raised when something of that name exists already, or the request conflicts with what
+    exists."""
 
-    status = 409
+    status, reason = 409, "Conflict"
 
 
 class Changed(CatalogueError):
-    """The version on which the update is based is no longer the latest."""
+    """Raised when the version on which an update is based is no longer the latest."""
 
-    status = 412
+    status, reason = 412, "Changed"
 
 
 class InMigration(CatalogueError):
-    """A metric cannot be updated while it is copied, which takes milliseconds (figure 5.9)."""
+    """Raised when a metric is to be updated while it is copied, which takes milliseconds
+    (figure 5.9)."""
 
-    status = 423
+    status, reason = 423, "InMigration"
 
 
 class Unavailable(CatalogueError):
-    """The request cannot be answered now; clients are told why as far as it concerns them."""
+    """Raised when a request cannot be answered at the moment; the client may try again."""
 
-    status = 503
+    status, reason = 503, "Unavailable"
 
 
 class DatabaseUnavailable(Unavailable):
-    """Commands and the log say which database it is, and under which user; clients are not told."""
+    """Raised when a database does not answer. The message names the database and the user; clients
+    receive neither."""
 
     @property
-    def told(self) -> str:
+    def client_message(self) -> str:
         return "A database of the catalogue does not answer: try again in a moment."
 
 
 class Moved(Unavailable):
-    """Another database takes writes now. Nothing was written."""
+    """Raised when another database takes the writes now. Nothing was written."""
 
     def __init__(self) -> None:
         super().__init__("The catalogue is being moved: try again in a moment.")
+
+
+def dynamodb_failed(error: PartitaError) -> DatabaseUnavailable:
+    return DatabaseUnavailable(f"The request to DynamoDB failed: {error}")
 
 
 def no_metric(name: str) -> NotFound:

@@ -86,7 +86,7 @@ class DataApi:
                 metric=query.metric,
                 status=error.status,
                 reason=error.reason,
-                detail=error.told,
+                detail=error.client_message,
             )
 
     async def put(self, store: Catalogue, request: Request) -> Response:

@@ -39,7 +39,7 @@ def refusal(error: CatalogueError) -> Response:
         headers["retry-after"] = RETRY_SECONDS[error.status]
     if isinstance(error, DatabaseUnavailable):
         logger.warning("%s", error)
-    return problem(error.status, error.told, headers, reason=error.reason)
+    return problem(error.status, error.client_message, headers, reason=error.reason)
 
 
 def body(request: Request, shape: type[T]) -> T:

@@ -35,9 +35,28 @@ SHAPES = (
     NewValues,
     Stored,
 )
-_, _shapes = msgspec.json.schema_components(SHAPES, ref_template="#/components/schemas/{name}")
-# In the regular expressions of JSON Schema, $ matches only at the end.
-COMPONENTS: dict[str, Any] = json.loads(json.dumps(_shapes).replace(r"\\Z", "$"))
+PUBLIC_NAMES = {
+    "DataPoint": "Point",
+    "MetricChange": "Change",
+    "MetricVersion": "Version",
+    "StoredCount": "Stored",
+}
+"""Components whose name in the description is not that of the class: generated clients name their
+types after it."""
+
+
+def _components() -> dict[str, Any]:
+    _, shapes = msgspec.json.schema_components(SHAPES, ref_template="#/components/schemas/{name}")
+    # \Z is Python's; in the regular expressions of JSON Schema, $ matches only at the end.
+    text = json.dumps(shapes).replace(r"\\Z", "$")
+    for name, public_name in PUBLIC_NAMES.items():
+        text = text.replace(f'"{name}"', f'"{public_name}"')
+        text = text.replace(f'/schemas/{name}"', f'/schemas/{public_name}"')
+    components: dict[str, Any] = json.loads(text)
+    return components
+
+
+COMPONENTS = _components()
 COMPONENTS["Problem"] = {
     "title": "Problem",
     "description": "An error with its reason (RFC 9457).",

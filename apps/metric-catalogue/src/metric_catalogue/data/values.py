@@ -1,13 +1,13 @@
 """The value store: one item for each value of a primitive metric.
 
-    metric  S, partition key   its name
-    place   S, sort key        the dimensions it is for, "|", its time: "country=IT|2026-01-31T..."
+    metric  S, partition key   the name of the metric
+    place   S, sort key        the dimensions, "|" and the time: "country=IT|2026-01-31T..."
     value   N                  exact, up to 38 digits
-    weight  N                  of a weighted average, unless it is 1
+    weight  N                  the weight in a weighted average; left out when it is 1
     version N                  the version of the metric that was valid at that time
 
-So a value is one GetItem, and the values of a span one Query. Reads of single values that arrive
-at the same time share a BatchGetItem.
+A value is therefore one GetItem, and the values of a span are one Query. Reads of single values
+that arrive at the same time share a BatchGetItem.
 """
 
 from __future__ import annotations
@@ -27,33 +27,37 @@ from metric_catalogue.dynamodb.batched_reads import BatchedReads, KeyedTable
 from metric_catalogue.dynamodb.items import Item
 from metric_catalogue.dynamodb.tables import DELETED, Tables
 from metric_catalogue.dynamodb.transactions import entry
-from metric_catalogue.failures import DatabaseUnavailable, Refused
+from metric_catalogue.failures import Refused, dynamodb_failed
 from partita.client import ClientError
 from partita.limits import BATCH_WRITE_REQUESTS_MAX
 
 T = TypeVar("T")
 CACHED_VALUES_MAX = 200_000
 BATCHES_MAX = 4
-"""Concurrent calls of one request."""
+"""How many BatchWriteItem calls of one request run at a time."""
 UNPROCESSED_SECONDS = 0.05
 ONE = Fraction(1)
 Packed = tuple[str, ...]
-"""A series as it is cached: time, value and weight of each of its values, in one row."""
+"""A series as it is cached: time, value and weight of each value, one after another:
+("2026-01-31T...", "5", "", "2026-02-28T...", "7", "2"). The weight 1 is an empty text."""
 PACKED = 3
-"""Texts of one value."""
+"""How many texts of a packed series belong to one value."""
 SERIES_CHARS_MAX = 900
-"""A sort key has at most 1024 bytes, and a time takes 24."""
+"""A sort key has at most 1024 bytes, of which a time takes 24."""
 
 
 async def together(reads: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """At the same time. A single one needs no task of its own, which costs more than the rest."""
+    """Runs reads concurrently. A single read is awaited without a task, because creating the task
+    would cost more than the rest."""
     waiting = list(reads)
     if len(waiting) > 1:
         return await asyncio.gather(*waiting)
-    return [await one for one in waiting]
+    return [await read for read in waiting]
 
 
 class StoredValue(NamedTuple):
+    """A value of a primitive metric, as it is stored."""
+
     metric: str
     series: str
     time: str
@@ -67,7 +71,7 @@ class StoredValue(NamedTuple):
 
 
 def series_of(dimensions: Mapping[str, str]) -> str:
-    """The dimensions of a value as text, the same in whichever order they are given."""
+    """Returns dimensions as text, independent of their order: "country=IT,shop=7"."""
     series = ",".join(f"{name}={quote(dimensions[name], safe='')}" for name in sorted(dimensions))
     if len(series) > SERIES_CHARS_MAX:
         raise Refused(f"Dimensions may have at most {SERIES_CHARS_MAX} characters together.")
@@ -75,6 +79,8 @@ def series_of(dimensions: Mapping[str, str]) -> str:
 
 
 class ValueStore:
+    """Reads and writes values of primitive metrics, with a cache."""
+
     def __init__(
         self, reads: BatchedReads, tables: Tables, cache_seconds: float, now: Callable[[], float]
     ) -> None:
@@ -91,8 +97,8 @@ class ValueStore:
     async def read(
         self, metrics: Sequence[str], series: str, span: Span, values_max: int
     ) -> list[Packed]:
-        """Of each metric, in order of time. When one has more than `values_max`, one more than that
-        of it."""
+        """Returns the values of each metric in order of time. Of a metric that has more than
+        `values_max` values, one more than that is returned, so that the caller notices."""
         writes = self.cache.writes
         try:
             if span.end is None:
@@ -102,7 +108,7 @@ class ValueStore:
                     self._read_span(metric, series, span, values_max) for metric in metrics
                 )
         except ClientError as error:
-            raise _unavailable(error) from error
+            raise dynamodb_failed(error) from error
         key = _cache_key(series, span)
         for metric, packed in zip(metrics, read, strict=True):
             if (count := count_of(packed)) <= values_max:
@@ -111,14 +117,14 @@ class ValueStore:
 
     async def _read_single(self, metrics: Sequence[str], series: str, time: str) -> list[Packed]:
         place = f"{series}|{time}"
-        asked = [self._reads.ask(self._places, metric, place) for metric in metrics]
-        # Gathering costs more than the rest where there is one, and leaves none unawaited.
-        items = await asyncio.gather(*asked) if len(asked) > 1 else [await one for one in asked]
+        reads = [self._reads.ask(self._places, metric, place) for metric in metrics]
+        # gather() awaits all of them when one fails, but costs more than the rest for a single one.
+        items = await asyncio.gather(*reads) if len(reads) > 1 else [await read for read in reads]
         return [() if item is None else (time, *_numbers(item)) for item in items]
 
     async def _read_span(self, metric: str, series: str, span: Span, values_max: int) -> Packed:
         assert span.end is not None
-        found: list[str] = []
+        packed: list[str] = []
         query: dict[str, Any] = {
             "TableName": self._table,
             "ConsistentRead": True,
@@ -129,20 +135,21 @@ class ValueStore:
                 ":last": {"S": f"{series}|{span.end}"},
             },
         }
-        while (missing := values_max + 1 - count_of(found)) > 0:
+        while (missing := values_max + 1 - count_of(packed)) > 0:
+            # One more: BETWEEN includes the end of the span, which does not belong to it.
             query["Limit"] = missing + 1
             answer = await self._client.call("dynamodb", "Query", query)
             for item in answer["Items"]:
                 time = item["place"]["S"].rpartition("|")[2]
                 if time < span.end:
-                    found += (time, *_numbers(item))
+                    packed += (time, *_numbers(item))
             if "LastEvaluatedKey" not in answer:
                 break
             query["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-        return tuple(found)
+        return tuple(packed)
 
     async def put(self, values: Sequence[StoredValue]) -> None:
-        """All of them, or an error: then some may be stored, and may be sent again."""
+        """Stores all values. After an error some may be stored; sending all again does no harm."""
         batches = [
             [{"PutRequest": {"Item": _item(value)}} for value in values[start : start + size]]
             for size in [BATCH_WRITE_REQUESTS_MAX]
@@ -156,7 +163,8 @@ class ValueStore:
                 self.cache.forget(metric)
 
     async def mark_deleted(self, metric: str) -> None:
-        """Before the metric is deleted, so that its values are, whatever happens in between."""
+        """Marks a metric before it is deleted. If this server is killed in between, its values are
+        deleted when a metric of that name is added again."""
         await self._call("PutItem", {"TableName": self._directory, "Item": entry(DELETED, metric)})
 
     async def is_marked(self, metric: str) -> bool:
@@ -169,7 +177,7 @@ class ValueStore:
         await self._call("DeleteItem", {"TableName": self._directory, "Key": key})
 
     async def purge(self, metric: str) -> None:
-        """Delete every value of a metric that is marked."""
+        """Deletes every value of a marked metric, and then the mark."""
         query: dict[str, Any] = {
             "TableName": self._table,
             "ConsistentRead": True,
@@ -194,7 +202,7 @@ class ValueStore:
         try:
             return await self._client.call("dynamodb", operation, request)
         except ClientError as error:
-            raise _unavailable(error) from error
+            raise dynamodb_failed(error) from error
 
     async def _write(self, batches: list[list[dict[str, Any]]]) -> None:
         places = asyncio.Semaphore(BATCHES_MAX)
@@ -206,10 +214,10 @@ class ValueStore:
         try:
             await asyncio.gather(*map(write, batches))
         except ClientError as error:
-            raise _unavailable(error) from error
+            raise dynamodb_failed(error) from error
 
     async def _write_batch(self, requests: list[dict[str, Any]]) -> None:
-        """Unprocessed items are sent again."""
+        """Writes one batch, and sends unprocessed items again."""
         waiting: dict[str, Any] = {self._table: requests}
         while waiting:
             answer = await self._client.call(
@@ -233,7 +241,7 @@ def _item(value: StoredValue) -> Item:
 
 
 def _numbers(item: Item) -> tuple[str, str]:
-    """The value and its weight, which is left out when it is 1."""
+    """Returns the value and its weight; the weight is empty when the item has none."""
     weight = item.get("weight")
     return item["value"]["N"], "" if weight is None else weight["N"]
 
@@ -243,7 +251,7 @@ def count_of(packed: Sequence[str]) -> int:
 
 
 def texts(packed: Packed) -> Iterable[tuple[str, str]]:
-    """The times and values as they are stored."""
+    """Yields times and values as they are stored."""
     return zip(packed[::PACKED], packed[1::PACKED], strict=True)
 
 
@@ -256,7 +264,3 @@ def unpacked(packed: Packed) -> Series:
 
 def _cache_key(series: str, span: Span) -> str:
     return f"{series}|{span.start}|{span.end}"
-
-
-def _unavailable(error: ClientError) -> DatabaseUnavailable:
-    return DatabaseUnavailable(f"The request to DynamoDB failed: {error}")

@@ -1,1 +1,1 @@
-"""The catalogue in DynamoDB, where it moved to."""
+"""The catalogue in DynamoDB, to which it is migrated."""

@@ -1,8 +1,7 @@
-"""Reads that many requests make at about the same time, batched into calls of BatchGetItem, over
-all tables.
+"""Batches the reads that concurrent requests make into calls of BatchGetItem, over all tables.
 
-A read joins the next batch, never one that is under way. So it sees every write that was answered
-before it began, as it would with a GetItem of its own.
+A read joins the next batch, never one that has been sent. It therefore sees every write that was
+answered before the read began, as a GetItem of its own would.
 """
 
 from __future__ import annotations
@@ -16,13 +15,14 @@ from partita.client import Client
 from partita.limits import BATCH_GET_KEYS_MAX
 
 BATCHES_MAX = 2
-"""Concurrent calls. A call costs several times what a key in it does: fewer take more along."""
+"""How many calls run at a time. A call costs several times as much as one more key in it, so fewer
+calls, each with more keys, answer more reads."""
 
 UNPROCESSED_SECONDS = 0.05
 
 
 class KeyedTable(NamedTuple):
-    """A table, and the names of its two key attributes, which are strings."""
+    """A table, and the names of its two key attributes, both of which are strings."""
 
     name: str
     partition: str
@@ -31,32 +31,36 @@ class KeyedTable(NamedTuple):
 
 Key = tuple[KeyedTable, str, str]
 Waiting = dict[Key, list[asyncio.Future[Item | None]]]
-"""By key, one for each caller: cancelling one does not affect the others."""
+"""The futures of callers, by key. Each caller has its own, so that cancelling it does not affect
+the others."""
 
 
 class BatchedReads:
+    """Reads items in batches that all callers share."""
+
     def __init__(self, client: Client) -> None:
         self.client = client
-        self._wanted: Waiting = {}
+        self._waiting: Waiting = {}
         self._underway: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
 
     def ask(self, table: KeyedTable, partition: str, sort: str) -> asyncio.Future[Item | None]:
-        """An item, or None. Whoever reads many asks for all, and then awaits them."""
+        """Returns a future for an item, or for None. To read many items, ask for all of them before
+        awaiting the first."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Item | None] = loop.create_future()
-        self._wanted.setdefault((table, partition, sort), []).append(future)
+        self._waiting.setdefault((table, partition, sort), []).append(future)
         if not self._is_scheduled and len(self._underway) < BATCHES_MAX:
             self._is_scheduled = True
-            # After the other requests of this turn of the event loop.
+            # Sends after the other requests of this turn of the event loop have asked too.
             loop.call_soon(self._send)
         return future
 
     def _send(self) -> None:
         self._is_scheduled = False
-        while self._wanted and len(self._underway) < BATCHES_MAX:
-            keys = list(islice(self._wanted, BATCH_GET_KEYS_MAX))
-            batch = {key: self._wanted.pop(key) for key in keys}
+        while self._waiting and len(self._underway) < BATCHES_MAX:
+            keys = list(islice(self._waiting, BATCH_GET_KEYS_MAX))
+            batch = {key: self._waiting.pop(key) for key in keys}
             task = asyncio.get_running_loop().create_task(self._read(batch))
             self._underway.add(task)
             task.add_done_callback(self._finish)
@@ -79,20 +83,21 @@ class BatchedReads:
                     future.set_result(items.get(key))
 
     async def _items(self, keys: list[Key]) -> dict[Key, Item]:
-        """Unprocessed keys are requested again."""
-        found: dict[Key, Item] = {}
+        """Reads one batch, and asks again for unprocessed keys."""
+        read: dict[Key, Item] = {}
         tables = {table.name: table for table, _, _ in keys}
-        wanted: dict[str, Any] = {name: {"Keys": [], "ConsistentRead": True} for name in tables}
+        requested: dict[str, Any] = {name: {"Keys": [], "ConsistentRead": True} for name in tables}
         for table, partition, sort in keys:
             key = {table.partition: {"S": partition}, table.sort: {"S": sort}}
-            wanted[table.name]["Keys"].append(key)
-        while wanted:
-            answer = await self.client.call("dynamodb", "BatchGetItem", {"RequestItems": wanted})
+            requested[table.name]["Keys"].append(key)
+        while requested:
+            request = {"RequestItems": requested}
+            answer = await self.client.call("dynamodb", "BatchGetItem", request)
             for name, items in answer["Responses"].items():
                 table = tables[name]
                 for item in items:
-                    found[table, item[table.partition]["S"], item[table.sort]["S"]] = item
-            wanted = answer.get("UnprocessedKeys") or {}
-            if wanted:
+                    read[table, item[table.partition]["S"], item[table.sort]["S"]] = item
+            requested = answer.get("UnprocessedKeys") or {}
+            if requested:
                 await asyncio.sleep(UNPROCESSED_SECONDS)
-        return found
+        return read

@@ -1,5 +1,8 @@
-"""The catalogue in DynamoDB: every write is one transaction over the new version and version 0, on
-condition that the version on which it is based is still the latest."""
+"""The catalogue in DynamoDB.
+
+Every write is one transaction. It puts the new version and version 0, on condition that the version
+on which the write is based is still the latest.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,12 @@ from metric_catalogue.dynamodb.tables import (
 )
 from metric_catalogue.dynamodb.transactions import ACTIONS_MAX, FAILED, entry, key
 from metric_catalogue.failures import (
-    CatalogueError,
     Changed,
     Conflict,
-    DatabaseUnavailable,
     Moved,
     Unavailable,
     changed,
+    dynamodb_failed,
     metric_exists,
     no_metric,
     no_version,
@@ -50,17 +52,17 @@ from partita.client import Client, ClientError
 from partita.clock import Clock, system_clock
 
 TRIES_MAX = 25
-"""Of an update without If-Match, while concurrent updates come first."""
+"""How often an update without If-Match is tried while concurrent updates come first."""
 CONFLICT_SECONDS = 0.01
 SEGMENTS = 4
-"""Of a Scan that others wait for."""
+"""How many segments of the Scan run in parallel that a cutover waits for."""
 VERSIONS_AT_ONCE_MAX = ACTIONS_MAX - CONSUMED_METRICS_MAX - 3
-"""Deleted in one transaction, with version 0, the entries as a consumer, the one that it is gone
-and the guard."""
+"""How many versions are deleted in the transaction that deletes version 0 and the entries as a
+consumer, notes that the metric is gone, and turns the guard."""
 
 
 class DynamoDBCatalogue:
-    """Its writes count in some modes, and DynamoDB refuses them in others."""
+    """The catalogue in DynamoDB. Its writes succeed only while the mode is one of `modes`."""
 
     def __init__(
         self,
@@ -79,6 +81,7 @@ class DynamoDBCatalogue:
     # Reading
 
     async def get(self, name: str) -> Metric:
+        """Returns a metric. Raises NotFound."""
         metric = await self.find(name)
         if metric is None:
             raise no_metric(name)
@@ -88,7 +91,7 @@ class DynamoDBCatalogue:
         try:
             item = await self.reads.ask(self._versions, name, LATEST)
         except ClientError as error:
-            raise _unavailable(error) from error
+            raise dynamodb_failed(error) from error
         return None if item is None else metric_of(item)
 
     async def get_version(self, name: str, version: int) -> Version:
@@ -105,13 +108,14 @@ class DynamoDBCatalogue:
         return versions
 
     async def all_versions(self, name: str) -> list[Version]:
-        """An empty list for a metric that does not exist. Sort keys are strings: "10" < "2"."""
+        """Returns the versions in order; an empty list for a metric that does not exist."""
         items = [item async for item in self.items_of(name)]
         versions = [version_of(item) for item in items if item["version"]["S"] != LATEST]
+        # The sort key is a string, and "10" sorts before "2".
         return sorted(versions, key=lambda version: version.version)
 
     async def items_of(self, name: str) -> AsyncIterator[Item]:
-        """All items of a metric, including version 0."""
+        """Yields all items of a metric, including version 0."""
         query = {
             "TableName": self.tables.metrics,
             "ConsistentRead": True,
@@ -123,14 +127,14 @@ class DynamoDBCatalogue:
             yield item
 
     async def all_items(self) -> AsyncIterator[Item]:
-        """Of all metrics."""
+        """Yields all items of all metrics."""
         scan = {"TableName": self.tables.metrics, "ConsistentRead": True}
         async for item in self._pages(scan, operation="Scan"):
             yield item
 
     async def latest_versions(self) -> dict[str, Latest]:
-        """Of all metrics, in one strongly consistent pass."""
-        found: dict[str, Latest] = {}
+        """Returns the latest version of every metric, in one strongly consistent pass."""
+        latest: dict[str, Latest] = {}
 
         async def read(segment: int) -> None:
             scan = {
@@ -144,13 +148,13 @@ class DynamoDBCatalogue:
                 "TotalSegments": SEGMENTS,
             }
             async for item in self._pages(scan, operation="Scan"):
-                # Others may have written one that lacks them.
+                # Another program may have written an item without these attributes.
                 created_at = item.get("createdAt", {}).get("S", "")
                 number = item.get("latestVersion", {}).get("N", "0")
-                found[item["name"]["S"]] = Latest(created_at, int(number))
+                latest[item["name"]["S"]] = Latest(created_at, int(number))
 
         await asyncio.gather(*map(read, range(SEGMENTS)))
-        return found
+        return latest
 
     async def list_metrics(self, limit: int, after: str) -> list[Metric]:
         names = await self.names(limit, after)
@@ -165,7 +169,7 @@ class DynamoDBCatalogue:
         return await self._directory(DIMENSION, limit, after)
 
     async def list_gone(self) -> list[str]:
-        """Metrics that were deleted since the cutover."""
+        """Returns the metrics that were deleted since the cutover."""
         return await self._directory(GONE)
 
     async def is_consumer(self, name: str, consumed: str) -> bool:
@@ -181,7 +185,7 @@ class DynamoDBCatalogue:
         return await self._names(table, "kind", kind, limit, after)
 
     async def entries(self, kind: str | None = None) -> AsyncIterator[Item]:
-        """Those of a kind, or the whole directory."""
+        """Yields the entries of a kind, or the whole directory."""
         table = {"TableName": self.tables.directory, "ConsistentRead": True}
         query = {
             "KeyConditionExpression": "kind = :kind",
@@ -194,8 +198,8 @@ class DynamoDBCatalogue:
     async def _names(
         self, source: dict[str, Any], attribute: str, value: str, limit: int | None, after: str
     ) -> list[str]:
-        """The names in a partition of which they are the sort key."""
-        # A space sorts before every name.
+        """Returns the names in a partition whose sort key is the name."""
+        # " " stands for the beginning: a space sorts before every name, and no key may be empty.
         query = {
             **source,
             "KeyConditionExpression": "#partition = :value AND #name > :after",
@@ -226,16 +230,16 @@ class DynamoDBCatalogue:
         return item
 
     async def group(self, name: str) -> tuple[str, ...] | None:
-        """The dimensions of a group whose metric has not been added yet."""
+        """Returns the dimensions of a group whose metric has not been added yet."""
         item = await self._get(self.tables.directory, entry(GROUP, name))
         return None if item is None else related_dimensions(item)
 
     async def missing_dimensions(self, names: Iterable[str]) -> set[str]:
-        wanted = sorted(set(names))
-        found = await asyncio.gather(
-            *(self._get(self.tables.directory, entry(DIMENSION, name)) for name in wanted)
+        distinct = sorted(set(names))
+        items = await asyncio.gather(
+            *(self._get(self.tables.directory, entry(DIMENSION, name)) for name in distinct)
         )
-        return {name for name, item in zip(wanted, found, strict=True) if item is None}
+        return {name for name, item in zip(distinct, items, strict=True) if item is None}
 
     # Writing
 
@@ -275,6 +279,7 @@ class DynamoDBCatalogue:
         return metric
 
     async def delete(self, name: str, expected: int | None) -> None:
+        """Deletes a metric, or completes a deletion that was interrupted after its transaction."""
         for tried in range(TRIES_MAX):
             await asyncio.sleep(tried * CONFLICT_SECONDS * random.random())
             guard = await self.guard()
@@ -296,16 +301,17 @@ class DynamoDBCatalogue:
         raise Conflict(f"{name} has too many concurrent updates: try again.")
 
     async def _delete_versions(self, name: str) -> int:
-        """Those of a metric that has no version 0 any more; the number of them."""
-        found = [version.version for version in await self.all_versions(name)]
-        for start in range(0, len(found), ACTIONS_MAX):
-            keys = (key(name, str(one)) for one in found[start : start + ACTIONS_MAX])
-            await self.transact([transactions.delete(self.tables.metrics, one) for one in keys])
-        return len(found)
+        """Deletes the versions of a metric that has no version 0 any more; returns their number."""
+        numbers = [version.version for version in await self.all_versions(name)]
+        for start in range(0, len(numbers), ACTIONS_MAX):
+            page = numbers[start : start + ACTIONS_MAX]
+            table = self.tables.metrics
+            await self.transact([transactions.delete(table, key(name, str(n))) for n in page])
+        return len(numbers)
 
     async def _chained_to(self, name: str) -> set[str]:
-        """The other metrics that have it as chained metric, in any version. A deletion is rare
-        enough to read the table for it."""
+        """Returns the other metrics that have it as chained metric, in any version. Reads the whole
+        table, which is acceptable because deletions are rare."""
         scan = {
             "TableName": self.tables.metrics,
             "ConsistentRead": True,
@@ -332,7 +338,8 @@ class DynamoDBCatalogue:
         raise Conflict(f"{name} has too many concurrent updates: try again.")
 
     async def _check_references(self, previous: Metric, metric: Metric) -> int | None:
-        """The guard's count before references are followed; None when none are added."""
+        """Checks the references that an update adds. Returns the guard's count from before they
+        were followed, or None when the update adds no reference."""
         dimensions = set(metric.related_dimensions or ()) - set(previous.related_dimensions or ())
         rules.refuse_missing("dimension", await self.missing_dimensions(dimensions))
         added = rules.added_references(previous, metric)
@@ -344,6 +351,7 @@ class DynamoDBCatalogue:
         return guard
 
     async def guard(self) -> int:
+        """Returns the guard's count: see GUARD."""
         item = await self._get(self.tables.directory, GUARD)
         return int(item["count"]["N"]) if item is not None else 0
 
@@ -351,19 +359,25 @@ class DynamoDBCatalogue:
         return (await self.get(name)).references
 
     async def missing(self, names: Iterable[str]) -> set[str]:
-        wanted = sorted(names)
-        found = await asyncio.gather(*(self.find(name) for name in wanted))
-        return {name for name, metric in zip(wanted, found, strict=True) if metric is None}
+        """Returns the names that are not those of metrics."""
+        distinct = sorted(names)
+        metrics = await asyncio.gather(*(self.find(name) for name in distinct))
+        return {name for name, metric in zip(distinct, metrics, strict=True) if metric is None}
 
     async def save(self, previous: Metric | None, metric: Metric, guard: int | None = None) -> None:
-        """In one transaction. Raises Changed or Conflict when the catalogue has changed since."""
+        """Writes a new version in one transaction. Raises Changed or Conflict when the catalogue
+        has changed since `previous` was read."""
         if FAILED in await self.transact(transactions.save(self.tables, previous, metric, guard)):
             if previous is None:
                 raise metric_exists(metric.name)
             raise Changed(f"The latest version of {metric.name} is no longer {previous.version}.")
 
     async def transact(self, actions: list[dict[str, Any]]) -> list[str]:
-        """The reason of each action for a cancelled transaction; an empty list on success."""
+        """Writes in one transaction, on condition that the mode allows it.
+
+        Returns an empty list on success, or the reason of each action when a condition failed.
+        Raises Moved when the mode does not allow it. Repeats after conflicts with other writers.
+        """
         for tried in range(1, TRIES_MAX + 1):
             number = random.randrange(MODE_COPIES)
             check = transactions.check_mode(self.tables, self._modes, number)
@@ -377,7 +391,7 @@ class DynamoDBCatalogue:
                 if FAILED in reasons:
                     return reasons[:-1]
                 if "TransactionConflict" not in reasons:
-                    raise _unavailable(error) from error
+                    raise dynamodb_failed(error) from error
                 await asyncio.sleep(CONFLICT_SECONDS * tried)
             else:
                 return []
@@ -387,12 +401,8 @@ class DynamoDBCatalogue:
         try:
             return await self.client.call("dynamodb", operation, request)
         except ClientError as error:
-            raise _unavailable(error) from error
+            raise dynamodb_failed(error) from error
 
 
 def related_dimensions(group: Item) -> tuple[str, ...]:
     return tuple(sorted(group["relatedDimensions"]["SS"]))
-
-
-def _unavailable(error: ClientError) -> CatalogueError:
-    return DatabaseUnavailable(f"The request to DynamoDB failed: {error}")

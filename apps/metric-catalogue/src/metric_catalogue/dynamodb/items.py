@@ -1,4 +1,4 @@
-"""Versions of metrics as items of the table of figure 5.3, and back.
+"""Turns versions of metrics into items of the table of figure 5.3, and back.
 
 The key is (name, version), both strings. Version "0" is a copy of the latest version, and the only
 item with latestVersion, createdAt and createdBy.
@@ -43,7 +43,7 @@ def _kind(attribute: str) -> tuple[str, Write, Read]:
     return "S", str, str
 
 
-# By field: the attribute's name, its type, and functions that write and read its value.
+# For each field: the name and type of its attribute, and functions that write and read its value.
 ATTRIBUTES = {
     field.name: (field.encode_name, *_kind(field.encode_name))
     for field in msgspec.structs.fields(Metric)
@@ -75,7 +75,7 @@ def version_of(item: Item) -> Version:
 
 
 def metric_of(item: Item) -> Metric:
-    """From the item of version 0."""
+    """Returns the metric of which this is the item of version 0."""
     fields = _fields(item)
     return Metric(**fields, version=fields["latest_version"])
 

@@ -4,8 +4,8 @@
 "0" has every metric once, in order of names.
 
 `metrics-directory` has everything else, by kind and name: dimensions; groups, until their metric is
-added; consumers of a metric; deleted metrics, until their values are, and until a rollback has
-deleted them in MariaDB; the mode, and the servers with theirs.
+added; consumers of a metric; deleted metrics, until their values are deleted (kind "deleted") and
+until a rollback has deleted them in MariaDB (kind "gone"); the mode, and the mode of each server.
 
 `metrics-values` has the values of primitive metrics: see `data.values`.
 """
@@ -23,21 +23,25 @@ BY_VERSION = "byVersion"
 DIMENSION = "dimension"
 GROUP = "group"
 CONSUMER = "consumer of "
-"""A prefix; the name of the consumed metric follows."""
+"""The kind of a consumer's entry begins with this; the name of the consumed metric follows."""
 DELETED = "deleted"
-"""Metrics whose values have still to be deleted."""
+"""The kind of entries for metrics whose values have still to be deleted."""
 GONE = "gone"
-"""Metrics that were deleted since the cutover, and that MariaDB still has."""
+"""The kind of entries for metrics that were deleted since the cutover and that MariaDB still
+has."""
 MODE = {"kind": {"S": "mode"}, "name": {"S": "mode"}}
 MODE_COPIES = 128
-"""Of the mode: each transaction checks one of them, because transactions that check the same item
-at the same time cancel each other."""
+"""How many copies of the mode there are. Each transaction checks one of them at random, because
+concurrent transactions that check the same item cancel each other."""
 GUARD = {"kind": {"S": "guard"}, "name": {"S": "references"}}
-"""Counts what adds references and what deletes metrics, so that of two updates that would close a
-cycle only one succeeds, and no metric is deleted that another just began to use."""
+"""Counts the transactions that add references or delete metrics. Each is conditional on the count
+that it read, so of two updates that together would close a cycle only one succeeds, and no metric
+is deleted while another begins to use it."""
 
 
 class Tables(NamedTuple):
+    """The names of the three tables; `metrics` is the one that a user chooses."""
+
     metrics: str = "metrics"
 
     @property
@@ -82,7 +86,7 @@ def descriptions(tables: Tables) -> list[dict[str, Any]]:
 
 
 async def create_tables(client: Client, tables: Tables) -> None:
-    """Create those that do not exist; returns when all are active."""
+    """Creates the tables that do not exist. Returns when all are active."""
     for description in descriptions(tables):
         try:
             await client.call("dynamodb", "CreateTable", description)

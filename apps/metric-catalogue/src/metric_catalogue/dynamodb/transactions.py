@@ -1,4 +1,4 @@
-"""The actions of the transactions that change the catalogue in DynamoDB."""
+"""Builds the actions of the transactions that change the catalogue in DynamoDB."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from metric_catalogue.dynamodb.tables import CONSUMER, GONE, GROUP, GUARD, Table
 from metric_catalogue.metric import Metric
 
 FAILED = "ConditionalCheckFailed"
-"""The reason of an action whose condition cancelled the transaction."""
+"""The cancellation reason of an action whose condition was false."""
 ACTIONS_MAX = 99
-"""Of a transaction, beside the one that checks the mode."""
+"""How many actions a transaction may have besides the one that checks the mode."""
 Action = dict[str, Any]
 
 
@@ -21,7 +21,7 @@ def key(name: str, version: str) -> Item:
 
 
 def entry(kind: str, name: str) -> Item:
-    """The key of an entry of the directory; many entries have nothing else."""
+    """Returns the key of an entry of the directory. Many entries consist only of their key."""
     return {"kind": {"S": kind}, "name": {"S": name}}
 
 
@@ -30,7 +30,8 @@ def mode_copy(number: int) -> Item:
 
 
 def check_mode(tables: Tables, modes: Iterable[str], number: int) -> Action:
-    """DynamoDB itself refuses a writer that was paused and has missed a change of the mode."""
+    """Returns the check of the mode, by which DynamoDB itself refuses a writer that was paused and
+    has missed a change of the mode."""
     values = {f":mode{place}": {"S": str(mode)} for place, mode in enumerate(modes)}
     return {
         "ConditionCheck": {
@@ -46,7 +47,7 @@ def check_mode(tables: Tables, modes: Iterable[str], number: int) -> Action:
 def save(
     tables: Tables, previous: Metric | None, metric: Metric, guard: int | None
 ) -> list[Action]:
-    """Put the new version and version 0, and update the directory."""
+    """Returns the actions that put the new version and version 0, and update the directory."""
     actions = [
         put_new(tables.metrics, version_item(metric)),
         _put_latest(tables, previous, metric),
@@ -61,7 +62,8 @@ def save(
 
 
 def fence(tables: Tables, metric: Metric) -> list[Action]:
-    """For a new metric: what it refers to exists, and whoever is deleting it has to look again."""
+    """Returns the actions that check the references of a new metric: the metrics exist, and a
+    deletion of one of them that has begun fails, because the guard has changed."""
     checks = [
         {
             "ConditionCheck": {
@@ -76,7 +78,8 @@ def fence(tables: Tables, metric: Metric) -> list[Action]:
 
 
 def remove(tables: Tables, metric: Metric, versions: Iterable[str], guard: int) -> list[Action]:
-    """Version 0 first, on condition that it is still the one; the guard last."""
+    """Returns the actions that delete a metric: version 0 first, on condition that it is still the
+    version that was read, and the guard last."""
     latest = {
         "Delete": {
             "TableName": tables.metrics,
@@ -88,7 +91,7 @@ def remove(tables: Tables, metric: Metric, versions: Iterable[str], guard: int) 
     consumed = (entry(CONSUMER + name, metric.name) for name in metric.consumed_metrics or ())
     return [
         latest,
-        *(delete(tables.directory, one) for one in consumed),
+        *(delete(tables.directory, consumer) for consumer in consumed),
         *(delete(tables.metrics, key(metric.name, version)) for version in versions),
         put(tables.directory, entry(GONE, metric.name)),
         _turn_guard(tables, guard),
@@ -136,7 +139,7 @@ def _put_latest(tables: Tables, previous: Metric | None, metric: Metric) -> Acti
 
 
 def relationships(tables: Tables, previous: Metric | None, metric: Metric) -> list[Action]:
-    """Entries of consumers that are added or removed."""
+    """Returns the actions that add and remove entries of consumers."""
     before = set((previous.consumed_metrics if previous else None) or ())
     after = set(metric.consumed_metrics or ())
     entries = {name: entry(CONSUMER + name, metric.name) for name in before ^ after}
@@ -148,6 +151,7 @@ def relationships(tables: Tables, previous: Metric | None, metric: Metric) -> li
 
 
 def _turn_guard(tables: Tables, seen: int) -> Action:
+    """Increments the guard on condition that nobody has since it was read."""
     return {
         "Update": {
             "TableName": tables.directory,
@@ -164,6 +168,7 @@ def _turn_guard(tables: Tables, seen: int) -> Action:
 
 
 def _count_guard(tables: Tables) -> Action:
+    """Increments the guard without a condition."""
     return {
         "Update": {
             "TableName": tables.directory,

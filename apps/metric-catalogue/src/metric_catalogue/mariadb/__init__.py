@@ -1,1 +1,1 @@
-"""The catalogue in MariaDB or MySQL, where it came from."""
+"""The catalogue in MariaDB or MySQL, from which it is migrated."""

@@ -1,7 +1,7 @@
 """The catalogue in MariaDB, with the schema of figure 5.1 (`schema.sql`).
 
-A `dual_write` runs inside the transaction, while the metric's row is locked: so the other store is
-written in the same order, and the migration cannot copy the metric at the same time.
+A `dual_write` runs inside the transaction, while the metric's row is locked. The other store is
+therefore written in the same order, and the migration cannot copy the metric at the same time.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ SELECT_OLD_SCHEMA = (
 )
 
 DualWrite = Callable[[Metric | None, Metric, str], Awaitable[str]]
-"""Given the previous version, the new one and the state of its migration, returns the new state."""
+"""Writes the new version of a metric to the other store. Takes the previous version, the new one
+and the state of the metric's migration, and returns the new state."""
 
 
 async def create_schema(database: ConnectionPool) -> None:
-    """Create or upgrade what is missing; under a lock, because several servers may start at
-    once."""
+    """Creates or upgrades the schema, under a lock, because several servers may start at the same
+    time."""
     lock = database.lock(f"schema {database.address.database}")
     async with lock, database.session() as session:
         if await session.row(SELECT_OLD_SCHEMA) is not None:
@@ -59,11 +60,17 @@ async def _run_script(session: Session, script: Path) -> None:
             try:
                 await session.run(statement)
             except IntegrityError as error:
-                # An older catalogue had no unique keys, so its data may violate them.
-                raise PartitaError(f"The schema cannot be brought up to date: {error}.") from error
+                # A catalogue from before the migration had no unique keys, so rows may violate
+                # them.
+                raise PartitaError(
+                    "The schema cannot be upgraded, because rows violate a constraint that it "
+                    f"adds: {error}. Correct these rows, then start again."
+                ) from error
 
 
 class MariaDBCatalogue:
+    """The catalogue in MariaDB or MySQL."""
+
     def __init__(self, database: ConnectionPool, clock: Clock = system_clock) -> None:
         self.database = database
         self.clock = clock
@@ -71,19 +78,20 @@ class MariaDBCatalogue:
     # Reading
 
     async def get(self, name: str) -> Metric:
-        found = await self.database.rows(rows.SELECT_METRIC, name)
-        if not found:
+        metrics = await self.database.rows(rows.SELECT_METRIC, name)
+        if not metrics:
             raise no_metric(name)
-        return rows.metric_of(found[0])
+        return rows.metric_of(metrics[0])
 
     async def get_version(self, name: str, version: int) -> Version:
-        found = await self.database.rows(
+        versions = await self.database.rows(
             rows.SELECT_VERSIONS + " AND v.version = %s", name, version
         )
-        if not found:
+        if not versions:
+            # Raises a more precise error when the metric itself does not exist.
             await self.get(name)
             raise no_version(name, version)
-        return rows.version_of(found[0])
+        return rows.version_of(versions[0])
 
     async def list_versions(self, name: str) -> list[Version]:
         versions = await self.all_versions(name)
@@ -92,13 +100,13 @@ class MariaDBCatalogue:
         return versions
 
     async def all_versions(self, name: str) -> list[Version]:
-        """An empty list for a metric that does not exist."""
-        found = await self.database.rows(rows.SELECT_VERSIONS + " ORDER BY v.version", name)
-        return [rows.version_of(row) for row in found]
+        """Returns the versions in order; an empty list for a metric that does not exist."""
+        versions = await self.database.rows(rows.SELECT_VERSIONS + " ORDER BY v.version", name)
+        return [rows.version_of(row) for row in versions]
 
     async def list_metrics(self, limit: int, after: str) -> list[Metric]:
-        found = await self.database.rows(rows.SELECT_METRICS, after, limit)
-        return [rows.metric_of(row) for row in found]
+        metrics = await self.database.rows(rows.SELECT_METRICS, after, limit)
+        return [rows.metric_of(row) for row in metrics]
 
     async def list_dimensions(self, limit: int, after: str) -> list[str]:
         statement = "SELECT name FROM dimensions WHERE name > %s ORDER BY name LIMIT %s"
@@ -114,12 +122,13 @@ class MariaDBCatalogue:
         return [row["name"] for row in await self.database.rows(statement, name)]
 
     async def count_by_state(self) -> dict[str, int]:
-        """Metrics by the state of their migration; rows without versions are placeholders."""
-        found = await self.database.rows(
+        """Counts the metrics by the state of their migration. Rows without versions are
+        placeholders and do not count."""
+        counts = await self.database.rows(
             "SELECT m.migratedToDynamoDB AS state, COUNT(*) AS count FROM metrics m WHERE EXISTS "
             "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id) GROUP BY state"
         )
-        return {row["state"]: int(row["count"]) for row in found}
+        return {row["state"]: int(row["count"]) for row in counts}
 
     # Writing
 
@@ -135,7 +144,7 @@ class MariaDBCatalogue:
         async def work(session: Session) -> None:
             names = set(new.related_dimensions)
             rules.refuse_missing("dimension", await rows.missing(session, "dimensions", names))
-            # A hybrid metric of that name has no group of its own.
+            # A hybrid metric has no group of its own, so the unique key would not notice it.
             if not await rows.missing(session, "metrics", {new.name}):
                 raise metric_exists(new.name)
             try:
@@ -158,7 +167,7 @@ class MariaDBCatalogue:
             related = None if is_hybrid else await self._group_dimensions(session, group)
             metric = rules.first_version(new, related, user, self.clock())
             if metric.references:
-                # What it refers to could be deleted at the same time.
+                # Without the lock, a metric that it refers to could be deleted at the same time.
                 await rows.lock_references(session)
             absent = await rows.missing(session, "metrics", metric.references)
             rules.refuse_missing("metric", absent)
@@ -178,12 +187,12 @@ class MariaDBCatalogue:
         return await self.database.transaction(work)
 
     async def _group_dimensions(self, session: Session, group: int) -> tuple[str, ...]:
-        found = await session.rows(
+        dimensions = await session.rows(
             "SELECT d.name FROM dimensions_metric_groups g JOIN dimensions d "
             "ON d.id = g.dimension_id WHERE g.metric_group_id = %s ORDER BY d.name",
             group,
         )
-        return tuple(row["name"] for row in found)
+        return tuple(row["name"] for row in dimensions)
 
     async def revise(
         self,
@@ -207,7 +216,7 @@ class MariaDBCatalogue:
             await self._check_references(session, previous, metric)
             await rows.insert_version(session, locked["id"], metric)
             await self._update_sets(session, locked["id"], locked["metric_group_id"], metric)
-            # Without a dual write, a copy in DynamoDB is outdated: it has to be made again.
+            # Without a dual write a copy in DynamoDB is outdated and has to be made again.
             state = await dual_write(previous, metric, state) if dual_write else NOT_MIGRATED
             await session.run(SET_STATE, state, locked["id"])
             return metric
@@ -258,7 +267,7 @@ class MariaDBCatalogue:
             await rows.set_related_dimensions(session, group, metric.related_dimensions or ())
 
     def name_lock(self, name: str) -> AbstractAsyncContextManager[None]:
-        """A lock under which metrics of this name are added, in either store."""
+        """Returns the lock that is held while a metric of this name is added to either store."""
         return self.database.lock(f"metric {name}")
 
 

@@ -1,5 +1,5 @@
-"""Connections to MariaDB or MySQL: a pool, locks by name, and transactions that are repeated when
-the server aborts them to resolve a deadlock."""
+"""Connections to MariaDB or MySQL: a pool, named locks, and transactions that are repeated when the
+server aborts them to resolve a deadlock."""
 
 from __future__ import annotations
 
@@ -21,41 +21,38 @@ from asyncmy.errors import Error, InternalError, OperationalError
 from metric_catalogue.failures import CatalogueError, DatabaseUnavailable, Moved, Unavailable
 from partita.errors import PartitaError
 
-# It logs every warning of the server, even for CREATE TABLE IF NOT EXISTS.
+# asyncmy logs every warning of the server, even for CREATE TABLE IF NOT EXISTS.
 logging.getLogger("asyncmy").setLevel(logging.ERROR)
 
 PASSWORD = "PARTITA_METRICS_PASSWORD"
 PORT = 3306
 CONNECT_SECONDS_MAX = 10
 ANSWER_SECONDS_MAX = 60
-"""Longer than a statement may wait for a lock."""
+"""How long a statement may take. This is longer than it may wait for a lock."""
 IDLE_SECONDS_MAX = 1.0
-"""After which a connection is pinged before it is used."""
+"""A connection that was idle for longer is pinged before it is used."""
 LOCK_SECONDS_MAX = 10
 HOLDER_SECONDS = 1.0
-"""After which who waits for a lock looks who has it."""
+"""A statement that takes longer looks up which session holds the lock that it waits for."""
 LOCKS_MAX = 8
 TRIES_MAX = 10
 DEADLOCK, LOCK_WAIT = 1213, 1205
 DUPLICATE = 1062
 REFUSED_BY_TRIGGER = 1644
 SETTINGS = (
-    # A statement sees what was committed before it, not before the transaction's first statement.
+    # With READ COMMITTED a statement sees what was committed before it began; with the default,
+    # REPEATABLE READ, it sees what was committed before the transaction's first read.
     "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
     "SET SESSION group_concat_max_len = 1000000",
     "SET SESSION sql_mode = 'STRICT_ALL_TABLES'",
 )
-OPEN_TRANSACTIONS = """
-SELECT p.ID, p.USER, p.HOST, t.trx_started FROM information_schema.INNODB_TRX t
-JOIN information_schema.PROCESSLIST p ON p.ID = t.trx_mysql_thread_id WHERE p.DB = DATABASE()
-"""
 LOCK_HOLDER = """
 SELECT ID, USER, HOST, NULL AS trx_started
 FROM information_schema.PROCESSLIST WHERE ID = IS_USED_LOCK(%s)
 """
 
 UNAVAILABLE = (OSError, OperationalError, InternalError, asyncio.IncompleteReadError)
-"""Lost connections, and errors that may pass. Others are bugs."""
+"""Lost connections, and errors that may pass. Other errors are bugs."""
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -73,7 +70,8 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str, environment: Mapping[str, str] = os.environ) -> Address:
-    """`mysql://user:password@host:port/database`; the password may be in the environment."""
+    """Parses `mysql://user:password@host:port/database`. The password may instead be in the
+    environment variable PARTITA_METRICS_PASSWORD."""
     parts = urlsplit(url)
     database = parts.path.strip("/")
     if parts.scheme not in ("mysql", "mariadb") or not parts.hostname or not database:
@@ -92,11 +90,11 @@ def parse_address(url: str, environment: Mapping[str, str] = os.environ) -> Addr
 
 
 class LockHeld(Unavailable):
-    pass
+    """Raised when another session held a lock for too long. The message names that session."""
 
 
 def _malformed() -> PartitaError:
-    # Without the URL, which may contain a password.
+    # The message does not repeat the URL, which may contain a password.
     return PartitaError("Name the database as mysql://user@host:port/database.")
 
 
@@ -106,7 +104,7 @@ class Session:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self.number = int(connection.thread_id())
-        """As the server counts it."""
+        """The server's number of the connection, as PROCESSLIST shows it."""
         self.used_at = 0.0
 
     @asynccontextmanager
@@ -149,7 +147,8 @@ class Session:
         await self.run("ROLLBACK")
 
     async def answers(self) -> bool:
-        """Whether it can be used: the server may have been restarted meanwhile."""
+        """Pings the server, which may have been restarted. Returns False, and closes the
+        connection, when it is lost."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 await self._connection.ping(reconnect=False)
@@ -163,6 +162,8 @@ class Session:
 
 
 class ConnectionPool:
+    """Connections to one database."""
+
     def __init__(
         self,
         address: Address,
@@ -170,34 +171,36 @@ class ConnectionPool:
         lock_seconds: int = LOCK_SECONDS_MAX,
         now: Callable[[], float] = monotonic,
     ) -> None:
-        """`lock_seconds`: how long a statement waits for a row."""
+        """`lock_seconds` is how long a statement waits for a locked row."""
         self.address = address
         self.server_of: Callable[[int], Awaitable[str | None]] | None = None
-        """Which server of the catalogue has a session, where somebody knows."""
+        """Finds which server of the catalogue a session belongs to, for error messages."""
         self._lock_seconds = lock_seconds
         self._now = now
         self._free: list[Session] = []
         self._open: WeakSet[Session] = WeakSet()
         self._places = asyncio.Semaphore(connections)
-        # Separate, because the holder of a lock needs another connection for its work.
+        # Locks have connections of their own: the holder of one needs another for its work, and
+        # holders alone could use up the pool.
         self._lock_places = asyncio.Semaphore(LOCKS_MAX)
 
     @asynccontextmanager
     async def session(self, places: asyncio.Semaphore | None = None) -> AsyncIterator[Session]:
-        """Errors of the connection become Unavailable, and it is not used again."""
+        """Lends a connection. A connection with an error is not used again, and the error becomes
+        Unavailable."""
         async with places or self._places:
             session = await self._take()
             try:
                 yield session
             except CatalogueError:
-                # A refusal; its transaction has been rolled back.
+                # The request was refused and its transaction rolled back; the connection is fine.
                 self._put_back(session)
                 raise
             except UNAVAILABLE as error:
                 session.close()
                 raise self._unavailable(error) from error
             except BaseException:
-                # The work that broke off may have left a statement or a transaction open.
+                # The interrupted work may have left a statement or a transaction open.
                 session.close()
                 raise
             self._put_back(session)
@@ -237,18 +240,19 @@ class ConnectionPool:
         return session
 
     def sessions(self) -> list[int]:
-        """Their numbers; some may have ended."""
+        """Returns the numbers of this server's connections; some may have ended."""
         return [session.number for session in self._open]
 
     def _unavailable(self, error: BaseException) -> Unavailable:
         if number(error) == REFUSED_BY_TRIGGER:
-            # The fence, which no other trigger resembles.
+            # The triggers of the fence raise it; the schema has no other triggers.
             return Moved()
         reason = error.args[-1] if error.args else type(error).__name__
         return DatabaseUnavailable(f"The database {self.address!r} does not answer: {reason}")
 
     async def rows(self, statement: str, *values: object) -> list[Row]:
-        """The rows of a query, which is repeated when a connection turns out to be lost."""
+        """Returns the rows of a query. The query is repeated once when the connection turns out to
+        be lost."""
         try:
             async with self.session() as session:
                 return await session.rows(statement, *values)
@@ -258,7 +262,8 @@ class ConnectionPool:
                 return await session.rows(statement, *values)
 
     async def transaction(self, work: Callable[[Session], Awaitable[T]]) -> T:
-        """The result of `work`, after the commit; `work` may be called more than once."""
+        """Runs `work` in a transaction, and returns its result after the commit. After a deadlock
+        `work` is called again."""
         for tried in range(1, TRIES_MAX + 1):
             async with self.session() as session:
                 try:
@@ -279,7 +284,8 @@ class ConnectionPool:
         raise AssertionError("The last try ends with a result or an error.")
 
     async def naming_holders(self, session: Session, work: Awaitable[T]) -> T:
-        """The result of `work`. When it waits for a row in vain, the error says who has that."""
+        """Returns the result of `work`. When it waits too long for a locked row, the error names
+        the session that holds the lock."""
         task = asyncio.ensure_future(work)
         holders: list[str] = []
         try:
@@ -290,66 +296,74 @@ class ConnectionPool:
         except Error as error:
             if number(error) != LOCK_WAIT:
                 raise
-            held = "; ".join(holders) or "a session that the server does not name"
-            raise LockHeld(f"A row is locked by {held}: end that, or try again.") from error
+            named = "; ".join(holders) or "a session that the server does not name"
+            raise LockHeld(
+                f"A row is locked by {named}: end that session, or try again."
+            ) from error
         finally:
             task.cancel()
 
     async def _holders(self, waiting: int) -> list[str]:
-        # Needed by those who wait, and not quickly imported.
+        # Imported here because it takes long, and only a session that waits needs it.
         from partita_migrate.moving.fences.mariadb import HOLDERS
         from partita_migrate.moving.fences.session import VALUE
 
         for statement in HOLDERS:
-            # MariaDB's is none of MySQL's, and the other way round.
+            # Lock waits are in information_schema in MariaDB and in performance_schema in MySQL;
+            # each server refuses the statement of the other.
             with suppress(CatalogueError, Error):
-                if found := await self._described(statement.replace(VALUE, "%s"), waiting):
-                    return found
+                if sessions := await self._described(statement.replace(VALUE, "%s"), waiting):
+                    return sessions
         return []
 
     async def open_transactions(self) -> list[str]:
-        """Whose they are; they keep the schema as it is."""
-        return await self._described(OPEN_TRANSACTIONS)
+        """Returns the sessions with an open transaction. CREATE TRIGGER, by which the fence is
+        installed, waits for all of them."""
+        from partita_migrate.moving.fences.mariadb import OPEN_ONES
+
+        return await self._described(*OPEN_ONES)
 
     async def _described(self, statement: str, *values: object) -> list[str]:
-        found = []
+        sessions = []
         for row in await self.rows(statement, *values):
             begun = row["trx_started"]
             since = f", in a transaction since {begun:%H:%M:%S}" if begun is not None else ""
             server = await self.server_of(row["ID"]) if self.server_of is not None else None
             named = f", which is the server {server}" if server else ""
-            found.append(f"session {row['ID']} of {row['USER']} at {row['HOST']}{since}{named}")
-        return found
+            sessions.append(f"session {row['ID']} of {row['USER']} at {row['HOST']}{since}{named}")
+        return sessions
 
     @asynccontextmanager
     async def lock(self, name: str, seconds_max: float = LOCK_SECONDS_MAX) -> AsyncIterator[None]:
-        """A named lock of the server; it ends with the connection, even if this process dies."""
+        """Holds a named lock of the server. The server releases it with the connection, even if
+        this process is killed."""
         key = _lock_key(name)
         async with self.session(self._lock_places) as session:
-            got = await session.row("SELECT GET_LOCK(%s, %s) AS got", key, seconds_max)
-            if got is None or got["got"] != 1:
-                held = await self._described(LOCK_HOLDER, key) or ["another process"]
-                raise LockHeld(f"The lock {name!r} is held by {held[0]}: try again.")
+            row = await session.row("SELECT GET_LOCK(%s, %s) AS is_locked", key, seconds_max)
+            if row is None or row["is_locked"] != 1:
+                holders = await self._described(LOCK_HOLDER, key) or ["another process"]
+                raise LockHeld(f"The lock {name!r} is held by {holders[0]}: try again.")
             try:
                 yield
             finally:
-                # A server that was restarted meanwhile has forgotten it.
+                # A server that was restarted meanwhile has no such lock any more.
                 with suppress(*UNAVAILABLE):
                     await session.row("SELECT RELEASE_LOCK(%s)", key)
 
     def close(self) -> None:
-        """Close idle connections."""
+        """Closes idle connections."""
         for session in self._free:
             session.close()
         self._free.clear()
 
 
 def _lock_key(name: str) -> str:
-    """A name has 64 characters at most. Computed here: MySQL 9.6 has no MD5() any more."""
+    """Returns the lock's name for the server, which takes at most 64 characters. The hash is
+    computed here because MySQL 9.6 has dropped MD5()."""
     return hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()
 
 
 def number(error: BaseException) -> int:
-    """The number of a server's error; 0 for others."""
-    found = error.args[0] if error.args else 0
-    return found if isinstance(found, int) else 0
+    """Returns the number of a server's error, such as 1213; 0 for other errors."""
+    code = error.args[0] if error.args else 0
+    return code if isinstance(code, int) else 0

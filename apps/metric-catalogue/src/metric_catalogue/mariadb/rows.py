@@ -1,7 +1,7 @@
-"""Statements for the relational schema of figure 5.1, and rows as versions of metrics.
+"""The SQL statements for the relational schema of figure 5.1, and the mapping of rows to versions.
 
-In this schema dimensions belong to the metric's group, and consumed metrics to the metric, not to
-one of its versions: only those of the latest version are known.
+In this schema dimensions belong to the metric's group, and consumed metrics to the metric rather
+than to a version. Only those of the latest version are kept.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _all_versions = (
     f"IF({_latest}, ({SETS['consumed_metrics']}), NULL) AS consumed_metrics {_joined}"
 )
 
-# One statement each, so that the result is consistent despite concurrent writes.
+# Each read is one statement, so that its result is consistent despite concurrent writes.
 SELECT_METRIC = f"{_metrics} AND m.name = %s"
 SELECT_METRICS = f"{_metrics} AND m.name > %s ORDER BY m.name LIMIT %s"
 SELECT_VERSIONS = f"{_all_versions} WHERE m.name = %s"
@@ -149,27 +149,28 @@ async def set_consumed_metrics(session: Session, metric_id: int, names: tuple[st
 
 
 async def consumers(session: Session, metric_id: int) -> list[str]:
-    found = await session.rows(
+    """Returns the names of the hybrid metrics that consume a metric."""
+    rows = await session.rows(
         "SELECT c.name FROM metric_relationships r JOIN metrics c ON c.id = r.consumer_metric_id "
         "WHERE r.consumed_metric_id = %s",
         metric_id,
     )
-    return [row["name"] for row in found]
+    return [row["name"] for row in rows]
 
 
 async def chained_to(session: Session, metric_id: int) -> list[str]:
-    """The other metrics that have it as chained metric, in any of their versions."""
-    found = await session.rows(
+    """Returns the names of the other metrics that have it as chained metric, in any version."""
+    rows = await session.rows(
         "SELECT DISTINCT m.name FROM metric_versions v JOIN metrics m ON m.id = v.metric_id "
         "WHERE v.chained_metric_id = %s AND v.metric_id <> %s",
         metric_id,
         metric_id,
     )
-    return [row["name"] for row in found]
+    return [row["name"] for row in rows]
 
 
 async def delete_metric(session: Session, metric_id: int, name: str) -> None:
-    """Its row with everything that refers to it, and its group, which has its name."""
+    """Deletes a metric with everything that refers to it, and the group of the same name."""
     for statement in (
         "DELETE FROM metric_relationships WHERE %s IN (consumer_metric_id, consumed_metric_id)",
         "DELETE FROM metric_versions WHERE metric_id = %s",
@@ -192,11 +193,13 @@ async def group_id(session: Session, name: str) -> int | None:
 
 
 async def lock_references(session: Session) -> None:
-    """Only one update at a time adds references: two at once could close a cycle."""
+    """Locks a row until the end of the transaction, so that only one update at a time adds
+    references: two concurrent ones could close a cycle."""
     await session.row("SELECT id FROM metric_groups WHERE name = %s FOR UPDATE", HYBRID_GROUP)
 
 
 async def missing(session: Session, table: str, names: set[str]) -> set[str]:
+    """Returns the names that are not in a table; `table` is "dimensions" or "metrics"."""
     if not names:
         return set()
     places = ", ".join(["%s"] * len(names))

@@ -1,5 +1,5 @@
-"""The mode as MariaDB tells it, for a server that was started without DynamoDB: the switch of the
-move says whether the catalogue is still here."""
+"""Reads the mode from MariaDB, for a server that was started without DynamoDB: the switch of
+`partita migrate` says whether the catalogue is still in MariaDB."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ SELECT_SIDE = f"SELECT side FROM {switch.TABLE} WHERE scope = %s"
 
 
 class SwitchMode:
+    """A source of the mode without DynamoDB. It takes no reports: a cutover does not wait for such
+    a server, because the fence refuses its writes."""
+
     def __init__(self, database: ConnectionPool) -> None:
         self._database = database
 
     async def read(self) -> Mode | None:
-        found = await self._database.rows(SELECT_SIDE, switch.ALL)
-        return Mode.DYNAMODB if [row["side"] for row in found] == [switch.TARGET] else Mode.LEGACY
+        rows = await self._database.rows(SELECT_SIDE, switch.ALL)
+        return Mode.DYNAMODB if [row["side"] for row in rows] == [switch.TARGET] else Mode.LEGACY
 
     async def report(self, server: str, mode: Mode, sessions: Sequence[int]) -> None:
-        """Nobody asks: the fence does not count on it."""
+        """Does nothing."""
 
     async def leave(self, server: str) -> None:
-        """Nobody asks."""
+        """Does nothing."""

@@ -1,5 +1,5 @@
-"""Dimensions, and groups whose metric is not added yet: both sides are compared, and copied from
-one to the other."""
+"""Compares the dimensions, and the groups whose metric is not added yet, of both sides, and copies
+them from one side to the other."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ Differences = dict[tuple[str, str], str]
 
 
 async def find_differences(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> Differences:
-    """Differences found every time; others may be dual writes that were under way."""
-    found = await _compare(mariadb, dynamodb)
+    """Compares three times, and returns the differences that were found each time: others may be
+    dual writes that were under way. A lock, as metrics have, is not taken for the directory."""
+    differences = await _compare(mariadb, dynamodb)
     for _ in range(COMPARISONS - 1):
-        if found:
+        if differences:
             await asyncio.sleep(PAUSE_SECONDS)
-            found = dict(found.items() & (await _compare(mariadb, dynamodb)).items())
-    return found
+            again = await _compare(mariadb, dynamodb)
+            differences = dict(differences.items() & again.items())
+    return differences
 
 
 async def _compare(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> Differences:
@@ -51,7 +53,8 @@ async def _compare(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> Di
 
 
 async def _both(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> tuple[Entries, Entries]:
-    """Dimensions come first."""
+    """Returns the entries of MariaDB and those of DynamoDB, dimensions first: groups refer to
+    them."""
     here = await made_items.of_directory(mariadb.database.rows)
     there = {
         (kind, item["name"]["S"]): item
@@ -64,14 +67,14 @@ async def _both(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> tuple
 async def repair_dynamodb(
     mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, differences: Differences
 ) -> None:
-    """Make DynamoDB what MariaDB is."""
+    """Makes the entries of DynamoDB equal to those of MariaDB."""
     for kind, name in differences:
         await dynamodb.remove_entry(kind, name)
     await copy_to_dynamodb(mariadb, dynamodb)
 
 
 async def remove_stale_consumers(dynamodb: DynamoDBCatalogue, differences: Differences) -> None:
-    """Remove entries that the metrics themselves contradict."""
+    """Removes the entries of consumers that do not consume the metric any more."""
     for kind, name in differences:
         if kind.startswith(CONSUMER):
             metric = await dynamodb.find(name)
@@ -81,7 +84,7 @@ async def remove_stale_consumers(dynamodb: DynamoDBCatalogue, differences: Diffe
 
 
 async def copy_to_dynamodb(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> None:
-    """Copy what is missing there."""
+    """Copies the entries that DynamoDB lacks."""
     here, there = await _both(mariadb, dynamodb)
     for (kind, name), item in here.items():
         if (kind, name) in there:
@@ -95,16 +98,17 @@ async def copy_to_dynamodb(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogu
 
 
 async def copy_to_mariadb(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> None:
-    """Copy what is missing there, and the dimensions of groups that exist on both sides."""
+    """Copies the entries that MariaDB lacks, and the dimensions of groups that exist on both
+    sides."""
     here, there = await _both(mariadb, dynamodb)
     dimensions = [name for kind, name in there.keys() - here.keys() if kind == DIMENSION]
     await mariadb.database.transaction(partial(_add_dimensions, names=sorted(dimensions)))
     for kind, name in there:
-        # Its metric may have been added since.
+        # Read again: when its metric has been added since, the group is gone.
         related = await dynamodb.group(name) if kind == GROUP else None
-        known = here.get((GROUP, name))
-        if related is not None and (known is None or related != related_dimensions(known)):
-            await _copy_group(mariadb, name, related, is_known=known is not None)
+        old = here.get((GROUP, name))
+        if related is not None and (old is None or related != related_dimensions(old)):
+            await _copy_group(mariadb, name, related, is_new=old is None)
 
 
 async def _add_dimensions(session: Session, names: list[str]) -> None:
@@ -113,16 +117,16 @@ async def _add_dimensions(session: Session, names: list[str]) -> None:
 
 
 async def _copy_group(
-    mariadb: MariaDBCatalogue, name: str, related: tuple[str, ...], *, is_known: bool
+    mariadb: MariaDBCatalogue, name: str, related: tuple[str, ...], *, is_new: bool
 ) -> None:
     async def set_dimensions(session: Session) -> None:
         group = await rows.group_id(session, name)
         if group is not None:
             await rows.set_related_dimensions(session, group, related)
 
-    if is_known:
+    if not is_new:
         await mariadb.database.transaction(set_dimensions)
         return
-    # Groups of existing metrics are copied with their metric.
+    # A conflict means that the metric exists in MariaDB; its group is copied with the metric.
     with suppress(Conflict):
         await mariadb.add_group(NewGroup(name=name, related_dimensions=list(related)))

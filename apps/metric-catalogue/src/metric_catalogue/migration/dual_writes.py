@@ -1,6 +1,8 @@
-"""Dual writes: MariaDB answers during the migration, and writes go to DynamoDB too, as in figures
-5.8 and 5.9. When DynamoDB does not take one, the request still succeeds, and the metric counts as
-not migrated: it will be copied again.
+"""Dual writes (figures 5.8 and 5.9): during the migration MariaDB answers, and every write goes to
+DynamoDB too.
+
+When DynamoDB refuses a write, the request still succeeds. The metric then counts as not migrated,
+and is copied again.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ logger = logging.getLogger(__name__)
 
 
 class MigratingCatalogue(MariaDBCatalogue):
+    """The catalogue in MariaDB, with dual writes to DynamoDB."""
+
     def __init__(self, mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue) -> None:
         super().__init__(mariadb.database, mariadb.clock)
         self._dynamodb = dynamodb
@@ -43,12 +47,15 @@ class MigratingCatalogue(MariaDBCatalogue):
         return await super().revise(name, revision, expected, self._write_to_dynamodb)
 
     async def _write_to_dynamodb(self, previous: Metric | None, metric: Metric, state: str) -> str:
-        """Returns the new value of `migratedToDynamoDB`."""
+        """Writes the new version to DynamoDB, and returns the new value of `migratedToDynamoDB`.
+
+        A metric that is not migrated yet is left to the state machine, which copies all versions.
+        """
         if previous is not None and state != MIGRATED:
             return state
         try:
             guard = None
-            # A new metric cannot close a cycle, because nothing refers to it yet.
+            # A new metric cannot close a cycle of references: nothing refers to it yet.
             if previous is not None and rules.added_references(previous, metric):
                 guard = await self._dynamodb.guard()
             await self._dynamodb.save(previous, metric, guard)

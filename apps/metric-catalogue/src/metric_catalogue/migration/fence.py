@@ -1,5 +1,8 @@
-"""The fence of the move (`partita_migrate.moving.fences`) around the catalogue in MariaDB: after
-the cutover the database itself refuses writes, also those of servers that were never told."""
+"""The fence of `partita migrate` (`partita_migrate.moving.fences`) around the catalogue in MariaDB.
+
+After the cutover the database itself refuses writes, also those of servers that missed the change
+of the mode.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,7 @@ SET_SIDE = f"UPDATE {FENCE} SET side = %s WHERE id = {LOCKED}"
 
 
 def catalogue_fence(mysql: str) -> Fence:
+    """Returns the fence around the catalogue's tables in the database with this URL."""
     source = {"url": mysql, "tables": TABLES}
     if PASSWORD in os.environ:
         source["password_env"] = PASSWORD
@@ -39,8 +43,11 @@ def catalogue_fence(mysql: str) -> Fence:
 
 
 class PassingPool(ConnectionPool):
-    """Connections of the way back: each transaction opens the fence for itself and closes it before
-    the commit, so that nobody else ever sees it open."""
+    """Connections that may write while the fence is closed, for the rollback.
+
+    Each transaction opens the fence and closes it again before it commits, so no other transaction
+    ever sees it open.
+    """
 
     async def transaction(self, work: Callable[[Session], Awaitable[T]]) -> T:
         async def pass_through(session: Session) -> T:

@@ -1,8 +1,8 @@
 """The functions of the migration, as AWS Lambda calls them: handler(event, context).
 
-The state machine's two are given {"metricName": ...}; the invoker of figure 5.14 starts an
-execution for each of 500 metrics. The environment names the databases. A process runs one call at a
-time, so one event loop and its connections serve all calls.
+The two functions of the state machine receive {"metricName": "deliveries"}. The invoker of figure
+5.14 starts an execution for each of up to 500 metrics. Environment variables name the databases.
+A Lambda process runs one call at a time, so one event loop and its connections serve all calls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENDPOINT = "AWS_ENDPOINT_URL_DYNAMODB"
 MACHINE = "PARTITA_METRICS_MACHINE"
 CONNECTIONS = 8
 LOCK_SECONDS = 3
-"""A row that nobody gives back is left for another time."""
+"""How long a function waits for a locked row before it fails."""
 METRICS_AT_A_TIME = 500
 TRIES_MAX = 100
 EXISTS = "ExecutionAlreadyExists"
@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 class _Stores:
-    """Opened by the first call and kept for the next."""
+    """Both databases, opened by the first call of a process and kept for the next calls."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -64,7 +64,7 @@ class _Stores:
 
     @property
     def states(self) -> Client:
-        """Only the invoker needs it."""
+        """The client of Step Functions, which only the invoker needs."""
         if self._states is None:
             endpoint, region = os.environ.get("AWS_ENDPOINT_URL"), os.environ.get("AWS_REGION")
             self._states = Client(endpoint, region or REGION, connections=CONNECTIONS)
@@ -99,25 +99,27 @@ def _run(work: Callable[[_Stores], Awaitable[T]]) -> T:
 
 
 def migrate_one_metric(event: Event, context: object) -> Event:
+    """Copies one metric to DynamoDB (figure 5.12)."""
     name = event["metricName"]
     outcome = _run(lambda stores: to_dynamodb.migrate_one(stores.mariadb, stores.dynamodb, name))
     return {"metricName": name, "outcome": outcome}
 
 
 def clean_up(event: Event, context: object) -> Event:
+    """Deletes what a failed copy has written (figure 5.13)."""
     name = event["metricName"]
     count = _run(lambda stores: to_dynamodb.clean_up(stores.mariadb, stores.dynamodb, name))
     return {"metricName": name, "itemsDeleted": count}
 
 
 def invoke(event: Event, context: object) -> Event:
-    """Returns the executions that run now, with their metrics: 500 at most."""
+    """Starts up to 500 executions. Returns their ARNs with the names of their metrics."""
     return {"started": _run(lambda stores: _invoke(stores, set(event.get("leaveOut", ()))))}
 
 
 async def _invoke(stores: _Stores, leave_out: set[str]) -> list[tuple[str, str]]:
-    wanted = METRICS_AT_A_TIME + len(leave_out)
-    rows = await stores.mariadb.database.rows(SELECT_UNMIGRATED, wanted)
+    limit = METRICS_AT_A_TIME + len(leave_out)
+    rows = await stores.mariadb.database.rows(SELECT_UNMIGRATED, limit)
     names = [row["name"] for row in rows if row["name"] not in leave_out][:METRICS_AT_A_TIME]
     places = asyncio.Semaphore(CONNECTIONS)
 
@@ -129,8 +131,12 @@ async def _invoke(stores: _Stores, leave_out: set[str]) -> list[tuple[str, str]]
 
 
 async def _start(states: Client, metric: str) -> str:
-    """An execution is named by its metric and a number, so that one that still runs gets no second
-    one, whoever invokes; one that failed, and was cleaned up, gets the next."""
+    """Starts the execution of a metric, and returns its ARN.
+
+    An execution is named after its metric and a number. StartExecution with the name and input of
+    an execution that still runs returns that one, so a metric never has two, whoever invokes. After
+    an execution that failed and was cleaned up, the next number starts a new one.
+    """
     digest = sha256(metric.encode()).hexdigest()[:32]
     request = {"stateMachineArn": os.environ[MACHINE], "input": json.dumps({"metricName": metric})}
     for number in range(1, TRIES_MAX + 1):
@@ -140,4 +146,4 @@ async def _start(states: Client, metric: str) -> str:
         except ClientError as error:
             if error.code != EXISTS or number == TRIES_MAX:
                 raise
-    raise AssertionError("The last try ends with an execution or an error.")
+    raise AssertionError("The last attempt ends with an execution or an error.")

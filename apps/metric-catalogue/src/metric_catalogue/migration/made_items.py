@@ -1,5 +1,8 @@
-"""The items that rows of MariaDB make: `design.toml` says how, and the one function of
-`partita migrate` makes them. Rows are read with those that the design's foreign keys lead to.
+"""Makes the DynamoDB items of a metric from its rows in MariaDB, as `design.toml` says.
+
+The ItemMaker of `partita migrate` makes them. The general move gives it a state store, which it
+keeps up to date from the binary log. No log is read here, so the rows of some metrics are read when
+they are needed, together with the rows that the design's foreign keys lead to.
 """
 
 from __future__ import annotations
@@ -19,9 +22,9 @@ from partita_migrate.understanding.sources.values import converter
 
 DESIGN = msgspec.toml.decode(Path(__file__).with_name("design.toml").read_bytes(), type=Design)
 AT_ONCE = 1000
-"""Values that rows are asked for by."""
+"""How many values a statement has in its IN list."""
 SELECT_DIMENSIONS = "SELECT id FROM dimensions"
-# Of the others the design makes no items, and most groups are others.
+# The design makes no items of groups whose metric is added, which are nearly all.
 SELECT_GROUPS = (
     "SELECT id FROM metric_groups g WHERE NOT EXISTS "
     "(SELECT 1 FROM metrics m WHERE m.name = g.name)"
@@ -32,12 +35,12 @@ _attribute_value = converter("other")
 
 
 class Made(NamedTuple):
-    """What a metric in MariaDB is in DynamoDB."""
+    """The items that DynamoDB must have for a metric in MariaDB."""
 
     items: list[Item]
-    """Of its versions, and version 0."""
+    """One for each version, and version 0."""
     consumed: dict[str, Item]
-    """By kind, its entries in the directory as a consumer."""
+    """Its entries in the directory as a consumer, by kind: {"consumer of late": {...}}."""
 
     @property
     def versions(self) -> dict[str, Item]:
@@ -45,7 +48,8 @@ class Made(NamedTuple):
 
 
 async def of_metrics(read: Read, names: Collection[str]) -> dict[str, Made]:
-    """By name. A row without versions is a placeholder, and no metric."""
+    """Returns the items of metrics, by name. A metric without versions is only a placeholder and
+    has no items."""
     rows = ReadRows(read)
     ids = [row["id"]["N"] for row in await rows.with_values("metrics", "name", names)]
     found: dict[str, Made] = {}
@@ -58,7 +62,8 @@ async def of_metrics(read: Read, names: Collection[str]) -> dict[str, Made]:
 
 
 async def of_directory(read: Read) -> dict[tuple[str, str], Item]:
-    """By kind and name: dimensions, and groups whose metric is not added yet."""
+    """Returns the entries of dimensions, and of groups whose metric is not added yet, by kind and
+    name."""
     rows = ReadRows(read)
     dimensions = [str(row["id"]) for row in await read(SELECT_DIMENSIONS)]
     groups = [str(row["id"]) for row in await read(SELECT_GROUPS)]
@@ -70,20 +75,21 @@ async def of_directory(read: Read) -> dict[tuple[str, str], Item]:
 
 
 class ReadRows:
-    """By table and column, and by value: as an ItemMaker asks for them."""
+    """The rows that an ItemMaker asks for, read in batches before it asks."""
 
     def __init__(self, read: Read) -> None:
         self._read = read
-        self._known: dict[tuple[str, str], dict[str, list[Item]]] = {}
+        self._rows: dict[tuple[str, str], dict[str, list[Item]]] = {}
+        """By table and column, and then by the value of the column."""
 
     def matching(
         self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]
     ) -> Iterable[Item]:
         (column,), (value,) = columns, values
-        return self._known[table, column][_held(value)]
+        return self._rows[table, column][_content(value)]
 
     async def items(self, table: str, column: str, values: Iterable[str]) -> list[Item]:
-        """Those that the rows with one of these values make."""
+        """Returns the items made from the rows that have one of these values in the column."""
         own = await self.with_values(table, column, values)
         entities = [entity for _, entity in DESIGN.entities() if entity.source == table]
         for entity in entities:
@@ -94,37 +100,42 @@ class ReadRows:
         return [item for item in made if item is not None]
 
     async def _follow(self, reached: dict[str, list[Item]], way: Sequence[str]) -> None:
+        """Reads the rows that a chain of joins leads to, such as
+        ["metric_versions.metric_id = metrics.id", "metrics.metric_group_id = ..."]."""
         for text in way:
             join = parse_join(text)
             assert join is not None
             (before,), (after,) = join
             rows = reached[before.table]
-            values = [_held(row[before.column]) for row in rows if before.column in row]
+            values = [_content(row[before.column]) for row in rows if before.column in row]
             reached[after.table] = await self.with_values(after.table, after.column, values)
 
     async def with_values(self, table: str, column: str, values: Iterable[str]) -> list[Item]:
-        known = self._known.setdefault((table, column), {})
-        wanted = dict.fromkeys(values)
-        missing = [value for value in wanted if value not in known]
-        known.update((value, []) for value in missing)
+        """Returns the rows that have one of these values in the column; reads those that are not
+        read yet."""
+        rows = self._rows.setdefault((table, column), {})
+        distinct = dict.fromkeys(values)
+        missing = [value for value in distinct if value not in rows]
+        rows.update((value, []) for value in missing)
         for start in range(0, len(missing), AT_ONCE):
-            some = missing[start : start + AT_ONCE]
-            places = ", ".join(["%s"] * len(some))
+            batch = missing[start : start + AT_ONCE]
+            places = ", ".join(["%s"] * len(batch))
             statement = f"SELECT * FROM {table} WHERE {column} IN ({places})"
-            for found in await self._read(statement, *some):
-                row = _row(found)
-                # MariaDB takes "m " for "m".
-                known.setdefault(_held(row[column]), []).append(row)
-        return [row for value in wanted for row in known[value]]
+            for columns in await self._read(statement, *batch):
+                row = _row(columns)
+                # For MariaDB "m " equals "m", so a row's own value is not always one of `batch`.
+                rows.setdefault(_content(row[column]), []).append(row)
+        return [row for value in distinct for row in rows[value]]
 
 
-def _row(found: Row) -> Item:
+def _row(columns: Row) -> Item:
     return {
         name: converted
-        for name, value in found.items()
+        for name, value in columns.items()
         if value is not None and (converted := _attribute_value(value)) is not None
     }
 
 
-def _held(value: AttributeValue) -> Any:
+def _content(value: AttributeValue) -> Any:
+    """Returns what is inside an attribute value: "m" for {"S": "m"}."""
     return next(iter(value.values()))

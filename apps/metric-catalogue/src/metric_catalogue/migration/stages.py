@@ -1,13 +1,14 @@
 """The stages of the migration: `partita metrics migrate`, `verify`, `cutover` and `rollback`.
 
-    migrate    legacy -> migrating; every metric is copied; both sides are compared
-    cutover    both sides are compared; the fence of MariaDB is closed, and DynamoDB refuses dual
+    migrate    legacy -> migrating; copies every metric and compares both sides
+    cutover    compares both sides; closes the fence of MariaDB and lets DynamoDB refuse dual
                writes; if what has changed meanwhile is equal too, -> sealed -> dynamodb
-    rollback   dynamodb -> sealed; what was written since is copied back; -> migrating, the fence
-               is opened, -> legacy
+    rollback   dynamodb -> sealed; copies back what was written since the cutover; -> migrating,
+               opens the fence, -> legacy
 
-Each can be killed at any point and run again, and so can another one. Requests that meet the closed
-fence or the sealed catalogue wait in their server, and are answered in the next mode.
+Each command can be killed at any point. Afterwards the same command or another one can be run, and
+completes or undoes what was begun. Requests that meet the closed fence or the sealed catalogue wait
+in their server, and are answered in the next mode.
 """
 
 from __future__ import annotations
@@ -25,10 +26,9 @@ from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
 from metric_catalogue.mariadb.connections import LockHeld
 from metric_catalogue.mariadb.rows import MIGRATED, NOT_MIGRATED
 from metric_catalogue.migration import directory, state_machine, way_back
-from metric_catalogue.migration.counts import Counts
 from metric_catalogue.migration.fence import PassingPool, catalogue_fence
 from metric_catalogue.migration.functions import LOCK_SECONDS
-from metric_catalogue.migration.run import Run
+from metric_catalogue.migration.run import Counts, Run
 from metric_catalogue.migration.to_dynamodb import CHANGE_STATE, remove, write
 from metric_catalogue.migration.verification import Verification, verify, verify_since
 from metric_catalogue.modes import BEFORE_CUTOVER, Mode, steps
@@ -39,7 +39,7 @@ from partita_migrate.progress import Progress
 LOCK_SECONDS_MAX = 5.0
 REPAIRS_MAX = 3
 WAIT_SECONDS = 30.0
-"""For those that have written in MariaDB and have not committed yet."""
+"""How long the fence waits for transactions that have written in MariaDB and have not committed."""
 
 
 class BothStores:
@@ -49,7 +49,7 @@ class BothStores:
         assert stores.mariadb and stores.client and stores.modes
         self.mariadb = stores.mariadb
         self.passing = MariaDBCatalogue(PassingPool(self.mariadb.database.address))
-        """The same, for what goes back while the fence is closed."""
+        """The same catalogue, with connections that may write while the fence is closed."""
         self.dynamodb = DynamoDBCatalogue(stores.client, tables, BEFORE_CUTOVER)
         self.sealed = DynamoDBCatalogue(stores.client, tables, (Mode.SEALED,))
         self.client = stores.client
@@ -61,9 +61,9 @@ class BothStores:
         return await self.modes.begin(Mode.LEGACY)
 
     async def go(self, end: Mode) -> None:
-        """Change the mode step by step; all servers follow before the next step."""
+        """Changes the mode step by step. All servers follow before the next step."""
         here = await self.mode()
-        # Of a command that was killed while it changed the mode.
+        # A command that was killed while it changed the mode may not have written all copies.
         await self.modes.copy(here)
         await self.modes.wait_for_servers(here)
         for mode in steps(here, end):
@@ -71,7 +71,8 @@ class BothStores:
             here = mode
 
     async def go_back(self, mode: Mode) -> None:
-        """After a failure. Nobody is waited for: it may have been the waiting that failed."""
+        """Sets the mode after a failure, without waiting for servers: perhaps it was the waiting
+        that failed."""
         here = await self.mode()
         if here != mode:
             await self.modes.set(here, mode)
@@ -79,18 +80,8 @@ class BothStores:
             await self.modes.copy(mode)
 
     async def count(self) -> int:
-        return await self._count("")
-
-    async def count_unmigrated(self) -> int:
-        return await self._count(f"migratedToDynamoDB <> '{MIGRATED}' AND ")
-
-    async def _count(self, condition: str) -> int:
-        """Rows without versions are placeholders, not metrics."""
-        found = await self.mariadb.database.rows(
-            f"SELECT COUNT(*) AS count FROM metrics m WHERE {condition}EXISTS "
-            "(SELECT 1 FROM metric_versions v WHERE v.metric_id = m.id)"
-        )
-        return int(found[0]["count"])
+        """Returns the number of metrics in MariaDB."""
+        return sum((await self.mariadb.count_by_state()).values())
 
     async def verify(self) -> Verification:
         total = await self.count()
@@ -118,7 +109,7 @@ async def opened(
 
 @asynccontextmanager
 async def _locked(both: BothStores) -> AsyncIterator[None]:
-    """Only one command at a time migrates a catalogue."""
+    """Holds the lock that makes sure that only one command at a time migrates a catalogue."""
     database = both.mariadb.database
     async with AsyncExitStack() as stack:
         try:
@@ -134,6 +125,7 @@ async def _locked(both: BothStores) -> AsyncIterator[None]:
 async def migrate(
     mysql: str, endpoint: str, tables: Tables, progress: Progress
 ) -> tuple[Counts, Verification]:
+    """Copies every metric, compares both sides, and migrates again what differs."""
     async with opened(mysql, endpoint, tables, progress) as both, _locked(both):
         if await both.mode() not in BEFORE_CUTOVER:
             raise PartitaError(
@@ -146,19 +138,19 @@ async def migrate(
         async with state_machine.opened(both.client, mysql, endpoint, tables) as machine:
             run = Run(machine, both.mariadb, lambda counts: counts.show(progress, total))
             await run.begin()
-            found = await both.verify()
+            verification = await both.verify()
             for _ in range(REPAIRS_MAX):
-                if found.is_equal or run.counts.errors:
+                if verification.is_equal or run.counts.errors:
                     break
-                await _repair(both, found)
+                await _repair(both, verification)
                 await run.go_on()
-                found = await both.verify()
-            return run.counts, found
+                verification = await both.verify()
+            return run.counts, verification
 
 
 def _open_and_install(mysql: str) -> None:
-    """A cutover that was killed has left the fence closed. It is installed now, when nobody waits
-    for it; if it cannot be had, the cutover says why."""
+    """Opens a fence that a killed cutover has left closed, and installs the triggers now, while no
+    writes wait for it. If they cannot be installed, the cutover reports the reason."""
     fence = catalogue_fence(mysql)
     if fence.is_closed:
         fence.turn(SOURCE)
@@ -166,64 +158,64 @@ def _open_and_install(mysql: str) -> None:
         fence.install(0)
 
 
-async def _repair(both: BothStores, found: Verification) -> None:
-    """Migrate what differs again, and remove what only DynamoDB has.
+async def _repair(both: BothStores, verification: Verification) -> None:
+    """Marks metrics that differ as not migrated, and removes what only DynamoDB has.
 
     A server that was killed between its two writes leaves such differences.
     """
-    for name in found.differences:
+    for name in verification.differences:
         async with both.mariadb.database.session() as session:
             await session.run(CHANGE_STATE, NOT_MIGRATED, name, MIGRATED)
         async with both.mariadb.name_lock(name):
             if not await both.mariadb.all_versions(name):
                 await remove(both.dynamodb, name)
-    await directory.repair_dynamodb(both.mariadb, both.dynamodb, found.directory)
+    await directory.repair_dynamodb(both.mariadb, both.dynamodb, verification.directory)
 
 
 async def compare(mysql: str, endpoint: str, tables: Tables, progress: Progress) -> Verification:
+    """Compares both sides, for `partita metrics verify`. Changes nothing."""
     async with opened(mysql, endpoint, tables, progress) as both:
         return await both.verify()
 
 
 async def cutover(mysql: str, endpoint: str, tables: Tables, progress: Progress) -> Verification:
+    """Lets DynamoDB answer if both sides are equal. Returns the verification, and changes nothing
+    when it found differences."""
     async with opened(mysql, endpoint, tables, progress) as both, _locked(both):
         mode = await both.mode()
         if mode == Mode.LEGACY:
             raise PartitaError("Nothing has been migrated: run `partita metrics migrate` first.")
-        found = Verification()
+        verification = Verification()
         if mode == Mode.DYNAMODB:
             await both.go(Mode.DYNAMODB)
-            return found
+            return verification
         fence = await asyncio.to_thread(catalogue_fence, mysql)
         began = time.monotonic()
         if mode == Mode.MIGRATING:
-            # Of a cutover that was killed.
+            # A cutover that was killed may have left copies of the mode that say `sealed`.
             await both.modes.copy(mode)
-            # The metric of a new group may be added at any moment.
+            # Groups that were added while MariaDB alone answered: their metric may be added at any
+            # moment, and its dual write needs the group.
             await directory.copy_to_dynamodb(both.mariadb, both.dynamodb)
             await _refuse_unmigrated(both)
-            found = await both.verify()
-            if found.is_equal:
-                # What was written meanwhile is compared before anybody waits for it.
-                found = await both.verify_since(found)
-            if not found.is_equal:
-                return found
-            await _install(both, fence)
+            verification = await both.verify()
+            if verification.is_equal:
+                # Compares what was written during the long comparison, while nobody waits yet.
+                verification = await both.verify_since(verification)
+            if not verification.is_equal:
+                return verification
+            await _naming_holders(both, fence.install)
             began = time.monotonic()
             await _close(both, fence)
-            found = await _sealed(both, fence, found)
-            if not found.is_equal:
-                return found
+            verification = await _sealed(both, fence, verification)
+            if not verification.is_equal:
+                return verification
         else:
             await both.go(mode)
         await asyncio.to_thread(fence.turn, TARGET)
         await both.modes.change(Mode.SEALED, Mode.DYNAMODB)
-        found.waited_seconds = time.monotonic() - began
-        return found
-
-
-async def _install(both: BothStores, fence: Fence) -> None:
-    await _naming_holders(both, fence.install)
+        verification.waited_seconds = time.monotonic() - began
+        return verification
 
 
 async def _close(both: BothStores, fence: Fence) -> None:
@@ -231,7 +223,8 @@ async def _close(both: BothStores, fence: Fence) -> None:
 
 
 async def _naming_holders(both: BothStores, work: Callable[[float], None]) -> None:
-    """Who is in the way is named, with the server that it belongs to."""
+    """Runs a step of the fence. An error names the open transactions that are in the way, with the
+    server of the catalogue that each belongs to."""
     try:
         await asyncio.to_thread(work, WAIT_SECONDS)
     except PartitaError as error:
@@ -240,22 +233,22 @@ async def _naming_holders(both: BothStores, work: Callable[[float], None]) -> No
 
 
 async def _sealed(both: BothStores, fence: Fence, before: Verification) -> Verification:
-    """Nobody can write in MariaDB any more, nor finish a dual write in DynamoDB, so what is equal
-    now stays so. A failure opens both."""
+    """Compares both sides while nobody can write in MariaDB or finish a dual write in DynamoDB, so
+    that what is equal now stays equal. Opens both again if they differ or anything fails."""
     is_sealed = False
     try:
         await both.modes.copy(Mode.SEALED)
         await _refuse_unmigrated(both)
-        # Groups and dimensions of servers that were killed between their two writes.
+        # Servers that were killed between their two writes left groups and dimensions behind.
         await directory.copy_to_dynamodb(both.mariadb, both.sealed)
-        found = await both.verify_since(before)
-        if found.differences:
-            await _mend(both, found.differences)
-            found = await both.verify_since(before)
-        if found.is_equal:
+        verification = await both.verify_since(before)
+        if verification.differences:
+            await _mend(both, verification.differences)
+            verification = await both.verify_since(before)
+        if verification.is_equal:
             await both.modes.change(Mode.MIGRATING, Mode.SEALED)
             is_sealed = True
-        return found
+        return verification
     finally:
         if not is_sealed:
             await both.go_back(Mode.MIGRATING)
@@ -263,15 +256,19 @@ async def _sealed(both: BothStores, fence: Fence, before: Verification) -> Verif
 
 
 async def _mend(both: BothStores, names: Iterable[str]) -> None:
-    """The closing fence refuses the last statement of a dual write whose DynamoDB half is done: its
-    request is answered later, and what it left is made again as MariaDB has it."""
+    """Writes metrics to DynamoDB again, as MariaDB has them.
+
+    The closing fence refuses the last statement of a dual write whose DynamoDB half is done. Its
+    request is answered in the next mode, so what it left in DynamoDB must go.
+    """
     for name in names:
         await remove(both.sealed, name)
         await write(both.mariadb, both.sealed, name)
 
 
 async def _refuse_unmigrated(both: BothStores) -> None:
-    count = await both.count_unmigrated()
+    states = await both.mariadb.count_by_state()
+    count = sum(states.values()) - states.get(MIGRATED, 0)
     if count:
         raise PartitaError(
             f"{count} metrics are not migrated: run `partita metrics migrate` again."
@@ -281,21 +278,24 @@ async def _refuse_unmigrated(both: BothStores) -> None:
 async def rollback(
     mysql: str, endpoint: str, tables: Tables, progress: Progress, replaced: Path | None = None
 ) -> Verification:
-    """`replaced`: the file that is given what MariaDB has and DynamoDB contradicts; without one,
-    that is refused."""
+    """Lets MariaDB answer again, after everything written in DynamoDB since is copied back.
+
+    Versions that somebody wrote in MariaDB past the fence, and that would be overwritten, are
+    appended to the file `replaced`; without a file the rollback is refused.
+    """
     async with opened(mysql, endpoint, tables, progress) as both, _locked(both):
-        found = Verification()
+        verification = Verification()
         fence = await asyncio.to_thread(catalogue_fence, mysql)
         if await both.mode() in (Mode.SEALED, Mode.DYNAMODB):
-            # Of a catalogue that was served from DynamoDB without a cutover, it may be open.
-            await _install(both, fence)
+            # A catalogue that was served from DynamoDB from the start has no closed fence yet.
+            await _naming_holders(both, fence.install)
             await _close(both, fence)
-            found = await way_back.copy_all(both, replaced)
-            if not found.is_equal:
-                return found
+            verification = await way_back.copy_all(both, replaced)
+            if not verification.is_equal:
+                return verification
             # MariaDB answers from here on, and writes wait at the fence.
             await both.go(Mode.MIGRATING)
         if await asyncio.to_thread(lambda: fence.is_installed):
             await asyncio.to_thread(fence.turn, SOURCE)
         await both.go(Mode.LEGACY)
-        return found
+        return verification

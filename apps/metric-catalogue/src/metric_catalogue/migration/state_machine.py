@@ -1,6 +1,9 @@
-"""The state machine of figure 5.11 (`state_machine.json`) and its functions, on the server that has
-the tables: Step Functions' API shows the migration, and the server goes on with it whatever
-becomes of the command. On Amazon they come from a template (`cloudformation`).
+"""Creates the state machine of figure 5.11 (`state_machine.json`) and its functions on the server
+that has the tables, starts executions, and asks how they ended.
+
+The server runs the executions, so they go on when the command is killed, and the API of Step
+Functions shows them. On AWS the machine and the functions come from a CloudFormation template
+instead (`partita metrics cloudformation`), and are only looked up here.
 """
 
 from __future__ import annotations
@@ -17,12 +20,12 @@ from contextlib import asynccontextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from metric_catalogue.dynamodb.tables import Tables
 from metric_catalogue.mariadb.connections import PASSWORD
 from metric_catalogue.migration.functions import ENDPOINT, MACHINE, MYSQL, TABLE
 from partita.client import Client, ClientError
+from partita.client.functions import invoke
 from partita.errors import PartitaError
 from partita_services.workflows.language import strip_comments, substitute
 
@@ -49,18 +52,25 @@ AMAZON = re.compile(r"https://[^/]*\.amazonaws\.com(\.cn)?\b")
 
 
 class Started(NamedTuple):
+    """An execution that copies a metric."""
+
     arn: str
     metric: str
 
 
 class Ended(NamedTuple):
+    """An execution that has ended, with what its function returned."""
+
     metric: str
     outcome: str | None
-    """None when it failed and was cleaned up."""
+    """None when the copy failed and was cleaned up."""
 
 
 def named(base: str, tables: Tables) -> str:
-    """One catalogue has the names of the thesis; others on the same server add their table's."""
+    """Returns the name of a function or state machine of this catalogue.
+
+    The catalogue in the table `metrics` has the names of the thesis; others on the same server add
+    the name of their table, or its hash where that would not be a valid name."""
     if tables == Tables():
         return base
     name = f"{base}-{tables.metrics}"
@@ -73,21 +83,21 @@ def named(base: str, tables: Tables) -> str:
 async def opened(
     client: Client, mysql: str, endpoint: str, tables: Tables
 ) -> AsyncIterator[Machine]:
-    """Created where that is missing."""
+    """Opens the state machine. On a Partita server it is created or brought up to date first."""
     if AMAZON.match(endpoint) is None:
         yield await _created(client, mysql, endpoint, tables)
         return
     region = os.environ.get("AWS_DEFAULT_REGION") or endpoint.split(".")[1]
     amazon = Client(None, region)
     try:
-        found = await _machines(amazon)
+        arns = await _machines(amazon)
         name = named(NAME, tables)
-        if name not in found:
+        if name not in arns:
             raise PartitaError(
                 f"There is no state machine {name}: deploy the template that `partita metrics "
                 "cloudformation` prints first."
             )
-        yield Machine(amazon, found[name], named(INVOKER, tables))
+        yield Machine(amazon, arns[name], named(INVOKER, tables))
     finally:
         await amazon.close()
 
@@ -113,8 +123,8 @@ async def _created(client: Client, mysql: str, endpoint: str, tables: Tables) ->
 
 
 async def _put_function(client: Client, name: str, base: str, environment: dict[str, str]) -> str:
-    """Returns its ARN."""
-    described = {
+    """Creates a function or updates its configuration, and returns its ARN."""
+    configuration = {
         "Handler": HANDLERS[base],
         "Role": ROLE,
         "Runtime": RUNTIME,
@@ -122,17 +132,18 @@ async def _put_function(client: Client, name: str, base: str, environment: dict[
         "Environment": {"Variables": environment},
     }
     try:
-        request = {**described, "FunctionName": name, "Code": {"ZipFile": _package()}}
+        request = {**configuration, "FunctionName": name, "Code": {"ZipFile": _package()}}
         answer = await _lambda(client, "POST", FUNCTIONS, request)
     except ClientError as error:
         if error.code not in EXISTS:
             raise
-        answer = await _lambda(client, "PUT", f"{FUNCTIONS}/{name}/configuration", described)
+        answer = await _lambda(client, "PUT", f"{FUNCTIONS}/{name}/configuration", configuration)
     return str(answer["FunctionArn"])
 
 
 def _package() -> str:
-    """The code is installed where the server runs; Lambda's API wants some all the same."""
+    """Returns a zip that holds only a note. The code is installed where the server runs, but
+    CreateFunction requires a package."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
         archive.writestr(zipfile.ZipInfo("README"), "The code is in metric_catalogue.\n")
@@ -159,18 +170,28 @@ async def _put_machine(client: Client, name: str, definition: str) -> str:
 
 
 async def _machines(client: Client) -> dict[str, str]:
-    """ARNs by name."""
-    found: dict[str, str] = {}
-    request: dict[str, Any] = {"maxResults": PAGE}
+    """Returns the ARNs of all state machines, by name."""
+    machines = await _list_all(client, "ListStateMachines", "stateMachines", {})
+    return {machine["name"]: machine["stateMachineArn"] for machine in machines}
+
+
+async def _list_all(
+    client: Client, operation: str, member: str, request: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Returns all pages of a List operation of Step Functions as one list."""
+    listed: list[dict[str, Any]] = []
+    page = {**request, "maxResults": PAGE}
     while True:
-        answer = await client.call("states", "ListStateMachines", request)
-        found |= {one["name"]: one["stateMachineArn"] for one in answer["stateMachines"]}
+        answer = await client.call("states", operation, page)
+        listed += answer[member]
         if "nextToken" not in answer:
-            return found
-        request["nextToken"] = answer["nextToken"]
+            return listed
+        page["nextToken"] = answer["nextToken"]
 
 
 class Machine:
+    """The state machine and its invoker, over the APIs of Step Functions and Lambda."""
+
     def __init__(self, client: Client, arn: str, invoker: str) -> None:
         self._client = client
         self._arn = arn
@@ -178,44 +199,36 @@ class Machine:
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def invoke(self, leave_out: Iterable[str] = ()) -> list[Started]:
-        """Start executions for some of the metrics that are not migrated; none when none are."""
-        path = f"{FUNCTIONS}/{quote(self._invoker)}/invocations"
+        """Starts executions for up to 500 metrics that are not migrated, and returns them; returns
+        an empty list when all metrics are migrated."""
         event = json.dumps({"leaveOut": sorted(leave_out)}).encode()
-        answer = await self._client.request("lambda", "POST", path, event, seconds_max=300.0)
-        content = json.loads(answer.content)
-        if "errorType" in content:
+        invoked = await invoke(self._client, self._invoker, event)
+        content = json.loads(invoked.payload)
+        if invoked.is_error:
             raise InvokerFailed(f"{content['errorType']}: {content['errorMessage']}")
-        return [Started(*one) for one in content["started"]]
+        return [Started(*execution) for execution in content["started"]]
 
     async def running(self) -> set[str]:
-        """The ARNs of all executions that have not ended."""
-        found: set[str] = set()
-        request: dict[str, Any] = {
-            "stateMachineArn": self._arn,
-            "statusFilter": RUNNING,
-            "maxResults": PAGE,
-        }
-        while True:
-            answer = await self._client.call("states", "ListExecutions", request)
-            found |= {one["executionArn"] for one in answer["executions"]}
-            if "nextToken" not in answer:
-                return found
-            request["nextToken"] = answer["nextToken"]
+        """Returns the ARNs of all executions that have not ended."""
+        request = {"stateMachineArn": self._arn, "statusFilter": RUNNING}
+        executions = await _list_all(self._client, "ListExecutions", "executions", request)
+        return {execution["executionArn"] for execution in executions}
 
     async def ended(self, arn: str) -> Ended | None:
-        """None while it runs: lists of Amazon's are behind."""
+        """Returns how an execution ended, or None while it runs. Amazon's ListExecutions is
+        eventually consistent, so an execution that it no longer lists may still be running."""
         async with self._places:
             request = {"executionArn": arn}
-            found = await self._client.call("states", "DescribeExecution", request)
-        if found["status"] == RUNNING:
+            execution = await self._client.call("states", "DescribeExecution", request)
+        if execution["status"] == RUNNING:
             return None
-        metric = json.loads(found["input"])["metricName"]
-        if found["status"] != SUCCEEDED:
+        metric = json.loads(execution["input"])["metricName"]
+        if execution["status"] != SUCCEEDED:
             return Ended(metric, None)
-        return Ended(metric, json.loads(found["output"])["outcome"])
+        return Ended(metric, json.loads(execution["output"])["outcome"])
 
     async def reason(self, arn: str) -> str:
-        """Why the first function of a failed execution failed."""
+        """Returns why the first function of a failed execution failed."""
         request = {"executionArn": arn, "maxResults": 100}
         answer = await self._client.call("states", "GetExecutionHistory", request)
         for event in answer["events"]:
@@ -229,4 +242,4 @@ class Machine:
 
 
 class InvokerFailed(PartitaError):
-    pass
+    """Raised with the error of the invoker's function."""

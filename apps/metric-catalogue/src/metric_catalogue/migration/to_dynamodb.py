@@ -1,5 +1,10 @@
-"""Copy one metric from MariaDB to DynamoDB, or clean up after a failed copy (figures 5.12,
-5.13)."""
+"""Copies one metric from MariaDB to DynamoDB, or cleans up after a failed copy (figures 5.12 and
+5.13).
+
+This is not the `load` of `partita migrate`: the thesis migrates metric by metric, with a state in
+each row (NOT_MIGRATED, IN_MIGRATION, MIGRATED) that dual writes respect. No binary log is read, so
+the user of the database needs no rights of replication.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +28,10 @@ CHANGE_STATE = (
 
 
 async def migrate_one(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> str:
-    """Set its state, copy all versions, set its state again. A migrated metric is skipped.
+    """Copies all versions of a metric, unless it is migrated already. Returns IMPORTED or SKIPPED.
 
-    While it is in migration nobody updates it. Raises Conflict when one of its items exists.
+    While its row says IN_MIGRATION, servers refuse to update the metric. Raises Conflict when one
+    of its items exists in DynamoDB already.
     """
     if not await _change_state(mariadb, name, NOT_MIGRATED, IN_MIGRATION):
         state = await state_of(mariadb, name)
@@ -40,10 +46,10 @@ async def migrate_one(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, na
 
 async def state_of(mariadb: MariaDBCatalogue, name: str) -> str:
     statement = "SELECT migratedToDynamoDB AS state FROM metrics WHERE name = %s"
-    found = await mariadb.database.rows(statement, name)
-    if not found:
+    states = await mariadb.database.rows(statement, name)
+    if not states:
         raise no_metric(name)
-    return str(found[0]["state"])
+    return str(states[0]["state"])
 
 
 async def _change_state(mariadb: MariaDBCatalogue, name: str, old: str, new: str) -> bool:
@@ -54,10 +60,12 @@ async def _change_state(mariadb: MariaDBCatalogue, name: str, old: str, new: str
 
 
 async def write(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> None:
-    """Version 0 is written last, with the latest version: until then the metric does not exist.
+    """Writes all items of a metric; writes nothing for a metric that MariaDB does not have.
 
-    Consumers are written with them: a clean-up finds them in the latest version. Of a metric that
-    MariaDB does not have, nothing is written.
+    A transaction takes 100 actions, so a metric with many versions needs several. The last one
+    writes version 0, and until then the metric does not exist for readers. It also writes the
+    latest version and the entries of consumers, because a clean-up finds those entries in the
+    latest version.
     """
     made = (await made_items.of_metrics(mariadb.database.rows, [name])).get(name)
     if made is None:
@@ -83,9 +91,9 @@ async def _write_all(dynamodb: DynamoDBCatalogue, actions: list[dict[str, Any]],
 
 
 async def clean_up(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> int:
-    """Delete the items of a metric that is not migrated; returns their number.
+    """Deletes the items of a metric that is not migrated, and returns their number.
 
-    The row is locked meanwhile. A metric that turns out to be migrated is left alone.
+    The row stays locked meanwhile. A metric that turns out to be migrated keeps its items.
     """
 
     async def work(session: Session) -> int:
@@ -101,7 +109,8 @@ async def clean_up(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name:
 
 
 async def remove(dynamodb: DynamoDBCatalogue, name: str) -> int:
-    """Delete all items of a metric, version 0 first: from then on it does not exist."""
+    """Deletes all items of a metric, version 0 first, so that readers never see a part of it.
+    Returns the number of items."""
     tables = dynamodb.tables
     items = [item async for item in dynamodb.items_of(name)]
     deletions = [

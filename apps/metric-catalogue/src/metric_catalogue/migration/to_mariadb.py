@@ -1,4 +1,8 @@
-"""Copy one metric from DynamoDB back to MariaDB, for mirrored writes and the rollback."""
+"""Copies one metric from DynamoDB back to MariaDB, for the rollback.
+
+The way back of `partita migrate` cannot do this. It needs the primary key of a row in the item, and
+these items have names in place of ids; rows that other rows refer to may not exist yet.
+"""
 
 from __future__ import annotations
 
@@ -14,25 +18,26 @@ PLACEHOLDER = "1970-01-01T00:00:00.000Z"
 
 
 async def copy_back(session: Session, metric: Metric, versions: Sequence[Version]) -> None:
-    """Make the rows of a metric equal to its items: versions that differ are replaced."""
+    """Makes the rows of a metric equal to its items. Versions that differ are replaced."""
     metric_id, group = await _metric_row(session, metric)
     await _ensure_metrics(session, {v.chained_metric for v in versions if v.chained_metric})
-    known = {
+    old_versions = {
         row["version"]: rows.version_of(row)
         for row in await session.rows(rows.SELECT_VERSIONS, metric.name)
     }
     for version in versions:
-        if not is_same(known.get(version.version), version):
+        if not is_same(old_versions.get(version.version), version):
             await _delete_version(session, metric_id, version.version)
             await rows.insert_version(session, metric_id, version)
-    for number in known.keys() - {version.version for version in versions}:
+    for number in old_versions.keys() - {version.version for version in versions}:
         await _delete_version(session, metric_id, number)
     await _copy_sets(session, metric_id, group, metric)
     await session.run(SET_STATE, MIGRATED, metric_id)
 
 
 def is_same(one: Version | None, other: Version | None) -> bool:
-    """Except for dimensions and consumed metrics, which MariaDB has for the latest version only."""
+    """True when two versions are equal except for dimensions and consumed metrics, which MariaDB
+    keeps for the latest version only."""
     if one is None or other is None:
         return False
     return all(
@@ -43,7 +48,8 @@ def is_same(one: Version | None, other: Version | None) -> bool:
 
 
 async def _metric_row(session: Session, metric: Metric) -> tuple[int, int]:
-    """Its id and that of its group; created when they are missing or a placeholder."""
+    """Returns the id of the metric's row and that of its group. Creates what is missing, and
+    completes a placeholder."""
     group_name = HYBRID_GROUP if metric.is_hybrid else metric.name
     await session.run("INSERT IGNORE INTO metric_groups (name) VALUES (%s)", group_name)
     group = await rows.group_id(session, group_name)
@@ -74,7 +80,8 @@ async def _copy_sets(session: Session, metric_id: int, group: int, metric: Metri
 
 
 async def _ensure_metrics(session: Session, names: Iterable[str]) -> None:
-    """Placeholder rows to refer to; without versions they are not metrics yet."""
+    """Inserts placeholder rows for metrics that are missing, so that foreign keys can refer to
+    them. A row without versions does not count as a metric."""
     group = await rows.group_id(session, HYBRID_GROUP)
     for name in sorted(names):
         await session.run(

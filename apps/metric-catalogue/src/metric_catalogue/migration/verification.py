@@ -1,11 +1,16 @@
-"""Compare both sides while they are in use: every metric, every version, and the directory.
+"""Compares both sides while they are in use: every metric, every version, and the directory.
 
-A first difference may be a dual write that is under way, or was since DynamoDB was read. The metric
-is therefore compared again with its name and row locked, which excludes dual writes, and only the
-second result counts.
+A difference at first sight may be a dual write that is under way. The metric is therefore compared
+again with its name and row locked, which excludes dual writes, and only that result counts.
 
-While writes wait there is no time for all of that: what was equal before and has the same latest
-version on both sides still is equal, and only the rest is compared.
+During a cutover, while writes wait, there is no time to compare everything. A metric that was equal
+before, and has the same latest version on both sides now, still is equal; `verify_since` compares
+only the others.
+
+This is not the `verify` of `partita migrate`. That one compares a target with a state store at one
+position of the binary log, which is not read here. It knows nothing of the lock of dual writes, and
+would report the dimensions and consumed metrics of older versions, which DynamoDB keeps and MariaDB
+does not. Items are compared by the same digests (`item_digest`).
 """
 
 from __future__ import annotations
@@ -44,17 +49,19 @@ Show = Callable[[int], None]
 
 @dataclass
 class Verification:
+    """The result of comparing both sides."""
+
     metrics: int = 0
     versions: int = 0
     differences: dict[str, str] = field(default_factory=dict)
-    """By metric."""
+    """What differs, by metric: {"late": "version 2 differs"}."""
     directory: directory.Differences = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     """Metrics that only MariaDB has, and that stay there after a rollback."""
     equal: dict[str, Latest] = field(default_factory=dict)
-    """By metric, which version of it both sides had."""
+    """The latest version of each metric that is equal on both sides."""
     waited_seconds: float | None = None
-    """How long writes waited, of a cutover that succeeded."""
+    """How long writes waited during the cutover; None if it did not take place."""
 
     @property
     def is_equal(self) -> bool:
@@ -77,8 +84,8 @@ class Verification:
 
 
 class Held(NamedTuple):
-    """The digests of an item in DynamoDB. Those of older versions may have sets, of which MariaDB
-    knows nothing."""
+    """The digests of an item in DynamoDB, with and without its sets: older versions that were
+    written in DynamoDB have sets, and MariaDB does not keep those."""
 
     whole: bytes
     without_sets: bytes
@@ -88,33 +95,34 @@ class Held(NamedTuple):
         whole = item_digest(item)
         if not item.keys() & SET_ATTRIBUTES:
             return cls(whole, whole)
-        rest = {name: value for name, value in item.items() if name not in SET_ATTRIBUTES}
-        return cls(whole, item_digest(rest))
+        without_sets = {name: value for name, value in item.items() if name not in SET_ATTRIBUTES}
+        return cls(whole, item_digest(without_sets))
 
 
 @dataclass
 class Copy:
-    """A metric in DynamoDB."""
+    """A metric as DynamoDB has it."""
 
     versions: dict[str, Held] = field(default_factory=dict)
     consumed: set[str] = field(default_factory=set)
-    """By kind, its entries in the directory as a consumer."""
+    """The kinds of its entries in the directory as a consumer, such as "consumer of late"."""
 
 
 class Outcome(NamedTuple):
-    """Of a metric that was compared."""
+    """The result of comparing one metric."""
 
     made: Made | None
     difference: str | None
     stale: set[str]
-    """Entries as a consumer that only DynamoDB has."""
+    """The kinds of entries as a consumer that only DynamoDB has."""
 
 
 async def verify(
     mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, show: Show = lambda compared: None
 ) -> Verification:
-    found = Verification()
-    comparison = Comparison(mariadb, dynamodb, found)
+    """Compares everything."""
+    verification = Verification()
+    comparison = Comparison(mariadb, dynamodb, verification)
     await comparison.read_dynamodb()
     after = ""
     while page := await mariadb.database.rows(SELECT_PAGE, after, PAGE):
@@ -122,19 +130,21 @@ async def verify(
         made = await of_metrics(mariadb.database.rows, states)
         await comparison.compare(states, made)
         after = page[-1]["name"]
-        found.metrics += len(made)
-        found.versions += sum(len(one.items) - 1 for one in made.values())
-        show(found.metrics)
+        verification.metrics += len(made)
+        # Version 0 is a copy of the latest version.
+        verification.versions += sum(len(metric.items) - 1 for metric in made.values())
+        show(verification.metrics)
     await comparison.compare_rest()
-    found.directory |= await directory.find_differences(mariadb, dynamodb)
-    return found
+    verification.directory |= await directory.find_differences(mariadb, dynamodb)
+    return verification
 
 
 async def verify_since(
     mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, before: Verification
 ) -> Verification:
-    """Metrics that have changed on either side since an earlier comparison, and the directory."""
-    rows, there, listed = await asyncio.gather(
+    """Compares the metrics that have changed on either side since an earlier comparison, and the
+    directory."""
+    rows, there, directory_differences = await asyncio.gather(
         mariadb.database.rows(SELECT_LATEST),
         dynamodb.latest_versions(),
         directory.find_differences(mariadb, dynamodb),
@@ -144,8 +154,9 @@ async def verify_since(
         for row in rows
         if row["state"] == MIGRATED
     }
-    found = Verification(metrics=len(rows), versions=sum(int(row["versions"]) for row in rows))
-    found.equal = {
+    versions = sum(int(row["versions"]) for row in rows)
+    verification = Verification(metrics=len(rows), versions=versions)
+    verification.equal = {
         name: latest
         for name, latest in before.equal.items()
         if here.get(name) == latest == there.get(name)
@@ -153,33 +164,36 @@ async def verify_since(
     states = {row["name"]: str(row["state"]) for row in rows}
     stale = [(kind, name) for kind, name in before.directory if kind.startswith(CONSUMER)]
     names = states.keys() | there.keys() | before.equal.keys() | {name for _, name in stale}
-    comparison = Comparison(mariadb, dynamodb, found, stale)
-    changed = sorted(names - found.equal.keys())
+    comparison = Comparison(mariadb, dynamodb, verification, stale)
+    changed = sorted(names - verification.equal.keys())
     for start in range(0, len(changed), PAGE):
         page = changed[start : start + PAGE]
         await comparison.compare_changed({name: states.get(name, "") for name in page})
-    found.directory |= listed
-    return found
+    verification.directory |= directory_differences
+    return verification
 
 
 class Comparison:
+    """Compares metrics, and notes the results in a Verification."""
+
     def __init__(
         self,
         mariadb: MariaDBCatalogue,
         dynamodb: DynamoDBCatalogue,
-        found: Verification,
+        verification: Verification,
         consumers: Iterable[tuple[str, str]] = (),
     ) -> None:
+        """`consumers` are entries, as (kind, metric), that an earlier comparison found stale."""
         self._mariadb = mariadb
         self._dynamodb = dynamodb
-        self._found = found
+        self._verification = verification
         self._places = asyncio.Semaphore(AT_ONCE)
         self._copies: defaultdict[str, Copy] = defaultdict(Copy)
         for kind, name in consumers:
             self._copies[name].consumed.add(kind)
 
     async def read_dynamodb(self) -> None:
-        """All of it at once, which is much quicker than metric by metric."""
+        """Reads all metrics with two Scans, which is much faster than a Query for each metric."""
         async for item in self._dynamodb.all_items():
             self._copies[item["name"]["S"]].versions[item["version"]["S"]] = Held.of(item)
         async for item in self._dynamodb.entries():
@@ -191,6 +205,7 @@ class Comparison:
         await asyncio.gather(*work)
 
     async def compare_changed(self, states: Mapping[str, str]) -> None:
+        """Reads some metrics from both sides, and compares them."""
         made = await of_metrics(self._mariadb.database.rows, states)
 
         async def read(name: str) -> None:
@@ -201,7 +216,7 @@ class Comparison:
         await self.compare(states, made)
 
     async def compare_rest(self) -> None:
-        """What MariaDB did not have."""
+        """Compares the metrics that only DynamoDB has."""
         await self.compare(dict.fromkeys(self._copies, ""), {})
 
     async def _compare(self, name: str, state: str, made: Made | None) -> None:
@@ -213,13 +228,13 @@ class Comparison:
 
     def _note(self, name: str, outcome: Outcome) -> None:
         if outcome.difference is not None:
-            self._found.differences[name] = outcome.difference
+            self._verification.differences[name] = outcome.difference
         for kind in outcome.stale:
-            self._found.directory[kind, name] = directory.ONLY_DYNAMODB
+            self._verification.directory[kind, name] = directory.ONLY_DYNAMODB
         if outcome.made is not None and outcome.difference is None and not outcome.stale:
             whole = outcome.made.versions[LATEST]
             latest = Latest(whole["createdAt"]["S"], int(whole["latestVersion"]["N"]))
-            self._found.equal[name] = latest
+            self._verification.equal[name] = latest
 
     async def _compare_again(self, name: str, made: Made | None) -> Outcome:
         try:
@@ -237,7 +252,8 @@ class Comparison:
         return _outcome(state, made, await self._copy_of(name, made))
 
     async def _copy_of(self, name: str, made: Made | None) -> Copy:
-        """With entries as a consumer that it ought to have, or was seen to have."""
+        """Reads a metric from DynamoDB, with the entries as a consumer that it should have or had
+        when the directory was read."""
         copy = Copy()
         async for item in self._dynamodb.items_of(name):
             copy.versions[item["version"]["S"]] = Held.of(item)
@@ -261,13 +277,13 @@ def _difference(made: Made, copy: Copy) -> str | None:
     if LATEST not in copy.versions:
         return directory.ONLY_MARIADB
     for number in sorted(versions, key=int):
-        held, digest = copy.versions.get(number), item_digest(versions[number])
+        copied, digest = copy.versions.get(number), item_digest(versions[number])
         is_older = number not in (LATEST, latest)
-        if held is None or digest != (held.without_sets if is_older else held.whole):
+        if copied is None or digest != (copied.without_sets if is_older else copied.whole):
             is_copy = number == LATEST
             return f"version {number} {'is not the latest version' if is_copy else 'differs'}"
-    more = copy.versions.keys() - versions.keys()
-    if more:
-        return f"only DynamoDB has version {min(more)}"
+    extra = copy.versions.keys() - versions.keys()
+    if extra:
+        return f"only DynamoDB has version {min(extra)}"
     missing = made.consumed.keys() - copy.consumed
     return f"DynamoDB lacks its entry as a {min(missing)}" if missing else None

@@ -1,8 +1,11 @@
-"""The way back: MariaDB is made what DynamoDB is, through the fence that refuses everybody else.
+"""The rollback: makes MariaDB equal to DynamoDB, through the fence that refuses everybody else.
 
-First while DynamoDB still takes writes, so that little is left; then, sealed, the rest. What
-MariaDB has and DynamoDB contradicts was written past the fence: it is never overwritten without a
-word.
+Most is copied while DynamoDB still takes writes; then the catalogue is sealed and the rest is
+copied. A version in MariaDB that DynamoDB contradicts was written past the fence; it is never
+overwritten silently.
+
+`partita migrate rollback` reads a stream of the table instead, which keeps changes for 24 hours.
+Here both sides are compared, so that a rollback works any time after the cutover.
 """
 
 from __future__ import annotations
@@ -34,76 +37,75 @@ SHOWN_MAX = 10
 AT_ONCE = 16
 LIVE_ROUNDS_MAX = 5
 FEW = 20
-"""Copied within a second or so, while writes wait."""
+"""Differences that are copied within a second or so, while writes wait."""
 
 
 async def copy_all(both: BothStores, replaced: Path | None) -> Verification:
-    """Ends sealed, with both sides equal; or as it began, with what differs."""
+    """Copies everything back. Returns with the mode `sealed` and both sides equal; or, with the
+    mode as it was, what differs."""
     before = await both.verify()
     await _refuse_conflicts(both, before.differences, replaced)
     left = before
     for _ in range(LIVE_ROUNDS_MAX):
         if await both.mode() != Mode.DYNAMODB or len(left.differences) <= FEW:
             break
-        # What is written meanwhile is less each time, and nobody waits for it.
+        # Each round takes less time than the one before, so fewer writes come in between.
         await _copy(both, left)
         left = await both.verify_since(left)
     await both.go(Mode.SEALED)
     try:
         left = await _copy_sealed(both, replaced, left)
-        found = await both.verify_since(left)
-        await _keep(both, found)
-        if found.is_equal:
-            for name in await _gone(both):
+        verification = await both.verify_since(left)
+        await _keep(both, verification)
+        if verification.is_equal:
+            for name in await both.sealed.list_gone():
                 await both.sealed.remove_entry(GONE, name)
-            return found
+            return verification
     except BaseException:
         await both.go_back(Mode.DYNAMODB)
         raise
     await both.go(Mode.DYNAMODB)
-    return found
+    return verification
 
 
 async def _copy_sealed(
     both: BothStores, replaced: Path | None, before: Verification
 ) -> Verification:
-    """The answer is what was equal before the rest was copied."""
-    for name in await _gone(both):
+    """Copies what is left while nobody writes. Returns what was equal before it was copied."""
+    for name in await both.sealed.list_gone():
         await _delete(both, name)
         if await both.sealed.find(name) is None:
             await remove(both.sealed, name)
     left = await both.verify_since(before)
     await _refuse_conflicts(both, left.differences, replaced)
     await _copy(both, left)
-    # Dimensions and groups are never deleted, so each side may get those of the other.
+    # Dimensions and groups are never deleted, so both sides get the union.
     await directory.copy_to_dynamodb(both.mariadb, both.sealed)
     await directory.remove_stale_consumers(both.sealed, left.directory)
     return left
 
 
-async def _keep(both: BothStores, found: Verification) -> None:
-    """A metric that DynamoDB never had is no difference: MariaDB is the one that counts next."""
-    for name in list(found.differences):
+async def _keep(both: BothStores, verification: Verification) -> None:
+    """Moves metrics that only MariaDB has from the differences to `kept`: MariaDB is the
+    authoritative side from now on, so they stay there."""
+    for name in list(verification.differences):
         if await both.sealed.find(name) is None:
-            del found.differences[name]
-            found.kept.append(name)
+            del verification.differences[name]
+            verification.kept.append(name)
 
 
-async def _gone(both: BothStores) -> list[str]:
-    return await both.sealed.list_gone()
-
-
-async def _copy(both: BothStores, found: Verification) -> None:
+async def _copy(both: BothStores, verification: Verification) -> None:
     await directory.copy_to_mariadb(both.passing, both.sealed)
-    names = sorted(found.differences)
+    names = sorted(verification.differences)
     for start in range(0, len(names), AT_ONCE):
         page = names[start : start + AT_ONCE]
-        read = await asyncio.gather(*(_read(both.sealed, name) for name in page))
-        await both.passing.database.transaction(partial(_copy_back_all, read=read))
+        metrics = await asyncio.gather(*(_read(both.sealed, name) for name in page))
+        await both.passing.database.transaction(partial(_copy_back_all, metrics=metrics))
 
 
 async def _read(dynamodb: DynamoDBCatalogue, name: str) -> tuple[Metric | None, list[Version]]:
-    """Versions first: those that are added meanwhile are copied the next time."""
+    """Reads a metric with its versions; returns None for the metric when a version was added
+    between the two reads, and the next round copies it."""
     versions = await dynamodb.all_versions(name)
     metric = await dynamodb.find(name)
     is_whole = metric is not None and metric.latest_version == len(versions)
@@ -111,9 +113,9 @@ async def _read(dynamodb: DynamoDBCatalogue, name: str) -> tuple[Metric | None, 
 
 
 async def _copy_back_all(
-    session: Session, read: Iterable[tuple[Metric | None, list[Version]]]
+    session: Session, metrics: Iterable[tuple[Metric | None, list[Version]]]
 ) -> None:
-    for metric, versions in read:
+    for metric, versions in metrics:
         if metric is not None:
             await copy_back(session, metric, versions)
 
@@ -127,53 +129,56 @@ async def _delete(both: BothStores, name: str) -> None:
     await both.passing.database.transaction(work)
 
 
-# What was written past the fence.
+# Versions that were written past the fence.
 
 
 async def _refuse_conflicts(both: BothStores, names: Iterable[str], replaced: Path | None) -> None:
-    """Raises, unless there is a file to keep what would be overwritten."""
-    found: dict[str, list[Version]] = {}
+    """Raises an error that names the versions which the rollback would overwrite; appends them to
+    the file `replaced` instead when there is one."""
+    conflicts: dict[str, list[Version]] = {}
     places = asyncio.Semaphore(AT_ONCE)
 
-    async def look(name: str) -> None:
+    async def check(name: str) -> None:
         async with places:
             here = await both.mariadb.all_versions(name)
-            other = await _contradicted(here, both.sealed, name)
-        if other:
-            found[name] = other
+            contradicted = await _contradicted(here, both.sealed, name)
+        if contradicted:
+            conflicts[name] = contradicted
 
-    await asyncio.gather(*map(look, names))
-    # Asked last: a metric may be deleted while we look.
-    for name in await _gone(both):
-        found.pop(name, None)
-    if not found:
+    await asyncio.gather(*map(check, names))
+    # Read last, because a metric may be deleted during the checks.
+    for name in await both.sealed.list_gone():
+        conflicts.pop(name, None)
+    if not conflicts:
         return
     if replaced is None:
-        raise _written_past(found, await both.mode())
+        raise _written_past(conflicts, await both.mode())
     with replaced.open("ab") as file:
-        for versions in found.values():
+        for versions in conflicts.values():
             file.writelines(msgspec.json.encode(version) + b"\n" for version in versions)
 
 
 async def _contradicted(
     here: list[Version], dynamodb: DynamoDBCatalogue, name: str
 ) -> list[Version]:
-    """Versions of MariaDB that would be overwritten: DynamoDB has others of the same metric."""
+    """Returns the versions in MariaDB that differ from those that DynamoDB has of the metric."""
     there = {version.version: version for version in await dynamodb.all_versions(name)}
     if not there:
         return []
     return [version for version in here if not is_same(version, there.get(version.version))]
 
 
-def _written_past(found: dict[str, list[Version]], mode: Mode) -> PartitaError:
-    said = [
+def _written_past(conflicts: dict[str, list[Version]], mode: Mode) -> PartitaError:
+    described = [
         f"version {version.version} of {name}, by {version.updated_by} at {version.updated_at}"
-        for name, versions in sorted(found.items())
+        for name, versions in sorted(conflicts.items())
         for version in versions
     ]
-    more = f", and {len(said) - SHOWN_MAX} more" if len(said) > SHOWN_MAX else ""
+    hidden = len(described) - SHOWN_MAX
+    more = f", and {hidden} more" if hidden > 0 else ""
     return PartitaError(
-        "MariaDB has what DynamoDB does not, written there after the cutover: "
-        f"{'; '.join(said[:SHOWN_MAX])}{more}. Nothing has changed, and the mode is {mode}. With "
-        "--replaced FILE these versions are kept in a file, and DynamoDB's go back."
+        "MariaDB has versions that were written there after the cutover, and that DynamoDB does "
+        f"not have: {'; '.join(described[:SHOWN_MAX])}{more}. Nothing has changed, and the mode is "
+        f"{mode}. With --replaced FILE these versions are kept in a file, and DynamoDB's versions "
+        "are copied back."
     )
