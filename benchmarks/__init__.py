@@ -6,7 +6,7 @@
     servers.py     what can be started, in which modes, and how
     dataset.py     the same items for every server
     operations.py  the requests of each operation, and what a right answer is
-    wrk.py         drives them with wrk; sockets.py does where there is no wrk
+    wrk_driver.py         drives them with wrk; socket_driver.py does where there is no wrk
     run.py         starts, fills, checks and measures
     bare_loop.py   the limit: the same storage work with nothing in between
     targets.py     what is to be reached

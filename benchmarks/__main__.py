@@ -10,25 +10,17 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from benchmarks import (
-    console,
-    drivers,
-    kept,
-    large_requests,
-    machine,
-    metric_data,
-    metrics,
-    mixed,
-    pagehits,
-    scaling,
-    watched,
-)
-from benchmarks.operations import OPERATIONS
-from benchmarks.peers import PEERS
-from benchmarks.report import Report
+from benchmarks.applications import metric_data, metrics, pagehits
+from benchmarks.database import console, large_requests, mixed, scaling, watched
+from benchmarks.drivers import driver_choice
+from benchmarks.reporting import saved_results
+from benchmarks.reporting.report import Report
 from benchmarks.run import Plan, Results, run, say
-from benchmarks.servers import NAMES, ROOT, SERVERS
+from benchmarks.servers import machine
+from benchmarks.servers.measured_servers import NAMES, ROOT, SERVERS
+from benchmarks.servers.peers import PEERS
 from benchmarks.suite import report as suite
+from benchmarks.workload.operations import OPERATIONS
 
 PAGE = ROOT / "docs" / "BENCHMARKS.md"
 PLOT = ROOT / "docs" / "benchmarks.svg"
@@ -100,7 +92,7 @@ def _run(plan: Plan, *, writes_page: bool) -> None:
     PEERS.mkdir(exist_ok=True)
     # Beside the peers, not in the system's temporary folder, which may lie in memory.
     with tempfile.TemporaryDirectory(prefix="bench-", dir=PEERS) as folder:
-        driver = drivers.choose(Path(folder))
+        driver = driver_choice.choose(Path(folder))
         results = Results(
             {
                 **machine.describe(),
@@ -113,7 +105,9 @@ def _run(plan: Plan, *, writes_page: bool) -> None:
             run(plan, driver, Path(folder), results)
         finally:
             # A run that is broken off keeps what it has measured.
-            kept.keep(asdict(results), kept.LATEST if writes_page else kept.PARTIAL)
+            saved_results.keep(
+                asdict(results), saved_results.LATEST if writes_page else saved_results.PARTIAL
+            )
     if writes_page:
         _write_page()
     else:
@@ -121,19 +115,19 @@ def _run(plan: Plan, *, writes_page: bool) -> None:
 
 
 def _write_page() -> None:
-    latest = kept.read(kept.LATEST)
+    latest = saved_results.read(saved_results.LATEST)
     if latest is None:
         raise SystemExit("There is no run to report yet.")
     others = [
-        *scaling.section(kept.read(kept.SCALING)),
-        *watched.section(kept.read(kept.WATCHED)),
-        *console.section(kept.read(kept.CONSOLE)),
-        *mixed.section(kept.read(kept.MIXED)),
-        *large_requests.section(kept.read(kept.LARGE_REQUESTS)),
-        *suite.section(kept.read(kept.SUITE)),
-        *metrics.section(kept.read(kept.METRICS)),
-        *metric_data.section(kept.read(kept.METRIC_DATA)),
-        *pagehits.section(kept.read(kept.PAGEHITS)),
+        *scaling.section(saved_results.read(saved_results.SCALING)),
+        *watched.section(saved_results.read(saved_results.WATCHED)),
+        *console.section(saved_results.read(saved_results.CONSOLE)),
+        *mixed.section(saved_results.read(saved_results.MIXED)),
+        *large_requests.section(saved_results.read(saved_results.LARGE_REQUESTS)),
+        *suite.section(saved_results.read(saved_results.SUITE)),
+        *metrics.section(saved_results.read(saved_results.METRICS)),
+        *metric_data.section(saved_results.read(saved_results.METRIC_DATA)),
+        *pagehits.section(saved_results.read(saved_results.PAGEHITS)),
     ]
     report = Report(latest, others)
     PAGE.write_text(report.markdown())

@@ -16,13 +16,13 @@ from typing import Any
 
 import orjson
 
-from benchmarks import dataset
-from benchmarks.dataset import BATCH_ITEMS, READ_TABLE, WRITE_TABLE, Json
-from benchmarks.load import Driver, Load, Measurement
-from benchmarks.operations import Operation, WrongAnswer, batch_put, delete_item
-from benchmarks.peers import Unavailable
-from benchmarks.servers import Running, Server
-from benchmarks.wire import Client, WireError
+from benchmarks.drivers.load import Driver, Load, Measurement
+from benchmarks.drivers.single_request import Client, WireError
+from benchmarks.servers.measured_servers import Running, Server
+from benchmarks.servers.peers import Unavailable
+from benchmarks.workload import dataset
+from benchmarks.workload.dataset import BATCH_ITEMS, READ_TABLE, WRITE_TABLE, Json
+from benchmarks.workload.operations import Operation, WrongAnswer, batch_put, delete_item
 
 ACTIVE_SECONDS_MAX = 30
 ANSWERS_PER_CONNECTION_MIN = 10

@@ -18,8 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from partita_services.workflows.language import InvalidDefinition, parse
-from partita_services.workflows.running.arns import activity_arn, function_arn, machine_arn
-from partita_services.workflows.running.tasks.integrations import Abilities, check_resources
+from partita_services.workflows.running.state_machine_arns import (
+    activity_arn,
+    function_arn,
+    machine_arn,
+)
+from partita_services.workflows.running.tasks.integrations import ServerAbilities, check_resources
 
 ROOT = Path(__file__).parent.parent
 LIST = ROOT / "packages/partita-services/tests/workflows/public_machines.tsv"
@@ -62,7 +66,7 @@ def _filled_in(value: Any, resources: dict[str, Any]) -> str:
 
 def refusal(text: str) -> str:
     try:
-        check_resources(parse(OPEN_NUMBER.sub(r"\g<1>60", text)), "STANDARD", Abilities())
+        check_resources(parse(OPEN_NUMBER.sub(r"\g<1>60", text)), "STANDARD", ServerAbilities())
     except InvalidDefinition as error:
         return str(error)
     return ""

@@ -11,13 +11,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from partita_migrate.costing.estimate import estimate
-from partita_migrate.designing.model import model
-from partita_migrate.folder import Folder
-from partita_migrate.report.page import report
-from partita_migrate.understanding.analyze import analyze
-from partita_migrate.understanding.plan import plan
-from testkit.browser import Browser, browsing
+from partita_migrate.costing.estimate_stage import estimate
+from partita_migrate.designing.model_stage import model
+from partita_migrate.report.report_page import report
+from partita_migrate.understanding.analyze_stage import analyze
+from partita_migrate.understanding.plan_stage import plan
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.browser.chromium import Browser, browsing
 
 HOME = Path(__file__).parents[1]
 PICTURE = HOME / "docs" / "migrate-report.png"

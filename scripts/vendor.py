@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENDOR = ROOT / "packages/partita/src/partita/console/static/vendor"
-TESTS = ROOT / "testkit/vendor"
+TESTS = ROOT / "testkit/browser/vendor"
 DOWNLOAD_SECONDS_MAX = 120
 EXIT_UNAVAILABLE = 3
 

@@ -18,10 +18,11 @@ from statistics import median
 from typing import Any
 from xml.etree import ElementTree
 
-from benchmarks import kept, machine, peers
-from benchmarks.peers import Unavailable
+from benchmarks.reporting import saved_results
 from benchmarks.run import say
-from benchmarks.servers import ROOT, SOURCES
+from benchmarks.servers import machine, peers
+from benchmarks.servers.measured_servers import ROOT, SOURCES
+from benchmarks.servers.peers import Unavailable
 from benchmarks.suite.backends import FIXTURES
 from benchmarks.suite.report import TITLES, section
 
@@ -55,7 +56,7 @@ def main() -> None:
     )
     parser.add_argument("--repeats", type=int, default=REPEATS, help=f"{REPEATS} unless given")
     results = measure(parser.parse_args().repeats)
-    kept.keep(results, kept.SUITE)
+    saved_results.keep(results, saved_results.SUITE)
     say("\n" + "\n\n".join(section(results)))
 
 
@@ -89,7 +90,7 @@ def _run(name: str) -> Run:
     """The suite in a process of its own, as a person would start it."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        plugin = ["-p", "partita.pytest_plugin"] if name.startswith("partita") else []
+        plugin = ["-p", "partita.testing.pytest_plugin"] if name.startswith("partita") else []
         command = [sys.executable, "-m", "pytest", "benchmarks/suite", "--backend", name, *plugin]
         quiet = ["-q", "-W", "ignore", "-p", "no:cacheprovider", f"--junitxml={report}"]
         started_at = time.monotonic()

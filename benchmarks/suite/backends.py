@@ -17,8 +17,8 @@ from typing import Any
 import boto3
 import pytest
 
-from benchmarks import peers
-from benchmarks.servers import SERVERS, Running
+from benchmarks.servers import peers
+from benchmarks.servers.measured_servers import SERVERS, Running
 from benchmarks.suite.tables import prepare, remove
 
 REGION = "us-east-1"

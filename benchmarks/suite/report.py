@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.markdown import origin, table
+from benchmarks.reporting.markdown import origin, table
 
 TITLES = {
     "partita-branch": "Partita, `dynamodb_branch`",

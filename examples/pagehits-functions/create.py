@@ -7,14 +7,14 @@ import os
 
 import boto3
 
-from page_hit_counter.service import schema
-from page_hit_counter.settings import load
+from page_hit_counter.pagehits_settings import load
+from page_hit_counter.service import stream_and_tables
 from partita.client import Client
 
 
 async def create() -> None:
     client = Client(os.environ["AWS_ENDPOINT_URL"])
-    await schema.create(client, load(None))
+    await stream_and_tables.create(client, load(None))
     await client.close()
 
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from testkit import processes
-from testkit.database_servers import MariaDB
+from testkit.servers import processes
+from testkit.servers.database_servers import MariaDB
 from testkit.session import pytest_collection_modifyitems  # noqa: F401
 
 

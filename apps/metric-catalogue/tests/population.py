@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from testkit.metric_population import fill
+from testkit.data.metric_population import fill
 
 from .conftest import Catalogue
 

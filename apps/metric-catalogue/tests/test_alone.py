@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from testkit.alone import Alone
+from testkit.packaging.alone import Alone
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from importlib import import_module
 
 import pytest
 
-from metric_catalogue.cloudformation import template
-from metric_catalogue.dynamodb.tables import Tables
-from testkit import processes
+from metric_catalogue.catalogue_cloudformation import template
+from metric_catalogue.stores.dynamodb.catalogue_tables import CatalogueTables
+from testkit.servers import processes
 
 REGIONS = ["us-east-1", "eu-west-1"]
 
@@ -31,7 +31,7 @@ def test_the_template_passes_cfn_lint() -> None:
 
 
 def test_the_functions_of_the_template_exist() -> None:
-    resources = template(Tables())["Resources"]
+    resources = template(CatalogueTables())["Resources"]
     handlers = {
         one["Properties"]["FunctionName"]: one["Properties"]["Handler"]
         for one in resources.values()
@@ -48,7 +48,7 @@ def test_the_functions_of_the_template_exist() -> None:
 
 
 def test_the_machine_is_that_of_the_thesis() -> None:
-    machine = template(Tables())["Resources"]["Migration"]["Properties"]
+    machine = template(CatalogueTables())["Resources"]["Migration"]["Properties"]
     assert machine["StateMachineName"] == "MetricMetadataMigration"
     assert list(machine["Definition"]["States"]) == [
         "MigrateOneMetric",

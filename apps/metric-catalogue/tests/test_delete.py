@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from .conftest import Api, Catalogue, Serve, hybrid, scalar
 

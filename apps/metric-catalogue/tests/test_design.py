@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from metric_catalogue.dynamodb.items import LATEST, SET_ATTRIBUTES
-from metric_catalogue.dynamodb.tables import Tables
-from metric_catalogue.migration import fence, made_items
-from partita_migrate.designing.model import check
-from partita_migrate.folder import Folder
-from partita_migrate.handover.create import create
-from partita_migrate.model.files import to_toml
-from partita_migrate.moving.items import item_digest
-from partita_migrate.moving.load import load
-from partita_migrate.moving.positions import DELETED
-from partita_migrate.moving.verify import verify
-from partita_migrate.understanding.analyze import analyze
-from partita_migrate.understanding.plan import plan
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from metric_catalogue.migration import catalogue_fence, items_from_rows
+from metric_catalogue.stores.dynamodb.catalogue_tables import CatalogueTables
+from metric_catalogue.stores.dynamodb.metric_items import LATEST, SET_ATTRIBUTES
+from partita_migrate.designing.model_stage import check
+from partita_migrate.handover.create_stage import create
+from partita_migrate.model.model_files import to_toml
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.target_access.item_positions import DELETED
+from partita_migrate.moving.target_access.target_items import item_digest
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.understanding.analyze_stage import analyze
+from partita_migrate.understanding.plan_stage import plan
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
 
 from .conftest import Api, Catalogue, Serve, hybrid, scalar
 
@@ -48,21 +48,21 @@ def write_of_every_kind(api: Api) -> None:
     assert api.add_hybrid("taken", "all + 1").status == 201
 
 
-def folder_of(catalogue: Catalogue, path: Path, tables: Tables) -> Folder:
-    named = ", ".join(f'"{table}"' for table in fence.TABLES)
+def folder_of(catalogue: Catalogue, path: Path, tables: CatalogueTables) -> Folder:
+    named = ", ".join(f'"{table}"' for table in catalogue_fence.TABLES)
     source = f'url = "{catalogue.options["--mysql"]}"\ntables = [{named}]'
     (path / "migration.toml").write_text(f"[source]\n{source}\n")
     (path / "patterns.toml").write_text("")
-    metrics, directory = made_items.DESIGN.tables
+    metrics, directory = items_from_rows.DESIGN.tables
     renamed = [replace(metrics, name=tables.metrics), replace(directory, name=tables.directory)]
-    (path / "model.toml").write_text(to_toml(replace(made_items.DESIGN, tables=renamed)))
+    (path / "model.toml").write_text(to_toml(replace(items_from_rows.DESIGN, tables=renamed)))
     folder = Folder.open(path)
     plan(folder)
     analyze(folder)
     return folder
 
 
-def digests(catalogue: Catalogue, tables: Tables) -> dict[tuple[str, str], bytes]:
+def digests(catalogue: Catalogue, tables: CatalogueTables) -> dict[tuple[str, str], bytes]:
     """By key, without what only the service knows: the sets of older versions."""
     client = catalogue.partita.client()
     items: dict[tuple[str, str], Item] = {}
@@ -86,13 +86,13 @@ def test_the_service_writes_what_the_design_makes_of_its_rows(
     """In the mode migrating it writes both, each by its own means."""
     monkeypatch.setenv(PASSWORD_ENV, catalogue.mariadb.password)
     write_of_every_kind(serve("migrating"))
-    moved = Tables(f"{catalogue.name}-moved")
+    moved = CatalogueTables(f"{catalogue.name}-moved")
     folder = folder_of(catalogue, tmp_path, moved)
     assert [one for one in check(folder) if one.severity == "error"] == []
     create(folder, catalogue.partita.url)
     loaded = load(folder, catalogue.partita.url, is_followed=False)
     assert [one.table for one in loaded.tables if one.failed] == []
-    service, design = digests(catalogue, Tables(catalogue.name)), digests(catalogue, moved)
+    service, design = digests(catalogue, CatalogueTables(catalogue.name)), digests(catalogue, moved)
     assert len(service) == 4 + 8 + 2 + 1 + 2
     assert service == design
     assert verify(folder, catalogue.partita.url).different == 0

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.database_servers import MariaDB
+from testkit.servers import processes
+from testkit.servers.database_servers import MariaDB
 
 from .conftest import Answer, Api, Catalogue, PrivateMariaDB, Serve, scalar
 from .population import populate

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from .conftest import Api, Catalogue, Serve
 from .load import IN_MIGRATION, Load

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
-from metric_catalogue.dynamodb.tables import Tables, create_tables
-from metric_catalogue.modes import LEASE_SECONDS, Mode, Modes, ModeWatch
+from metric_catalogue.stores.catalogue_modes import LEASE_SECONDS, Mode, Modes, ModeWatch
+from metric_catalogue.stores.dynamodb.catalogue_tables import CatalogueTables, create_tables
 from partita.client import Client
-from testkit import processes
+from testkit.servers import processes
 
 
 def test_a_server_that_was_only_slow_takes_writes_after_another_look(
     partita: processes.Server,
 ) -> None:
     async def story() -> None:
-        client, tables = Client(partita.url), Tables("slow")
+        client, tables = Client(partita.url), CatalogueTables("slow")
         await create_tables(client, tables)
         modes = Modes(client, tables)
         await modes.begin(Mode.LEGACY)
@@ -34,7 +34,9 @@ def test_one_that_cannot_look_takes_none() -> None:
     async def story() -> None:
         client = Client("http://127.0.0.1:1", tries=1)
         time = 0.0
-        watch = ModeWatch(Modes(client, Tables()), "server", set(Mode), Mode.LEGACY, lambda: time)
+        watch = ModeWatch(
+            Modes(client, CatalogueTables()), "server", set(Mode), Mode.LEGACY, lambda: time
+        )
         time = 2 * LEASE_SECONDS
         await watch.refresh()
         assert not watch.is_current

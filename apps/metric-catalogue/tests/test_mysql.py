@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from testkit import processes
-from testkit.database_servers import MYSQL
+from testkit.servers import processes
+from testkit.servers.database_servers import MYSQL
 
 from .conftest import Api, Catalogue, PrivateMariaDB
 

@@ -6,9 +6,9 @@ import re
 import subprocess
 import sys
 
-from metric_catalogue.commands import metrics
-from metric_catalogue.dynamodb.items import ATTRIBUTES
-from metric_catalogue.modes import Mode
+from metric_catalogue.metrics_commands import metrics
+from metric_catalogue.stores.catalogue_modes import Mode
+from metric_catalogue.stores.dynamodb.metric_items import ATTRIBUTES
 from testkit import ROOT
 
 from .conftest import Catalogue, Serve

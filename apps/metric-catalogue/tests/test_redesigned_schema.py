@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pymysql.err import IntegrityError, OperationalError
 
-from metric_catalogue.mariadb.catalogue import SCHEMA
-from testkit.database_servers import MariaDB
-from testkit.metric_population import fill
+from metric_catalogue.stores.mariadb.mariadb_catalogue import SCHEMA
+from testkit.data.metric_population import fill
+from testkit.servers.database_servers import MariaDB
 
 OLD, NEW = "grouped", "redesigned"
 METRICS = 90

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testkit import processes
+from testkit.servers import processes
 
 from .conftest import Api, Catalogue, Serve
 

@@ -9,12 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metric_catalogue import rules
-from metric_catalogue.dynamodb.items import latest_item, metric_of, version_item, version_of
-from metric_catalogue.failures import Conflict, Refused
-from metric_catalogue.formula import consumed_metrics
-from metric_catalogue.metric import Change, Metric, NewMetric, Version
-from metric_catalogue.modes import Mode, steps
+from metric_catalogue.metrics import metric_rules
+from metric_catalogue.metrics.catalogue_errors import MetricConflict, RequestRefused
+from metric_catalogue.metrics.formula import consumed_metrics
+from metric_catalogue.metrics.metric import Metric, MetricChange, MetricVersion, NewMetric
+from metric_catalogue.stores.catalogue_modes import Mode, steps
+from metric_catalogue.stores.dynamodb.metric_items import (
+    latest_item,
+    metric_of,
+    version_item,
+    version_of,
+)
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.]{0,8}", fullmatch=True)
 NUMBERS = st.sampled_from(["1", "0.5", ".5", "2.", "1e3", "1.5E-7"])
@@ -37,13 +42,13 @@ def test_the_metrics_of_a_formula_are_found(formula: tuple[str, frozenset[str]])
     if names:
         assert consumed_metrics(text) == tuple(sorted(names))
     else:
-        with pytest.raises(Refused, match="uses no metric"):
+        with pytest.raises(RequestRefused, match="uses no metric"):
             consumed_metrics(text)
 
 
 @given(st.text(alphabet="ab1.(+-*/) \té", max_size=12))
 def test_any_text_is_a_formula_or_refused(text: str) -> None:
-    with suppress(Refused):
+    with suppress(RequestRefused):
         assert consumed_metrics(text)
 
 
@@ -60,14 +65,14 @@ def test_any_text_is_a_formula_or_refused(text: str) -> None:
     ],
 )
 def test_a_wrong_formula_is_shown_where_it_is_wrong(formula: str, words: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         consumed_metrics(formula)
     assert words in str(caught.value)
 
 
 def primitive(**attributes: object) -> Metric:
     new = NewMetric(name="m", value_type="SCALAR", aggregation_style="SUM", **attributes)  # type: ignore[arg-type]
-    return rules.first_version(new, ("d1", "d2"), "me", 0.0)
+    return metric_rules.first_version(new, ("d1", "d2"), "me", 0.0)
 
 
 def test_items_are_those_of_figure_5_3() -> None:
@@ -92,13 +97,15 @@ def test_items_are_those_of_figure_5_3() -> None:
     }
     assert latest_item(metric) == {**version_item(metric), **whole}
     assert metric_of(latest_item(metric)) == metric
-    fields = {name: getattr(metric, name) for name in Version.__struct_fields__}
-    assert version_of(version_item(metric)) == Version(**fields)
+    fields = {name: getattr(metric, name) for name in MetricVersion.__struct_fields__}
+    assert version_of(version_item(metric)) == MetricVersion(**fields)
 
 
 def test_a_version_follows_from_the_one_before() -> None:
-    asked = Change(value_type="PERCENTILE", aggregation_style="PERCENTILE", aggregation_param=50.0)
-    metric = rules.change(asked, "you", 1.5)(primitive())
+    asked = MetricChange(
+        value_type="PERCENTILE", aggregation_style="PERCENTILE", aggregation_param=50.0
+    )
+    metric = metric_rules.change(asked, "you", 1.5)(primitive())
     assert (metric.version, metric.latest_version) == (2, 2)
     assert (metric.updated_at, metric.updated_by) == ("1970-01-01T00:00:01.500Z", "you")
     assert (metric.created_at, metric.created_by) == ("1970-01-01T00:00:00.000Z", "me")
@@ -112,8 +119,8 @@ def test_a_chain_that_leads_back_to_itself_is_said_so() -> None:
     async def get(name: str) -> Metric:
         return a
 
-    with pytest.raises(Conflict, match="The chain of m leads back to itself"):
-        asyncio.run(rules.resolve(a, "2018-01-01", get))
+    with pytest.raises(MetricConflict, match="The chain of m leads back to itself"):
+        asyncio.run(metric_rules.resolve(a, "2018-01-01", get))
 
 
 def test_modes_change_one_step_at_a_time() -> None:

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from metric_catalogue.dynamodb.tables import Tables
-from metric_catalogue.mariadb.connections import PASSWORD
-from metric_catalogue.metric import Metric
-from metric_catalogue.migration import functions, stages, state_machine
-from metric_catalogue.migration.verification import Verification, verify_since
+from metric_catalogue.metrics.metric import Metric
+from metric_catalogue.migration import migration_stages
+from metric_catalogue.migration.catalogue_verification import CatalogueVerification, verify_since
+from metric_catalogue.migration.step_functions import migration_functions, migration_machine
+from metric_catalogue.stores.dynamodb.catalogue_tables import CatalogueTables
+from metric_catalogue.stores.mariadb.mariadb_connections import PASSWORD
 from partita.client import Client
 from partita.errors import PartitaError
 
@@ -30,7 +31,7 @@ class Stages:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self.tables = Tables(catalogue.name)
+        self.tables = CatalogueTables(catalogue.name)
         self.said: dict[str, int] = {}
         """How far it is with what, as a stage says of its progress."""
 
@@ -48,15 +49,15 @@ def run(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage
     """An empty catalogue that has its tables, its functions and its state machine."""
     monkeypatch.setenv(PASSWORD, catalogue.mariadb.password)
     run = Stages(catalogue)
-    counts, found = run(stages.migrate)
+    counts, found = run(migration_stages.migrate)
     assert (counts.processed, found.metrics, found.is_equal) == (0, 0, True)
     yield run
-    functions.close()
+    migration_functions.close()
 
 
 def machine_arn(catalogue: Catalogue) -> str:
     states = catalogue.partita.client("stepfunctions")
-    name = f"{state_machine.NAME}-{catalogue.name}"
+    name = f"{migration_machine.NAME}-{catalogue.name}"
     listed = states.list_state_machines()["stateMachines"]
     return next(str(one["stateMachineArn"]) for one in listed if one["name"] == name)
 
@@ -66,26 +67,26 @@ def test_the_functions_copy_skip_and_clean_up(
 ) -> None:
     populate(catalogue, 4)
     for name, value in {
-        functions.MYSQL: catalogue.options["--mysql"],
-        functions.ENDPOINT: catalogue.options["--endpoint"],
-        functions.TABLE: catalogue.name,
-        functions.MACHINE: machine_arn(catalogue),
+        migration_functions.MYSQL: catalogue.options["--mysql"],
+        migration_functions.ENDPOINT: catalogue.options["--endpoint"],
+        migration_functions.TABLE: catalogue.name,
+        migration_functions.MACHINE: machine_arn(catalogue),
         "AWS_ENDPOINT_URL": catalogue.options["--endpoint"],
     }.items():
         monkeypatch.setenv(name, value)
-    copied = functions.migrate_one_metric({"metricName": "m1"}, None)
+    copied = migration_functions.migrate_one_metric({"metricName": "m1"}, None)
     assert copied == {"metricName": "m1", "outcome": "imported"}
-    again = functions.migrate_one_metric({"metricName": "m1"}, None)
+    again = migration_functions.migrate_one_metric({"metricName": "m1"}, None)
     assert again == {"metricName": "m1", "outcome": "skipped"}
     # What is migrated is left alone, and nothing was written of the other.
     for name in ("m1", "m2"):
-        assert functions.clean_up({"metricName": name}, None)["itemsDeleted"] == 0
+        assert migration_functions.clean_up({"metricName": name}, None)["itemsDeleted"] == 0
     assert dynamodb_contents(catalogue).keys() == {"m1"}
-    started = functions.invoke({"leaveOut": ["m3"]}, None)["started"]
+    started = migration_functions.invoke({"leaveOut": ["m3"]}, None)["started"]
     assert sorted(metric for _, metric in started) == ["m2", "m4"]
-    counts, found = run(stages.migrate)
+    counts, found = run(migration_stages.migrate)
     assert (counts.processed, found.is_equal) == (4, True)
-    assert functions.invoke({}, None) == {"started": []}
+    assert migration_functions.invoke({}, None) == {"started": []}
     assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
 
 
@@ -94,28 +95,30 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
 ) -> None:
     populate(catalogue, METRICS)
     with pytest.raises(PartitaError, match=f"{METRICS} metrics are not migrated"):
-        run(stages.cutover)
-    run(stages.migrate)
+        run(migration_stages.cutover)
+    run(migration_stages.migrate)
     with monkeypatch.context() as patch:
-        patch.setattr(stages, "verify_since", fails_the_second_time(verify_since))
+        patch.setattr(migration_stages, "verify_since", fails_the_second_time(verify_since))
         with pytest.raises(PartitaError, match="broken"):
-            run(stages.cutover)
+            run(migration_stages.cutover)
     # Whoever writes in MariaDB is not refused, and what then differs is found.
     stray = "UPDATE metrics SET created_by = 'x' WHERE name = 'm1'"
     catalogue.mariadb.execute(stray, catalogue.name)
-    assert run(stages.compare).differences == {"m1": "version 0 is not the latest version"}
-    assert run(stages.migrate)[1].is_equal
+    assert run(migration_stages.compare).differences == {
+        "m1": "version 0 is not the latest version"
+    }
+    assert run(migration_stages.migrate)[1].is_equal
 
     with monkeypatch.context() as patch:
-        patch.setattr(stages, "_close", cut_off(stages._close, "m1"))
-        found: Verification = run(stages.cutover)
+        patch.setattr(migration_stages, "_close", cut_off(migration_stages._close, "m1"))
+        found: CatalogueVerification = run(migration_stages.cutover)
     assert found.is_equal and found.waited_seconds is not None
     assert (found.metrics, run.said["Comparing"]) == (METRICS, METRICS)
     assert run.said["Migrating, 0 warnings, 0 errors"] == METRICS
     assert dynamodb_contents(catalogue) == legacy_contents(catalogue)
-    assert run(stages.cutover).is_equal
+    assert run(migration_stages.cutover).is_equal
     with pytest.raises(PartitaError, match="migrated already"):
-        run(stages.migrate)
+        run(migration_stages.migrate)
 
     catalogue.mariadb.execute(
         "DROP TRIGGER partita_fence_update_metric_versions;"
@@ -124,9 +127,9 @@ def test_what_goes_wrong_between_there_and_back_is_told_and_put_right(
         catalogue.name,
     )
     with pytest.raises(PartitaError, match="version 1 of m2, by stray"):
-        run(stages.rollback)
+        run(migration_stages.rollback)
     replaced = tmp_path / "replaced.jsonl"
-    assert run(stages.rollback, replaced).is_equal
+    assert run(migration_stages.rollback, replaced).is_equal
     assert '"stray"' in replaced.read_text()
     assert legacy_contents(catalogue)["m2"][1]["updatedBy"] != "stray"
 
@@ -150,7 +153,7 @@ def cut_off(close: Any, name: str) -> Any:
         number = previous.latest_version + 1
         return replace(previous, version=number, latest_version=number)
 
-    async def write_and_close(both: stages.BothStores, fence: Any) -> None:
+    async def write_and_close(both: migration_stages.BothStores, fence: Any) -> None:
         await both.dynamodb.revise(name, newer, None)
         await close(both, fence)
 
@@ -164,21 +167,23 @@ def test_amazon_without_the_template_is_told_so(monkeypatch: pytest.MonkeyPatch)
     async def machines(_: Client) -> dict[str, str]:
         return {"another": "arn"}
 
-    monkeypatch.setattr(state_machine, "_machines", machines)
+    monkeypatch.setattr(migration_machine, "_machines", machines)
 
-    async def look(tables: Tables) -> None:
+    async def look(tables: CatalogueTables) -> None:
         endpoint = "https://dynamodb.eu-west-1.amazonaws.com"
-        async with state_machine.opened(Client(endpoint, "eu-west-1"), "", endpoint, tables):
+        async with migration_machine.open_machine(
+            Client(endpoint, "eu-west-1"), "", endpoint, tables
+        ):
             pass
 
     with pytest.raises(PartitaError, match="deploy the template"):
-        asyncio.run(look(Tables()))
-    monkeypatch.setattr(state_machine, "NAME", "another")
-    asyncio.run(look(Tables()))
+        asyncio.run(look(CatalogueTables()))
+    monkeypatch.setattr(migration_machine, "NAME", "another")
+    asyncio.run(look(CatalogueTables()))
 
 
 def test_names_of_machines_and_functions_stay_within_their_limit() -> None:
-    assert state_machine.named("Base", Tables()) == "Base"
-    assert state_machine.named("Base", Tables("other")) == "Base-other"
+    assert migration_machine.scoped_name("Base", CatalogueTables()) == "Base"
+    assert migration_machine.scoped_name("Base", CatalogueTables("other")) == "Base-other"
     for odd in ("x" * 80, "with.dots"):
-        assert len(state_machine.named("Base", Tables(odd))) == len("Base-") + 12
+        assert len(migration_machine.scoped_name("Base", CatalogueTables(odd))) == len("Base-") + 12

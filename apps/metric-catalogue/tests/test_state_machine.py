@@ -8,8 +8,8 @@ import subprocess
 import time
 from contextlib import suppress
 
-from testkit import processes
-from testkit.packages import children, companion
+from testkit.packaging.function_packages import children, companion
+from testkit.servers import processes
 
 from .conftest import Catalogue, Serve
 from .population import dynamodb_contents, legacy_contents, populate

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from metric_catalogue.failures import Conflict, InMigration
-from metric_catalogue.mariadb.connections import IDLE_SECONDS_MAX
-from metric_catalogue.migration import functions
-from testkit import ROOT, processes
-from testkit.database_servers import MariaDB
+from metric_catalogue.metrics.catalogue_errors import MetricConflict, MetricInMigration
+from metric_catalogue.migration.step_functions import migration_functions
+from metric_catalogue.stores.mariadb.mariadb_connections import IDLE_SECONDS_MAX
+from testkit import ROOT
+from testkit.servers import processes
+from testkit.servers.database_servers import MariaDB
 
 from .conftest import Answer, Api, Catalogue, Serve, hybrid, scalar
 from .population import dynamodb_contents, legacy_contents
@@ -184,21 +185,21 @@ def lambdas(
     api = serve("legacy")
     api.add_primitive("m", "country")
     api("PUT", "/metrics/m", scalar())
-    monkeypatch.setenv(functions.MYSQL, catalogue.options["--mysql"])
-    monkeypatch.setenv(functions.ENDPOINT, catalogue.partita.url)
-    monkeypatch.setenv(functions.TABLE, catalogue.name)
+    monkeypatch.setenv(migration_functions.MYSQL, catalogue.options["--mysql"])
+    monkeypatch.setenv(migration_functions.ENDPOINT, catalogue.partita.url)
+    monkeypatch.setenv(migration_functions.TABLE, catalogue.name)
     monkeypatch.setenv("PARTITA_METRICS_PASSWORD", catalogue.mariadb.password)
     yield catalogue, api
-    functions.close()
+    migration_functions.close()
 
 
 def test_one_metric_is_migrated_once(lambdas: tuple[Catalogue, Api]) -> None:
     catalogue, _ = lambdas
     event = {"metricName": "m"}
-    assert functions.migrate_one_metric(event, None) == {**event, "outcome": "imported"}
+    assert migration_functions.migrate_one_metric(event, None) == {**event, "outcome": "imported"}
     assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
-    assert functions.migrate_one_metric(event, None) == {**event, "outcome": "skipped"}
-    assert functions.clean_up(event, None) == {**event, "itemsDeleted": 0}
+    assert migration_functions.migrate_one_metric(event, None) == {**event, "outcome": "skipped"}
+    assert migration_functions.clean_up(event, None) == {**event, "itemsDeleted": 0}
     assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
 
 
@@ -207,14 +208,14 @@ def test_what_a_broken_try_leaves_is_cleaned_up(lambdas: tuple[Catalogue, Api]) 
     event = {"metricName": "m"}
     left = {"name": {"S": "m"}, "version": {"S": "2"}}
     catalogue.partita.client().put_item(TableName=catalogue.name, Item=left)
-    with pytest.raises(Conflict):
-        functions.migrate_one_metric(event, None)
+    with pytest.raises(MetricConflict):
+        migration_functions.migrate_one_metric(event, None)
     assert catalogue.count("IN_MIGRATION") == 1
-    with pytest.raises(InMigration):
-        functions.migrate_one_metric(event, None)
-    assert functions.clean_up(event, None) == {**event, "itemsDeleted": 1}
+    with pytest.raises(MetricInMigration):
+        migration_functions.migrate_one_metric(event, None)
+    assert migration_functions.clean_up(event, None) == {**event, "itemsDeleted": 1}
     assert (catalogue.count("NOT_MIGRATED"), dynamodb_contents(catalogue)) == (1, {})
-    assert functions.migrate_one_metric(event, None)["outcome"] == "imported"
+    assert migration_functions.migrate_one_metric(event, None)["outcome"] == "imported"
     assert legacy_contents(catalogue) == dynamodb_contents(catalogue)
 
 
@@ -234,16 +235,16 @@ def test_what_a_metric_consumes_is_cleaned_up_with_it_however_many_versions_it_h
     client, event = catalogue.partita.client(), {"metricName": "h"}
     left = {"name": {"S": "h"}, "version": {"S": "198"}}
     client.put_item(TableName=catalogue.name, Item=left)
-    with pytest.raises(Conflict):
-        functions.migrate_one_metric(event, None)
-    assert functions.clean_up(event, None)["itemsDeleted"] > 100
+    with pytest.raises(MetricConflict):
+        migration_functions.migrate_one_metric(event, None)
+    assert migration_functions.clean_up(event, None)["itemsDeleted"] > 100
     consumers = {
         "TableName": f"{catalogue.name}-directory",
         "KeyConditionExpression": "kind = :kind",
         "ExpressionAttributeValues": {":kind": {"S": "consumer of m"}},
     }
     assert client.query(**consumers)["Count"] == 0
-    assert functions.migrate_one_metric(event, None)["outcome"] == "imported"
+    assert migration_functions.migrate_one_metric(event, None)["outcome"] == "imported"
     assert client.query(**consumers)["Count"] == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from testkit.page_hit_pipeline import ONE_PROCESS, Pipeline, put_assets, running
+from testkit.data.page_hit_pipeline import ONE_PROCESS, Pipeline, put_assets, running
 from testkit.session import pytest_collection_modifyitems  # noqa: F401
 
 ASSETS = 50

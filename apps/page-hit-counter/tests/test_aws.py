@@ -14,15 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks.visits import MadeVisit, visits
+from benchmarks.applications.visits import MadeVisit, visits
 from page_hit_counter.aws import flink_application_path, lambda_functions
-from page_hit_counter.aws.cloudformation import template
 from page_hit_counter.aws.flink_job import file_options, flink_job, interval, kinesis_options
-from page_hit_counter.settings import DAY, Period, Settings
-from page_hit_counter.spam.adjustments import Adjustment, Row
-from page_hit_counter.windows import recount
-from partita_services.cloudformation import logical_id
-from testkit import ROOT, processes
+from page_hit_counter.aws.pagehits_cloudformation import template
+from page_hit_counter.counting.tumbling_windows import recount
+from page_hit_counter.pagehits_settings import DAY, PageHitSettings, Period
+from page_hit_counter.spam.adjustments import Adjustment, AdjustmentRow
+from partita_services.cloudformation_resources import logical_id
+from testkit import ROOT
+from testkit.servers import processes
 
 FLINK = "apache-flink==2.3.0"
 FLINK_VENV = ROOT / ".peers" / FLINK.replace("==", "-")
@@ -55,7 +56,7 @@ def test_the_template_follows_the_settings(tmp_path: Path) -> None:
 
 
 def test_the_functions_of_the_template_exist() -> None:
-    resources = template(Settings())["Resources"].values()
+    resources = template(PageHitSettings())["Resources"].values()
     handlers = [
         resource["Properties"]["Handler"]
         for resource in resources
@@ -110,7 +111,7 @@ def test_lengths_are_written_as_sql_writes_them(seconds: int, text: str) -> None
 
 def test_each_period_of_the_settings_is_a_statement_of_the_job() -> None:
     short = Period(name="minute", code="M", seconds=60, count=5, max_age_seconds=10)
-    settings = Settings(periods=(short, DAY), lateness_seconds=7)
+    settings = PageHitSettings(periods=(short, DAY), lateness_seconds=7)
     arn = "arn:aws:kinesis:eu-west-1:123456789012:stream/visits"
     options = kinesis_options(arn, "eu-west-1")
     text = flink_job(settings, options, options).text()
@@ -172,7 +173,7 @@ def test_flink_counts_what_the_built_in_counter_counts(flink: Path, tmp_path: Pa
     made = visits(minutes=130, per_second=10, assets=400)
     made = [v._replace(resource_type=None) if n % 97 == 5 else v for n, v in enumerate(made)]
     brand, asset, section, paid, kind = made[0][:5]
-    taken = Row(brand, asset, section, paid, kind or "", int(made[0].time), -1)
+    taken = AdjustmentRow(brand, asset, section, paid, kind or "", int(made[0].time), -1)
     source = tmp_path / "records"
     source.mkdir()
     with (source / "records.json").open("w") as file:
@@ -182,7 +183,7 @@ def test_flink_counts_what_the_built_in_counter_counts(flink: Path, tmp_path: Pa
             if number == 0:
                 file.write(Adjustment("withdraw:1", (taken,)).encode().decode() + "\n")
     sink = tmp_path / "counts"
-    job = flink_job(Settings(), file_options(str(source)), file_options(str(sink)))
+    job = flink_job(PageHitSettings(), file_options(str(source)), file_options(str(sink)))
     job.options["parallelism.default"] = "1"
     (tmp_path / "job.json").write_text(json.dumps(job._asdict()))
     done = subprocess.run(
@@ -206,10 +207,10 @@ def counted_by_flink(sink: Path) -> Counter[tuple[Any, ...]]:
     return found
 
 
-def expected(made: list[MadeVisit], taken: Row) -> Counter[tuple[Any, ...]]:
-    periods = {period.code: period for period in Settings().periods}
+def expected(made: list[MadeVisit], taken: AdjustmentRow) -> Counter[tuple[Any, ...]]:
+    periods = {period.code: period for period in PageHitSettings().periods}
     found: Counter[tuple[Any, ...]] = Counter()
-    for (code, start), rows in recount(made, Settings().periods).items():
+    for (code, start), rows in recount(made, PageHitSettings().periods).items():
         for row, hits in rows.items():
             found[code, periods[code].stamp(start), *row] = hits
     for code, period in periods.items():

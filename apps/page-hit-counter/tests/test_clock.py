@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from page_hit_counter.counting.stream import SETTLE_SECONDS, StreamReader
-from page_hit_counter.settings import Settings
-from page_hit_counter.spam.cases import Evidence, Withheld
+from page_hit_counter.counting.visit_stream import SETTLE_SECONDS, StreamReader
+from page_hit_counter.pagehits_settings import PageHitSettings
 from page_hit_counter.spam.quarantine import DAY_SECONDS, Quarantine
-from page_hit_counter.storing.consumer import SET_ASIDE_SECONDS, deliver
+from page_hit_counter.spam.spam_cases import CaseEvidence, WithheldHits
+from page_hit_counter.storing.window_consumer import SET_ASIDE_SECONDS, deliver
 from partita.client import Client
-from partita.client.kinesis import KinesisRecord
+from partita.client.consumer.kinesis_source import KinesisRecord
 
 NOON = 1_588_766_400.0
 
@@ -35,7 +35,7 @@ class Recorder(Client):
 def test_a_malformed_record_expires_by_the_consumers_clock() -> None:
     client = Recorder()
     event = {"records": [{"recordId": "1", "data": "%%%"}]}
-    asyncio.run(deliver(client, Settings(), event, clock=noon))
+    asyncio.run(deliver(client, PageHitSettings(), event, clock=noon))
     ((operation, request),) = client.asked
     assert operation == "PutItem"
     assert request["Item"]["expirationTime"] == {"N": str(int(NOON) + SET_ASIDE_SECONDS)}
@@ -56,12 +56,12 @@ def test_the_watermark_of_a_stream_follows_the_readers_clock() -> None:
 
 def test_a_case_expires_by_the_quarantines_clock() -> None:
     client = Recorder()
-    withheld = Withheld(
+    withheld = WithheldHits(
         brand="abc",
         reason="reload",
         subject="ann",
         time=int(NOON),
-        evidence=Evidence(rows=[], visits=[]),
+        evidence=CaseEvidence(rows=[], visits=[]),
     )
     asyncio.run(Quarantine(client, retention_days=3, clock=noon).keep([withheld]))
     by_operation = dict(client.asked)

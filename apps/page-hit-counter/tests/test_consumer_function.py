@@ -11,8 +11,7 @@ from contextlib import suppress
 
 import pytest
 
-from testkit.packages import children, companion
-from testkit.page_hit_pipeline import (
+from testkit.data.page_hit_pipeline import (
     ONE_PROCESS,
     Pipeline,
     make_visits,
@@ -21,6 +20,7 @@ from testkit.page_hit_pipeline import (
     running,
     wait_for,
 )
+from testkit.packaging.function_packages import children, companion
 
 from .conftest import ASSETS, SHORT_PERIODS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from page_hit_counter.aws import costs
-from page_hit_counter.aws.costs import (
+from page_hit_counter.aws import aws_costs
+from page_hit_counter.aws.aws_costs import (
     analytics_month,
     aurora_month,
     aurora_reserved_month,
@@ -29,8 +29,8 @@ from page_hit_counter.aws.delivery_costs import (
     mean_delay_seconds,
 )
 from partita.errors import PartitaError
-from partita_migrate.prices import price_list
-from testkit import processes
+from partita_migrate.costing.prices import price_list
+from testkit.servers import processes
 
 DOCUMENT = read_prices("document")
 
@@ -126,7 +126,7 @@ def test_todays_prices_are_those_of_the_one_list() -> None:
 
 def test_prices_of_the_users_own(tmp_path: Path) -> None:
     path = tmp_path / "prices.toml"
-    text = Path(price_list.__file__).with_name(costs.DOCUMENT).read_text()
+    text = Path(price_list.__file__).with_name(aws_costs.DOCUMENT).read_text()
     path.write_text(text.replace("instance_hour = 0.082", "instance_hour = 1.0"))
     assert aurora_month(read_prices(path).aurora) > 700
     path.write_text(text.replace("instance_hour", "instance_minute"))

@@ -14,14 +14,21 @@ from typing import Any
 
 import pytest
 
-from benchmarks.visits import MadeVisit
+from benchmarks.applications.visits import MadeVisit
 from page_hit_counter.spam.quarantine import Quarantine
-from page_hit_counter.spam.screen import Screen
-from page_hit_counter.spam.settings import SpamSettings
+from page_hit_counter.spam.spam_filter import SpamFilter
+from page_hit_counter.spam.spam_settings import SpamSettings
 from partita.client import Client
-from testkit.accessibility import serious_findings
-from testkit.browser import Browser, browsing, program
-from testkit.page_hit_pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
+from testkit.browser.accessibility import serious_findings
+from testkit.browser.chromium import Browser, browsing, program
+from testkit.data.page_hit_pipeline import (
+    ONE_PROCESS,
+    Pipeline,
+    asset_id,
+    put_assets,
+    running,
+    wait_for,
+)
 
 from .conftest import ASSETS, SHORT_PERIODS
 
@@ -133,7 +140,7 @@ def test_cases_are_confirmed_and_released_on_the_page(short: Pipeline, browser: 
 def withhold(short: Pipeline, visit: MadeVisit) -> None:
     async def keep() -> None:
         client = Client(short.endpoint)
-        withheld = Screen(SpamSettings(mode="filter")).judge([visit]).withheld
+        withheld = SpamFilter(SpamSettings(mode="filter")).judge([visit]).withheld
         await Quarantine(client).keep(withheld)
         await client.close()
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from page_hit_counter.delivery import events, objects
-from page_hit_counter.settings import load
+from page_hit_counter.delivery import arrival_events, delivered_files
+from page_hit_counter.pagehits_settings import load
 from partita.errors import PartitaError
-from testkit.page_hit_pipeline import (
+from testkit.data.page_hit_pipeline import (
     Pipeline,
     asset_id,
     make_visits,
@@ -148,13 +148,13 @@ def test_the_function_takes_what_each_route_sends(delivered: Pipeline, route: st
     name = f"{route}-record"
     now = time.time()
     if route == "direct":
-        event = events.of_records("any", [packed(name, 3)], now)
+        event = arrival_events.of_records("any", [packed(name, 3)], now)
     else:
-        key = objects.object_key("visits/", "by hand", now)
-        size = objects.write(delivered.folder / "pagehits-events", key, [packed(name, 3)])
-        event = events.of_object("pagehits-events", key, size, now)
+        key = delivered_files.object_key("visits/", "by hand", now)
+        size = delivered_files.write(delivered.folder / "pagehits-events", key, [packed(name, 3)])
+        event = arrival_events.of_object("pagehits-events", key, size, now)
         if route == "topic":
-            event = events.of_topic("any", event, now)
+            event = arrival_events.of_topic("any", event, now)
     assert invoke(delivered, event)["records"] == 1
     # Sent again, it has the same id, and counts once.
     assert invoke(delivered, event)["records"] == 1
@@ -165,14 +165,16 @@ def test_the_function_takes_what_each_route_sends(delivered: Pipeline, route: st
 def test_a_schedule_finds_new_files_once(delivered: Pipeline) -> None:
     folder = delivered.folder / "pagehits-events"
     invoke(delivered, {})
-    key = objects.object_key("visits/", "by-hand", time.time())
-    objects.write(folder, key, [packed("scheduled", 2)])
+    key = delivered_files.object_key("visits/", "by-hand", time.time())
+    delivered_files.write(folder, key, [packed("scheduled", 2)])
     assert invoke(delivered, {}) == {"records": 1, "files": 1}
     assert invoke(delivered, {}) == {"records": 0, "files": 0}
 
 
 def test_lines_that_are_not_records_are_set_aside(delivered: Pipeline) -> None:
-    event = events.of_records("any", [b"no JSON", b'{"id": 1}', packed("beside", 1)], time.time())
+    event = arrival_events.of_records(
+        "any", [b"no JSON", b'{"id": 1}', packed("beside", 1)], time.time()
+    )
     assert invoke(delivered, event)["records"] == 1
     kept = [item["data"]["S"] for item in scan(delivered.client(), "pagehits-malformed")]
     assert {"no JSON", '{"id": 1}'} <= set(kept)

@@ -11,8 +11,15 @@ from pathlib import Path
 import pytest
 
 from page_hit_counter.processing.access_logs import read_time
-from testkit import processes
-from testkit.page_hit_pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
+from testkit.data.page_hit_pipeline import (
+    ONE_PROCESS,
+    Pipeline,
+    asset_id,
+    put_assets,
+    running,
+    wait_for,
+)
+from testkit.servers import processes
 
 SETTINGS = r"""
 spread = 0.01

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from testkit.page_hit_pipeline import (
+from testkit.data.page_hit_pipeline import (
     Pipeline,
     down_to,
     make_visits,

@@ -16,18 +16,18 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from page_hit_counter.aws.costs import read_prices
-from page_hit_counter.legacy import comparison
+from page_hit_counter.aws.aws_costs import read_prices
+from page_hit_counter.legacy import counter_comparison
 from page_hit_counter.legacy.relational_counter import (
     OLD_PERIODS,
     PageHit,
     Popular,
     RelationalCounter,
 )
-from page_hit_counter.processing.visits import Visit
+from page_hit_counter.processing.page_visits import PageVisit
 from partita.errors import PartitaError
-from testkit import processes
-from testkit.database_servers import PostgreSQL
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
 
 NOON = int(datetime(2020, 5, 6, 12, tzinfo=UTC).timestamp())
 _numbers = itertools.count(1)
@@ -166,8 +166,8 @@ def ask(server: processes.Server, method: str, target: str, body: object = None)
 
 
 def test_both_counters_have_the_same_lists_and_other_costs(url: str) -> None:
-    visits = comparison.sample_visits(5_000)
-    result = asyncio.run(comparison.run(visits, url, read_prices("today")))
+    visits = counter_comparison.sample_visits(5_000)
+    result = asyncio.run(counter_comparison.run(visits, url, read_prices("today")))
     assert result.visits == 5_000
     assert result.differences == {"justnow": 0, "day": 0, "week": 0}
     assert result.empty_lists == []
@@ -180,8 +180,8 @@ def test_both_counters_have_the_same_lists_and_other_costs(url: str) -> None:
 
 
 def test_visits_are_moved_to_the_present_without_changing_their_distances() -> None:
-    visits = comparison.sample_visits(100)
-    moved = comparison.moved_to_end(visits, 1_000_000_200)
+    visits = counter_comparison.sample_visits(100)
+    moved = counter_comparison.moved_to_end(visits, 1_000_000_200)
     assert 1_000_000_200 - 300 <= moved[-1].time < 1_000_000_200
     assert moved[-1].time - moved[0].time == pytest.approx(visits[-1].time - visits[0].time)
 
@@ -190,8 +190,10 @@ def test_visits_are_read_from_a_file_and_must_be_of_one_brand(tmp_path: Path, ur
     path = tmp_path / "visits.jsonl"
     event = {"assetId": 1, "sectionId": 2, "paidType": "free", "resourceType": "article"}
     path.write_text("".join(json.dumps({**event, "brand": b, "time": 9}) + "\n" for b in "ab"))
-    assert comparison.read_visits(path) == [
-        Visit(asset_id=1, section_id=2, paid_type="free", time=9, brand=b, resource_type="article")
+    assert counter_comparison.read_visits(path) == [
+        PageVisit(
+            asset_id=1, section_id=2, paid_type="free", time=9, brand=b, resource_type="article"
+        )
         for b in "ab"
     ]
     done = processes.run("pagehits", "compare", path, "--postgresql", url)
@@ -199,7 +201,7 @@ def test_visits_are_read_from_a_file_and_must_be_of_one_brand(tmp_path: Path, ur
     assert "one brand, but the visits have 2" in done.stderr
     path.write_text("{}\n")
     with pytest.raises(PartitaError, match="assetId"):
-        comparison.read_visits(path)
+        counter_comparison.read_visits(path)
 
 
 def test_without_visits_nothing_is_called_the_same(tmp_path: Path, url: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 FIGURE_4_3 = """
 SELECT request_url, COUNT(1) as total_requests

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from page_hit_counter.settings import load
+from page_hit_counter.pagehits_settings import load
 from partita.errors import PartitaError
-from testkit.page_hit_pipeline import Pipeline, asset_id, put_assets, running, wait_for
+from testkit.data.page_hit_pipeline import Pipeline, asset_id, put_assets, running, wait_for
 
 from .conftest import ASSETS, SHORT_PERIODS
 

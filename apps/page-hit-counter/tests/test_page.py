@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from page_hit_counter.settings import Settings, load
+from page_hit_counter.pagehits_settings import PageHitSettings, load
 from testkit import ROOT
-from testkit.page_hit_pipeline import Pipeline, wait_for
+from testkit.data.page_hit_pipeline import Pipeline, wait_for
 
 PAGE = (ROOT / "docs" / "pagehits.md").read_text()
 
@@ -40,7 +40,7 @@ def test_the_settings_on_the_page_are_the_defaults_and_all_there_are(tmp_path: P
     path = tmp_path / "pagehits.toml"
     path.write_text(examples("toml")[0])
     shown = msgspec.structs.asdict(load(path))
-    defaults = msgspec.structs.asdict(Settings())
+    defaults = msgspec.structs.asdict(PageHitSettings())
     # Where they were read from is filled in.
     assert shown.pop("config") == str(path) and not defaults.pop("config")
     assert {name for name in shown if shown[name] != defaults[name]} == {"brands", "urls"}

@@ -12,19 +12,19 @@ from typing import Any, TypeVar
 
 import pytest
 
-from benchmarks.visits import START, MadeVisit, visits
-from page_hit_counter.authorization import Access
-from page_hit_counter.commands import spam as spam_commands
+from benchmarks.applications.visits import START, MadeVisit, visits
+from page_hit_counter.commands import spam_commands
+from page_hit_counter.service.authorization import AccessControl
 from page_hit_counter.spam.adjustments import Adjustment
-from page_hit_counter.spam.cases import STATUSES, Withheld
 from page_hit_counter.spam.quarantine import Quarantine
-from page_hit_counter.spam.routes import add_quarantine_routes
-from page_hit_counter.spam.screen import Screen
-from page_hit_counter.spam.settings import SpamSettings
+from page_hit_counter.spam.quarantine_routes import add_quarantine_routes
+from page_hit_counter.spam.spam_cases import STATUSES, WithheldHits
+from page_hit_counter.spam.spam_filter import SpamFilter
+from page_hit_counter.spam.spam_settings import SpamSettings
 from partita.client import Client
-from partita.server.http.web import Web
-from partita.server.http.web_messages import Request, Response
-from testkit import processes
+from partita.server.http.web.web_messages import WebRequest, WebResponse
+from partita.server.http.web.web_service import WebService
+from testkit.servers import processes
 
 Answer = TypeVar("Answer")
 Work = Callable[[Quarantine], Awaitable[Answer]]
@@ -57,16 +57,16 @@ class Place:
 
         return asyncio.run(run())
 
-    def keep(self, withheld: list[Withheld]) -> None:
+    def keep(self, withheld: list[WithheldHits]) -> None:
         self.run(lambda quarantine: quarantine.keep(withheld))
 
-    def ask(self, method: str, target: str, screen: Screen | None = None) -> tuple[int, Any]:
+    def ask(self, method: str, target: str, screen: SpamFilter | None = None) -> tuple[int, Any]:
         """Through the routes of the service."""
 
-        async def answer(quarantine: Quarantine) -> Response:
-            web = Web()
-            add_quarantine_routes(web, Access(host="127.0.0.1"), quarantine, screen)
-            return await web.answer(Request(method.encode(), target.encode(), {}))
+        async def answer(quarantine: Quarantine) -> WebResponse:
+            web = WebService()
+            add_quarantine_routes(web, AccessControl(host="127.0.0.1"), quarantine, screen)
+            return await web.answer(WebRequest(method.encode(), target.encode(), {}))
 
         response = self.run(answer)
         return response.status, json.loads(response.body)
@@ -90,9 +90,9 @@ def visit(seconds: float = 0, visitor: str = "ann", agent: str = "Firefox") -> M
     return MadeVisit("abc", 7, 5, "free", "article", visitor, agent, "", START + seconds)
 
 
-def reloaded(place: Place, screen: Screen | None = None) -> str:
+def reloaded(place: Place, screen: SpamFilter | None = None) -> str:
     """Ten visits in two batches, of which the rule withholds seven; the case's name."""
-    screen = screen or Screen(SpamSettings(mode="filter"))
+    screen = screen or SpamFilter(SpamSettings(mode="filter"))
     for first in (0, 100):
         judged = screen.judge([visit(first + second) for second in range(5)])
         place.keep(judged.withheld)
@@ -120,7 +120,7 @@ def test_a_case_gathers_what_one_visitor_did_in_an_hour(place: Place) -> None:
 
 def test_cases_are_listed_newest_first_and_by_status(place: Place) -> None:
     reloaded(place)
-    judged = Screen(SpamSettings(mode="filter")).judge([visit(7_200, agent="curl/8")])
+    judged = SpamFilter(SpamSettings(mode="filter")).judge([visit(7_200, agent="curl/8")])
     place.keep(judged.withheld)
     status, answer = place.ask("GET", "/quarantine?brand=abc")
     assert (status, [case["reason"] for case in answer["cases"]]) == (200, ["bot", "reload"])
@@ -141,7 +141,7 @@ def test_a_release_puts_the_hits_on_the_stream_once(place: Place) -> None:
 
 def test_a_release_that_was_interrupted_is_repeated_under_the_same_name(place: Place) -> None:
     """Also when more of the case came meanwhile, which gets a name of its own."""
-    screen = Screen(SpamSettings(mode="filter"))
+    screen = SpamFilter(SpamSettings(mode="filter"))
     name = reloaded(place, screen)
 
     class Interrupted(Exception):
@@ -170,7 +170,7 @@ def test_a_release_that_was_interrupted_is_repeated_under_the_same_name(place: P
 
 def test_a_release_of_many_pieces_takes_few_records(place: Place) -> None:
     """The counter has to remember each record, and has limited room for that."""
-    screen = Screen(SpamSettings(mode="filter"))
+    screen = SpamFilter(SpamSettings(mode="filter"))
     name = reloaded(place, screen)
     for second in range(40):
         place.keep(screen.judge([visit(110 + second)]).withheld)
@@ -182,7 +182,7 @@ def test_a_release_of_many_pieces_takes_few_records(place: Place) -> None:
 
 def test_what_does_not_fit_an_item_is_withheld_all_the_same(place: Place) -> None:
     chance = random.Random(7)
-    screen = Screen(SpamSettings(mode="filter"))
+    screen = SpamFilter(SpamSettings(mode="filter"))
     agents = (
         "".join(chr(chance.randrange(0x10000, 0x10FFFF)) for _ in range(512)) for _ in range(500)
     )
@@ -193,7 +193,7 @@ def test_what_does_not_fit_an_item_is_withheld_all_the_same(place: Place) -> Non
 
 def test_what_is_in_no_list_is_not_judged(place: Place) -> None:
     """Visits to what the catalogue does not know: there may not even be a brand."""
-    screen = Screen(SpamSettings(mode="filter"))
+    screen = SpamFilter(SpamSettings(mode="filter"))
     unknown = [
         visit(second, agent="curl/8")._replace(brand="", resource_type=None) for second in range(9)
     ]
@@ -219,7 +219,7 @@ def test_invalid_requests_are_refused_with_the_reason(
 
 
 def test_who_is_released_passes_and_who_is_confirmed_does_not(place: Place) -> None:
-    screen = Screen(SpamSettings(mode="filter"))
+    screen = SpamFilter(SpamSettings(mode="filter"))
     name = reloaded(place, screen)
     place.run(lambda quarantine: quarantine.release("abc", name))
     place.run(lambda quarantine: quarantine.refresh(screen))
@@ -242,7 +242,7 @@ def test_what_is_released_cannot_be_confirmed(place: Place) -> None:
 
 
 def test_an_observed_case_has_nothing_to_count(place: Place) -> None:
-    name = reloaded(place, Screen(SpamSettings(mode="observe")))
+    name = reloaded(place, SpamFilter(SpamSettings(mode="observe")))
     assert place.ask("POST", f"/quarantine/{name}/release?brand=abc")[1]["status"] == "released"
     assert place.adjustments() == []
 
@@ -250,7 +250,7 @@ def test_an_observed_case_has_nothing_to_count(place: Place) -> None:
 def test_an_anomaly_is_kept_with_score_and_explanation(place: Place) -> None:
     wave = [visit(960 + n / 20, visitor=f"wave-{n}") for n in range(600)]
     made = sorted([*visits(minutes=19, per_second=20, seed=6), *wave], key=lambda one: one.time)
-    screen = Screen(SpamSettings(mode="filter"))
+    screen = SpamFilter(SpamSettings(mode="filter"))
     withheld = []
     for first in range(0, len(made), 100):
         withheld += screen.judge(made[first : first + 100]).withheld
@@ -266,13 +266,13 @@ def test_an_anomaly_is_kept_with_score_and_explanation(place: Place) -> None:
 
 def test_what_was_learned_is_saved_and_restored(place: Place) -> None:
     made = visits(minutes=15, per_second=10, seed=6)
-    before = Screen(SpamSettings(mode="filter"))
+    before = SpamFilter(SpamSettings(mode="filter"))
     for first in range(0, len(made), 100):
         before.judge(made[first : first + 100])
     before.judge([visit(second) for second in range(5)])
     for _ in range(2):
         place.run(lambda quarantine: quarantine.save(before))
-    after = Screen(SpamSettings(mode="filter"))
+    after = SpamFilter(SpamSettings(mode="filter"))
     place.run(lambda quarantine: quarantine.restore(after))
     after.judge(made[:1])
     learned = after.learned()["abc"]
@@ -319,7 +319,7 @@ def test_the_command_line_knows_every_status() -> None:
 
 
 def test_what_visitors_call_themselves_does_not_command_a_terminal(place: Place) -> None:
-    screen = Screen(SpamSettings(mode="filter"))
+    screen = SpamFilter(SpamSettings(mode="filter"))
     place.keep(screen.judge([visit(agent="bot \x1b]0;x\x07\x9b2J")]).withheld)
     (case,) = place.run(lambda quarantine: quarantine.cases("abc"))
     assert spam_commands._line(case).endswith("bot: bot \ufffd]0;x\ufffd\ufffd2J")

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.page_hit_pipeline import (
+from testkit.data.page_hit_pipeline import (
     Pipeline,
     asset_id,
     make_visits,
@@ -19,6 +18,7 @@ from testkit.page_hit_pipeline import (
     stream_visits,
     wait_for,
 )
+from testkit.servers import processes
 
 LENGTHS = {"F": 1, "H": 2, "D": 4}
 LATENESS = 1

@@ -13,10 +13,14 @@ from uuid import uuid4
 
 import pytest
 
-from page_hit_counter.processing.signatures import Signatures, SignatureSettings, read_keys
-from page_hit_counter.processing.visits import Visit
-from testkit import processes
-from testkit.page_hit_pipeline import Pipeline, asset_id, put_assets, running, wait_for
+from page_hit_counter.processing.page_visits import PageVisit
+from page_hit_counter.processing.visit_signatures import (
+    SignatureSettings,
+    VisitSignatures,
+    read_keys,
+)
+from testkit.data.page_hit_pipeline import Pipeline, asset_id, put_assets, running, wait_for
+from testkit.servers import processes
 
 from .conftest import ASSETS, SHORT_PERIODS
 
@@ -168,8 +172,8 @@ def test_observing_counts_everything(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"
     path.write_text(KEYS)
     settings = SignatureSettings(mode="observe", keys=str(path))
-    event = Visit(1, 1, "free", time=time.time())
-    assert Signatures(settings, 60).reasons([event], None, time.time()) == ["unsigned"]
+    event = PageVisit(1, 1, "free", time=time.time())
+    assert VisitSignatures(settings, 60).reasons([event], None, time.time()) == ["unsigned"]
 
 
 def test_the_command_says_what_is_wrong_with_a_file_of_keys(tmp_path: Path) -> None:

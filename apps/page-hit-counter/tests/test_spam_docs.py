@@ -10,7 +10,7 @@ import pytest
 
 from page_hit_counter.commands import pagehits
 from page_hit_counter.spam.detection.features import FEATURES
-from page_hit_counter.spam.settings import SpamSettings
+from page_hit_counter.spam.spam_settings import SpamSettings
 from testkit import ROOT
 
 DOCS = ROOT / "docs"

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from benchmarks.spam import PERIODS, deviations, measure
-from benchmarks.visits import ATTACKS, START, Attack, MadeVisit, visits
-from page_hit_counter.spam.adjustments import Adjustment, Row, is_adjustment
-from page_hit_counter.spam.screen import Judgement, Screen
-from page_hit_counter.spam.settings import Mode, SpamSettings
+from benchmarks.applications.spam import PERIODS, deviations, measure
+from benchmarks.applications.visits import ATTACKS, START, Attack, MadeVisit, visits
+from page_hit_counter.spam.adjustments import Adjustment, AdjustmentRow, is_adjustment
+from page_hit_counter.spam.spam_filter import Judgement, SpamFilter
+from page_hit_counter.spam.spam_settings import Mode, SpamSettings
 from partita.errors import PartitaError
 
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
@@ -25,8 +25,8 @@ def visit(
     return MadeVisit("abc", asset, 5, "free", "article", visitor, agent, source, START + seconds)
 
 
-def screen(mode: Mode = "filter", **settings: Any) -> Screen:
-    return Screen(SpamSettings(mode=mode, **settings))
+def screen(mode: Mode = "filter", **settings: Any) -> SpamFilter:
+    return SpamFilter(SpamSettings(mode=mode, **settings))
 
 
 def verdicts(judged: Judgement) -> list[str | None]:
@@ -74,7 +74,7 @@ def test_people_are_no_bots(agent: str) -> None:
 
 
 def test_bots_of_the_settings_do_not_count() -> None:
-    watched = Screen(SpamSettings(mode="filter", bots=("Partner-Check",)))
+    watched = SpamFilter(SpamSettings(mode="filter", bots=("Partner-Check",)))
     assert verdicts(watched.judge([visit(agent="partner-check 1.0")])) == ["bot"]
 
 
@@ -157,12 +157,12 @@ def test_made_up_agents_cost_little_memory() -> None:
 
 
 class Judged(NamedTuple):
-    screen: Screen
+    screen: SpamFilter
     adjustments: list[Adjustment]
     judgements: list[Judgement]
 
 
-def judge_all(watched: Screen, made: Iterable[MadeVisit]) -> Judged:
+def judge_all(watched: SpamFilter, made: Iterable[MadeVisit]) -> Judged:
     made = list(made)
     judgements = [watched.judge(made[n : n + 100]) for n in range(0, len(made), 100)]
     judgements.append(watched.settle(made[-1].time + 300))
@@ -268,7 +268,9 @@ def test_attacks_are_found_and_lists_are_as_without_them() -> None:
 
 
 def test_an_adjustment_is_told_from_visits_and_read_again() -> None:
-    adjustment = Adjustment("release:abc:1", (Row("abc", 7, 5, "free", "article", START, -3),))
+    adjustment = Adjustment(
+        "release:abc:1", (AdjustmentRow("abc", 7, 5, "free", "article", START, -3),)
+    )
     data = adjustment.encode()
     assert is_adjustment(data)
     assert not is_adjustment(b'{"id":"1","visits":[]}')

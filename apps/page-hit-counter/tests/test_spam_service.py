@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from testkit.page_hit_pipeline import ONE_PROCESS, Pipeline, asset_id, put_assets, running, wait_for
+from testkit.data.page_hit_pipeline import (
+    ONE_PROCESS,
+    Pipeline,
+    asset_id,
+    put_assets,
+    running,
+    wait_for,
+)
 
 from .conftest import SHORT_PERIODS
 

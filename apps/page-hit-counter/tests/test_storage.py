@@ -14,20 +14,26 @@ import pytest
 
 from page_hit_counter.aws import lambda_functions
 from page_hit_counter.counting import counter
-from page_hit_counter.processing.catalogue import Asset
+from page_hit_counter.counting.tumbling_windows import Facet, TumblingWindow, TumblingWindows
+from page_hit_counter.pagehits_settings import DAY, JUST_NOW, WEEK, PageHitSettings, load
+from page_hit_counter.processing.asset_catalogue import Asset
+from page_hit_counter.processing.page_visits import PageVisit, ReceivedEvents
 from page_hit_counter.processing.processor import Processor
-from page_hit_counter.processing.visits import Received, Visit
-from page_hit_counter.settings import DAY, JUST_NOW, WEEK, Settings, load
-from page_hit_counter.spam.settings import SpamSettings
-from page_hit_counter.storing.closed_windows import ClosedWindows, Key
+from page_hit_counter.spam.spam_settings import SpamSettings
+from page_hit_counter.storing.closed_windows import ClosedWindows, WindowKey
 from page_hit_counter.storing.late_adjustments import LateAdjustment, apply_all
 from page_hit_counter.storing.list_sums import ListSums
-from page_hit_counter.storing.page_hits import item_of, put_row
-from page_hit_counter.storing.rows import Closed, Columns, Row, in_order, rows_by_brand
-from page_hit_counter.windows import Facet, Window, Windows
+from page_hit_counter.storing.page_hits_table import item_of, put_row
+from page_hit_counter.storing.window_rows import (
+    ClosedRows,
+    RowColumns,
+    WindowRow,
+    in_order,
+    rows_by_brand,
+)
 from partita.client import Client
 from partita.errors import PartitaError
-from testkit.page_hit_pipeline import (
+from testkit.data.page_hit_pipeline import (
     ONE_PROCESS,
     Pipeline,
     asset_id,
@@ -40,9 +46,9 @@ from testkit.page_hit_pipeline import (
 from .conftest import SHORT_PERIODS
 
 TABLE_6_1 = [
-    ("abc", JUST_NOW, 1588763100, Row(132141398, 563, "free", "article", 258)),
-    ("def", DAY, 1588762800, Row(387294989, 1347, "paid", "recipe", 1187)),
-    ("abc", WEEK, 1588723200, Row(983447323, 34, "metered", "advertorial", 12349)),
+    ("abc", JUST_NOW, 1588763100, WindowRow(132141398, 563, "free", "article", 258)),
+    ("def", DAY, 1588762800, WindowRow(387294989, 1347, "paid", "recipe", 1187)),
+    ("abc", WEEK, 1588723200, WindowRow(983447323, 34, "metered", "advertorial", 12349)),
 ]
 ITEMS = [
     ("abc#F#2020-05-06T11:05", "00000258#132141398", "563", "article", "free", "1588764000"),
@@ -57,8 +63,8 @@ def plain(item: dict[str, dict[str, Any]]) -> tuple[str, ...]:
 
 
 def test_items_are_those_of_table_6_1() -> None:
-    settings = Settings(expires_after="window")
-    found = [item_of(settings, Key(*given[:3]), given[3]) for given in TABLE_6_1]
+    settings = PageHitSettings(expires_after="window")
+    found = [item_of(settings, WindowKey(*given[:3]), given[3]) for given in TABLE_6_1]
     assert [plain(item) for item in found] == ITEMS
     assert all(set(item) == set(NAMES) for item in found)
 
@@ -66,7 +72,7 @@ def test_items_are_those_of_table_6_1() -> None:
 def test_rows_live_as_long_as_a_list_shows_them_and_ten_minutes() -> None:
     """A list of the day at 11:59:59 still begins with the window of 11:00 of the day before."""
     last_shown = 1588762800 + 25 * 3600
-    assert Settings().expiration_time(DAY, 1588762800) == last_shown + 600
+    assert PageHitSettings().expiration_time(DAY, 1588762800) == last_shown + 600
 
 
 @pytest.fixture(scope="module")
@@ -186,22 +192,22 @@ def test_segments_of_a_window_are_merged_when_they_are_many(
     pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(counter, "SEGMENTS_PER_WINDOW_MAX", 2)
-    settings, now = Settings(spam=SpamSettings(mode="off")), time.time()
+    settings, now = PageHitSettings(spam=SpamSettings(mode="off")), time.time()
 
     async def saved_and_read_again() -> None:
         client = Client(pipeline.endpoint)
         processor = Processor(client, settings)
         await processor.add_assets({7: Asset("abc", "article")})
-        first = counter.Counter(client, settings)
+        first = counter.VisitCounter(client, settings)
         await first._start()
         for number in range(6):
-            visit = Visit(7, number % 2, "free", time=now)
-            await processor.process(Received([visit]), None)
+            visit = PageVisit(7, number % 2, "free", time=now)
+            await processor.process(ReceivedEvents([visit]), None)
             await first._read()
             await first._checkpoint()
         named = [segment for segment in first._manifest.segments if segment.level == 0]
         assert len(named) <= 2
-        second = counter.Counter(client, settings)
+        second = counter.VisitCounter(client, settings)
         await second._start()
         (window,) = second._windows.open_windows()
         counts = second._windows.spell_out(second._windows.saved[window])
@@ -217,13 +223,15 @@ def test_segments_of_a_window_are_merged_when_they_are_many(
 # Rows of a closed window.
 
 
-def closed_rows(hits: list[tuple[int, int, int]], kept: int, rows_max: int = 100) -> list[Row]:
+def closed_rows(
+    hits: list[tuple[int, int, int]], kept: int, rows_max: int = 100
+) -> list[WindowRow]:
     """Hits are asset, section and count."""
-    windows = Windows(Settings().periods)
+    windows = TumblingWindows(PageHitSettings().periods)
     for asset, section, count in hits:
-        windows.add(Window(0, 0), asset, Facet("abc", section, "free", "article"), count)
+        windows.add(TumblingWindow(0, 0), asset, Facet("abc", section, "free", "article"), count)
     windows.mark_saved()
-    return rows_by_brand(windows, windows.saved[Window(0, 0)], kept, rows_max)["abc"].rows
+    return rows_by_brand(windows, windows.saved[TumblingWindow(0, 0)], kept, rows_max)["abc"].rows
 
 
 def test_an_asset_counts_by_all_its_rows() -> None:
@@ -246,16 +254,16 @@ def test_a_sum_that_is_not_positive_is_not_kept() -> None:
 NEWEST = 4_070_908_800
 
 
-def day(hours_before: int, brand: str) -> Key:
-    return Key(brand, DAY, NEWEST - 3600 * hours_before)
+def day(hours_before: int, brand: str) -> WindowKey:
+    return WindowKey(brand, DAY, NEWEST - 3600 * hours_before)
 
 
-def closed_window(*hits: int) -> Closed:
-    rows = [Row(7 + n, 1, "free", "article", count) for n, count in enumerate(hits)]
-    return Closed(in_order(rows), sum(hits), {})
+def closed_window(*hits: int) -> ClosedRows:
+    rows = [WindowRow(7 + n, 1, "free", "article", count) for n, count in enumerate(hits)]
+    return ClosedRows(in_order(rows), sum(hits), {})
 
 
-def hits_of(rows: Columns) -> dict[int, int]:
+def hits_of(rows: RowColumns) -> dict[int, int]:
     return dict(zip(rows.assets, rows.hits, strict=True))
 
 
@@ -265,7 +273,7 @@ async def is_kept(sums: ListSums, brand: str) -> bool:
 
 def test_a_list_reads_the_sum_of_its_windows(pipeline: Pipeline) -> None:
     async def closed_and_read() -> None:
-        client, settings = Client(pipeline.endpoint), Settings()
+        client, settings = Client(pipeline.endpoint), PageHitSettings()
         sums = ListSums(client, settings)
         windows = [(day(23, "sum"), closed_window(1)), (day(0, "sum"), closed_window(2, 9))]
         await sums.put_all([(day(24, "sum"), closed_window(100)), *windows], time.time())
@@ -282,7 +290,7 @@ def test_a_list_reads_the_sum_of_its_windows(pipeline: Pipeline) -> None:
 
 def test_an_adjustment_of_a_window_changes_the_sum_at_once(pipeline: Pipeline) -> None:
     async def adjusted_and_read() -> None:
-        client, settings = Client(pipeline.endpoint), Settings()
+        client, settings = Client(pipeline.endpoint), PageHitSettings()
         sums, key = ListSums(client, settings), day(3, "late")
         windows = [(key, closed_window(5)), (day(0, "late"), closed_window(2))]
         await sums.put_all(windows, time.time())
@@ -290,7 +298,7 @@ def test_an_adjustment_of_a_window_changes_the_sum_at_once(pipeline: Pipeline) -
             await put_row(client, settings, key, row)
         await ClosedWindows(client, settings).mark_stored(key)
         facet = Facet("late", 1, "free", "article")
-        adjustment = LateAdjustment("x", Window(1, key.start), 7, facet, -4)
+        adjustment = LateAdjustment("x", TumblingWindow(1, key.start), 7, facet, -4)
         assert await is_kept(sums, "late")
         assert await apply_all(client, settings, [adjustment]) == []
         assert not await is_kept(sums, "late")
@@ -307,13 +315,13 @@ def test_a_sum_of_windows_that_change_meanwhile_is_not_kept(pipeline: Pipeline) 
     class Overtaken(ListSums):
         """Another counter closes one of the windows again."""
 
-        async def _windows(self, newest: Key) -> list[Columns]:
+        async def _windows(self, newest: WindowKey) -> list[RowColumns]:
             found = await super()._windows(newest)
             await ListSums(self._client, self._settings)._withdraw((newest.brand, newest.period))
             return found
 
     async def overtaken() -> None:
-        client, settings = Client(pipeline.endpoint), Settings()
+        client, settings = Client(pipeline.endpoint), PageHitSettings()
         await Overtaken(client, settings).put_all([(day(0, "two"), closed_window(5))], time.time())
         sums = ListSums(client, settings)
         assert not await is_kept(sums, "two")

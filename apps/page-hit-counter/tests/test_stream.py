@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from page_hit_counter.counting.stream import StreamReader
+from page_hit_counter.counting.visit_stream import StreamReader
 from partita.client import Client, ClientError
 
 NOON = 1_588_766_400.0

@@ -16,9 +16,9 @@ from typing import Any
 import boto3
 import pytest
 
-from page_hit_counter.spam.adjustments import Adjustment, Row
-from testkit.page_hit_pipeline import asset_id, put_assets, scan, wait_for
-from testkit.processes import ENVIRONMENT, Server
+from page_hit_counter.spam.adjustments import Adjustment, AdjustmentRow
+from testkit.data.page_hit_pipeline import asset_id, put_assets, scan, wait_for
+from testkit.servers.processes import ENVIRONMENT, Server
 
 from .conftest import SHORT_PERIODS
 
@@ -121,7 +121,7 @@ def test_hits_can_be_taken_back_from_windows_that_are_closed_and_stored(program:
     wait_for(lambda: program.is_stored("abc#D#", f"00000006#{asset_id(2)}"))
     windows = partial(scan, program.client("dynamodb"), "pagehits-windows")
     assert all("rows" in item for item in windows() if "amended" not in item)
-    row = Row("abc", asset_id(2), 5, "free", "advertorial", now, -2)
+    row = AdjustmentRow("abc", asset_id(2), 5, "free", "advertorial", now, -2)
     change = Adjustment(f"test-{now}", (row,)).encode()
     for _ in range(2):
         program.client("kinesis").put_record(StreamName="pagehits", Data=change, PartitionKey="abc")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from partita_migrate.folder import Folder
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer, MariaDB, MySQL, PostgreSQL
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.servers.database_servers import PASSWORD, DatabaseServer, MariaDB, MySQL, PostgreSQL
 from testkit.session import pytest_collection_modifyitems  # noqa: F401
 
 

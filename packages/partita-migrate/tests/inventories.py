@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from partita_migrate.folder import Folder
-from partita_migrate.understanding.schema.inventory import Inventory, Table
-from partita_migrate.understanding.sources.connection import connect
-from partita_migrate.understanding.sources.reflection import reflect
+from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
+from partita_migrate.understanding.sources.schema_reflection import reflect
+from partita_migrate.understanding.sources.source_connection import connect
+from partita_migrate.workspace.migration_folder import Folder
 
 
 def inventory_of(folder: Folder) -> Inventory:
@@ -13,7 +13,7 @@ def inventory_of(folder: Folder) -> Inventory:
         return reflect(source)
 
 
-def table_of(inventory: Inventory, name: str) -> Table:
+def table_of(inventory: Inventory, name: str) -> SourceTable:
     table = inventory.table(name)
     assert table is not None
     return table

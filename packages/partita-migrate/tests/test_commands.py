@@ -16,11 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 from partita_migrate.commands import migrate
-from partita_migrate.folder import SourceSettings
 from partita_migrate.understanding.planning.goals import Goals
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import SourceSettings
 from testkit import ROOT
-from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 from .conftest import MakeFolder
 

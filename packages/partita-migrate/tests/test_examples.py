@@ -11,16 +11,16 @@ import msgspec
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.costing.estimate import Estimates, estimate
-from partita_migrate.designing.model import Models, check, model
-from partita_migrate.folder import Folder
-from partita_migrate.model.design import Attribute, Design, Entity
-from partita_migrate.model.files import read_design
-from partita_migrate.understanding.analyze import analyze
-from partita_migrate.understanding.plan import plan
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
+from partita_migrate.costing.estimate_stage import Estimates, estimate
+from partita_migrate.designing.model_stage import ModelResult, check, model
+from partita_migrate.model.design import Design, Entity, ItemAttribute
+from partita_migrate.model.model_files import read_design
+from partita_migrate.understanding.analyze_stage import analyze
+from partita_migrate.understanding.plan_stage import plan
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
 from testkit import ROOT
-from testkit.database_servers import PASSWORD, DatabaseServer
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 EXAMPLES = ROOT / "examples"
 
@@ -67,11 +67,11 @@ def entity(design: Design, name: str) -> Entity:
     return next(one for _, one in design.entities() if one.name == name)
 
 
-def attributes(design: Design, name: str) -> dict[str, Attribute]:
+def attributes(design: Design, name: str) -> dict[str, ItemAttribute]:
     return {one.name: one for one in entity(design, name).attributes}
 
 
-def proposed(models: Models, kind: str) -> Design:
+def proposed(models: ModelResult, kind: str) -> Design:
     return next(one.design for one in models.proposals if one.kind == kind)
 
 
@@ -196,13 +196,13 @@ def test_an_estimate_without_a_model_says_what_to_run(games: Folder, tmp_path: P
 
 
 @pytest.fixture(scope="module")
-def metrics(mariadb: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Models:
+def metrics(mariadb: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> ModelResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PASSWORD_ENV, PASSWORD)
         return model(on_server(mariadb, "metrics", tmp_path_factory.mktemp("metrics")))
 
 
-def test_metrics_lose_their_groups(metrics: Models) -> None:
+def test_metrics_lose_their_groups(metrics: ModelResult) -> None:
     for one in metrics.proposals:
         assert any(choice.startswith("metric_groups goes:") for choice in one.design.choices)
         assert "metric_groups.name" in {left.column for left in one.design.left_out}
@@ -211,14 +211,14 @@ def test_metrics_lose_their_groups(metrics: Models) -> None:
         assert one.findings == []
 
 
-def test_metrics_are_one_table_by_name_and_version(metrics: Models) -> None:
+def test_metrics_are_one_table_by_name_and_version(metrics: ModelResult) -> None:
     (table,) = proposed(metrics, "denormalized").tables
     assert table.name == "metrics"
     assert [(key.name, key.type) for key in table.keys] == [("name", "S"), ("version", "N")]
     assert table.indexes == []
 
 
-def test_version_0_is_a_copy_of_the_latest(metrics: Models) -> None:
+def test_version_0_is_a_copy_of_the_latest(metrics: ModelResult) -> None:
     design = proposed(metrics, "denormalized")
     latest, versions = attributes(design, "metrics"), attributes(design, "metric_versions")
     assert latest["version"].constant == "0"
@@ -227,7 +227,7 @@ def test_version_0_is_a_copy_of_the_latest(metrics: Models) -> None:
     assert entity(design, "metrics").rows == "latest"
 
 
-def test_metrics_have_the_attributes_of_figure_5_3(metrics: Models) -> None:
+def test_metrics_have_the_attributes_of_figure_5_3(metrics: ModelResult) -> None:
     latest = attributes(proposed(metrics, "denormalized"), "metrics")
     assert latest.keys() == {
         "name",
@@ -257,7 +257,7 @@ def test_metrics_have_the_attributes_of_figure_5_3(metrics: Models) -> None:
     assert latest["consumedMetrics"].type == "SS"
 
 
-def test_the_latest_metric_is_one_get_away(metrics: Models) -> None:
+def test_the_latest_metric_is_one_get_away(metrics: ModelResult) -> None:
     access = {one.pattern: one for one in proposed(metrics, "denormalized").access}
     latest = access["Get the metadata of a metric"]
     assert latest.request == "GetItem"
@@ -271,13 +271,13 @@ def test_the_latest_metric_is_one_get_away(metrics: Models) -> None:
 
 
 @pytest.fixture(scope="module")
-def pagehits(postgresql: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> Models:
+def pagehits(postgresql: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -> ModelResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(PASSWORD_ENV, PASSWORD)
         return model(on_server(postgresql, "pagehits", tmp_path_factory.mktemp("pagehits")))
 
 
-def test_page_hits_are_one_table_by_window_and_hits(pagehits: Models) -> None:
+def test_page_hits_are_one_table_by_window_and_hits(pagehits: ModelResult) -> None:
     (table,) = proposed(pagehits, "denormalized").tables
     assert table.name == "page_hit"
     assert [(key.name, key.type) for key in table.keys] == [("hashKey", "S"), ("rangeKey", "S")]
@@ -294,7 +294,7 @@ def test_page_hits_are_one_table_by_window_and_hits(pagehits: Models) -> None:
     ],
 )
 def test_page_hits_are_those_of_table_6_1(
-    pagehits: Models, source: str, period: str, seconds: int
+    pagehits: ModelResult, source: str, period: str, seconds: int
 ) -> None:
     found = attributes(proposed(pagehits, "denormalized"), source)
     assert found.keys() == {
@@ -320,7 +320,7 @@ def test_page_hits_are_those_of_table_6_1(
     )
 
 
-def test_sections_and_types_are_filtered_and_stale_windows_expire(pagehits: Models) -> None:
+def test_sections_and_types_are_filtered_and_stale_windows_expire(pagehits: ModelResult) -> None:
     access = {one.pattern: one for one in proposed(pagehits, "denormalized").access}
     popular = access["Most popular in a window (hour)"]
     assert (popular.is_descending, popular.limit, popular.index) == (True, 100, None)

@@ -13,8 +13,8 @@ import pytest
 
 from partita.errors import PartitaError
 from partita_migrate import switch
-from partita_migrate.moving.fences import fence_of
-from partita_migrate.moving.logs.origin import Origin
+from partita_migrate.moving.logs.move_source import MoveSource
+from partita_migrate.moving.switching.fences import fence_of
 from partita_migrate.switch import (
     ALL,
     IN_MIGRATION,
@@ -23,12 +23,12 @@ from partita_migrate.switch import (
     SOURCE,
     TARGET,
     InMigration,
-    Row,
     Switch,
+    SwitchRow,
 )
-from partita_migrate.understanding.sources.connection import connect
-from partita_migrate.understanding.sources.reflection import reflect
-from testkit.database_servers import DatabaseServer
+from partita_migrate.understanding.sources.schema_reflection import reflect
+from partita_migrate.understanding.sources.source_connection import connect
+from testkit.servers.database_servers import DatabaseServer
 
 from .conftest import MakeFolder
 
@@ -36,20 +36,20 @@ from .conftest import MakeFolder
 class Rows:
     """What the table says, without a database; may be changed and may fail."""
 
-    def __init__(self, *rows: Row) -> None:
+    def __init__(self, *rows: SwitchRow) -> None:
         self.rows = list(rows)
         self.is_broken = False
         self.reads = 0
 
-    def __call__(self) -> list[Row]:
+    def __call__(self) -> list[SwitchRow]:
         self.reads += 1
         if self.is_broken:
             raise OSError("no route to host")
         return self.rows
 
 
-def at(share: int, shadow: int = 0) -> Row:
-    return Row(ALL, SOURCE, IN_MIGRATION, share, shadow)
+def at(share: int, shadow: int = 0) -> SwitchRow:
+    return SwitchRow(ALL, SOURCE, IN_MIGRATION, share, shadow)
 
 
 # The table.
@@ -79,8 +79,8 @@ def test_a_row_is_added_changed_and_read_over_every_driver(connection: Any) -> N
     switch.turn(connection, "orders", side=TARGET, state=MIGRATED, read_percent=100)
     switch.turn(connection, ALL, read_percent=5)
     assert sorted(switch.rows_of(connection)) == [
-        Row(ALL, SOURCE, IN_MIGRATION, 5, 10),
-        Row("orders", TARGET, MIGRATED, 100, 0),
+        SwitchRow(ALL, SOURCE, IN_MIGRATION, 5, 10),
+        SwitchRow("orders", TARGET, MIGRATED, 100, 0),
     ]
 
 
@@ -125,8 +125,8 @@ def test_an_entity_counts_before_its_table_and_that_before_all() -> None:
     found = Switch(
         Rows(
             at(0),
-            Row("orders", TARGET, MIGRATED, 100, 0),
-            Row("orders/42", SOURCE, NOT_MIGRATED, 0, 0),
+            SwitchRow("orders", TARGET, MIGRATED, 100, 0),
+            SwitchRow("orders/42", SOURCE, NOT_MIGRATED, 0, 0),
         )
     )
     sides = [found.write_side(*scope) for scope in (("books", 1), ("orders", 1), ("orders", 42))]
@@ -135,7 +135,7 @@ def test_an_entity_counts_before_its_table_and_that_before_all() -> None:
 
 
 def test_an_entity_that_is_being_copied_takes_no_update_and_others_do() -> None:
-    found = Switch(Rows(at(0), Row("orders/42", SOURCE, IN_MIGRATION, 0, 0)))
+    found = Switch(Rows(at(0), SwitchRow("orders/42", SOURCE, IN_MIGRATION, 0, 0)))
     with pytest.raises(InMigration, match="orders/42 is being migrated"):
         found.write_side("orders", 42)
     assert found.write_side("orders", 43) == SOURCE
@@ -157,7 +157,7 @@ def test_the_bucket_is_one_that_every_language_computes() -> None:
 
 
 def test_a_flag_is_on_for_its_share_and_off_without_a_row() -> None:
-    found = Switch(Rows(Row("flag:checkout", SOURCE, IN_MIGRATION, 30, 0)))
+    found = Switch(Rows(SwitchRow("flag:checkout", SOURCE, IN_MIGRATION, 30, 0)))
     on = sum(found.is_on("checkout", n) for n in range(1000))
     assert 250 < on < 350
     assert not found.is_on("search", 1)
@@ -233,7 +233,7 @@ def test_only_the_share_is_compared() -> None:
 
 def test_rows_are_kept_for_a_while_and_then_nobody_knows() -> None:
     now = 0.0
-    rows = Rows(Row(ALL, TARGET, MIGRATED, 100, 0))
+    rows = Rows(SwitchRow(ALL, TARGET, MIGRATED, 100, 0))
     found = Switch(rows, now=lambda: now)
     assert found.write_side("orders") == TARGET
     rows.is_broken = True
@@ -263,16 +263,16 @@ def test_a_cutover_turns_every_row_but_flags(make_folder: MakeFolder, tmp_path: 
     connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, total INTEGER)")
     folder = make_folder(f"sqlite:///{tmp_path / 'shop.db'}")
     with connect(folder) as source:
-        fence = fence_of(Origin(folder, reflect(source)))
+        fence = fence_of(MoveSource(folder, reflect(source)))
     fence.install(5)
     switch.turn(connection, "orders", state=IN_MIGRATION)
     switch.turn(connection, "flag:checkout", read_percent=20)
     fence.close(5)
     fence.turn(TARGET)
     assert sorted(switch.rows_of(connection)) == [
-        Row(ALL, TARGET, MIGRATED, 100, 0),
-        Row("flag:checkout", SOURCE, NOT_MIGRATED, 20, 0),
-        Row("orders", TARGET, MIGRATED, 100, 0),
+        SwitchRow(ALL, TARGET, MIGRATED, 100, 0),
+        SwitchRow("flag:checkout", SOURCE, NOT_MIGRATED, 20, 0),
+        SwitchRow("orders", TARGET, MIGRATED, 100, 0),
     ]
     found = Switch(lambda: switch.rows_of(connection))
     assert (found.write_side("orders", 1), found.write_side("books")) == (TARGET, TARGET)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testkit import wheels
+from testkit.packaging import wheels
 
 from .test_examples import copied
 

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit import processes, wheels
-from testkit.alone import Alone
+from testkit.packaging import wheels
+from testkit.packaging.alone import Alone
+from testkit.servers import processes
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ A migration is a folder that a person can read and keep in git: `migration.toml`
 stage writes beside it. The source is only ever read.
 """
 
-from partita import compiled
+from partita.installation.compiled_modules import use
 from partita_migrate.compiled_modules import COMPILED
 
-compiled.use(COMPILED)
+use(COMPILED)

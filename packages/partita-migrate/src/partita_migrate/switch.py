@@ -58,7 +58,7 @@ class InMigration(PartitaError):
     """The entity is being copied right now, and takes no update; try again in a moment."""
 
 
-class Row(NamedTuple):
+class SwitchRow(NamedTuple):
     scope: str
     side: str
     state: str
@@ -84,11 +84,11 @@ def create(connection: Any) -> None:
     connection.commit()
 
 
-def rows_of(connection: Any) -> list[Row]:
+def rows_of(connection: Any) -> list[SwitchRow]:
     """No rows where there is no table. Ends the connection's transaction, whose snapshot would show
     the same rows for ever: let it be a connection of its own."""
     try:
-        return [Row(*row) for row in _run(connection, SELECT)]
+        return [SwitchRow(*row) for row in _run(connection, SELECT)]
     except Exception as error:
         if not _is_missing_table(error):
             raise
@@ -103,7 +103,9 @@ def turn(connection: Any, scope: str, **columns: Any) -> None:
     if unknown:
         raise PartitaError(f"The switch has no column {unknown[0]}; it has {', '.join(COLUMNS)}.")
     known = {row.scope: row for row in rows_of(connection)}
-    row = _checked(known.get(scope, Row(scope, SOURCE, NOT_MIGRATED, 0, 0))._replace(**columns))
+    row = _checked(
+        known.get(scope, SwitchRow(scope, SOURCE, NOT_MIGRATED, 0, 0))._replace(**columns)
+    )
     mark = "?" if type(connection).__module__ == "sqlite3" else "%s"
     if scope in known:
         changes = ", ".join(f"{name} = {mark}" for name in COLUMNS)
@@ -115,7 +117,7 @@ def turn(connection: Any, scope: str, **columns: Any) -> None:
     connection.commit()
 
 
-def _checked(row: Row) -> Row:
+def _checked(row: SwitchRow) -> SwitchRow:
     for name, known in KNOWN.items():
         if getattr(row, name) not in known:
             raise PartitaError(f"{name} is one of {', '.join(known)}, not {getattr(row, name)!r}.")
@@ -150,7 +152,7 @@ class Switch:
 
     def __init__(
         self,
-        read: Callable[[], Iterable[Row]],
+        read: Callable[[], Iterable[SwitchRow]],
         *,
         default: str = SOURCE,
         refresh_seconds: float = REFRESH_SECONDS,
@@ -159,14 +161,14 @@ class Switch:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         state = MIGRATED if default == TARGET else NOT_MIGRATED
-        self._default = Row(ALL, default, state, 100 if default == TARGET else 0, 0)
+        self._default = SwitchRow(ALL, default, state, 100 if default == TARGET else 0, 0)
         self._read = read
         self._refresh_seconds = refresh_seconds
         self._settle_seconds = settle_seconds
         self._executor = executor
         self._now = now
         self._lock = Lock()
-        self._rows: dict[str, Row] = {}
+        self._rows: dict[str, SwitchRow] = {}
         self._read_at: float | None = None
         self._tried_at = 0.0
         self.compared = self.different = self.failed = 0
@@ -174,7 +176,7 @@ class Switch:
 
     # Which side.
 
-    def row(self, table: str, key: object = None) -> Row:
+    def row(self, table: str, key: object = None) -> SwitchRow:
         """The row that counts for an entity, or for a table."""
         rows = self._current()
         scopes = [scope_of(table, key), table, ALL]
@@ -263,7 +265,7 @@ class Switch:
 
     # The rows.
 
-    def _current(self) -> dict[str, Row]:
+    def _current(self) -> dict[str, SwitchRow]:
         now = self._now()
         if self._read_at is not None and now - self._tried_at < self._refresh_seconds:
             return self._rows

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from testkit.browser import Browser
-from testkit.console import FIRST_VIEW_BYTES_MAX
-from testkit.person import Person, wait_for
-from testkit.processes import Server
+from testkit.browser.chromium import Browser
+from testkit.browser.console import FIRST_VIEW_BYTES_MAX
+from testkit.browser.person import Person, wait_for
+from testkit.servers.processes import Server
 
 from .test_move import BOOKS, NAME, Shop, ended, titles
 

@@ -10,16 +10,16 @@ from typing import Any
 import boto3
 import pytest
 
-from partita_migrate.costing.estimate import estimate
-from partita_migrate.folder import Folder
-from partita_migrate.handover.create import create
-from partita_migrate.model.files import read_design
-from testkit.accessibility import audit
-from testkit.browser import Browser
-from testkit.moves import PATTERNS, designed, script, sqlite_database
-from testkit.people import ADMINISTRATOR, People, statement
-from testkit.person import Person, signs_in, wait_for
-from testkit.processes import ENVIRONMENT, SecureServer, Server, run, starting
+from partita_migrate.costing.estimate_stage import estimate
+from partita_migrate.handover.create_stage import create
+from partita_migrate.model.model_files import read_design
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.browser.accessibility import audit
+from testkit.browser.chromium import Browser
+from testkit.browser.person import Person, signs_in, wait_for
+from testkit.data.moves import PATTERNS, designed, script, sqlite_database
+from testkit.servers.processes import ENVIRONMENT, SecureServer, Server, run, starting
+from testkit.servers.users import ADMINISTRATOR, People, statement
 
 AUTHORS, BOOKS = 10, 40
 NAME = "bookshop"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from partita_migrate.folder import Folder
-from partita_migrate.understanding.analyze import analyze
-from partita_migrate.understanding.plan import plan
-from testkit.processes import Server, starting
+from partita_migrate.understanding.analyze_stage import analyze
+from partita_migrate.understanding.plan_stage import plan
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.servers.processes import Server, starting
 
 SCHEMA = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT NOT NULL);

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from partita_migrate.folder import Folder
-from partita_migrate.handover.create import create
-from partita_migrate.model.files import read_design
-from testkit.moves import QUICK, designed, sqlite_database
-from testkit.processes import Server
+from partita_migrate.handover.create_stage import create
+from partita_migrate.model.model_files import read_design
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import QUICK, designed, sqlite_database
+from testkit.servers.processes import Server
 
 from .test_requests import Run, load, run, written
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.handover.create import Created, create
-from testkit.processes import Server, run
+from partita_migrate.handover.create_stage import CreateResult, create
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.servers.processes import Server, run
 
 from .conftest import MODEL, ORDERS, SESSIONS, SETTINGS, MakeDesign
 
 
-def outcomes(created: Created) -> dict[str, str]:
+def outcomes(created: CreateResult) -> dict[str, str]:
     return {one.table: one.action for one in created.tables}
 
 
-def differences(created: Created, table: str = ORDERS) -> list[str]:
+def differences(created: CreateResult, table: str = ORDERS) -> list[str]:
     (found,) = (one for one in created.tables if one.table == table)
     return [one.what for one in found.differences]
 

@@ -19,14 +19,14 @@ import jsonschema_rs
 import pytest
 from botocore.validate import ParamValidator
 
-from partita_migrate.folder import Folder
-from partita_migrate.handover.create import create
+from partita_migrate.handover.create_stage import create
 from partita_migrate.handover.emit import emit
-from partita_migrate.handover.emit.cloudformation import template
-from partita_migrate.handover.emit.names import distinct, pascal_case, snake_case
-from partita_migrate.handover.tables import tables_of
+from partita_migrate.handover.emit.cloudformation_template import template
+from partita_migrate.handover.emit.resource_names import distinct, pascal_case, snake_case
+from partita_migrate.handover.table_requests import tables_of
+from partita_migrate.workspace.migration_folder import Folder
 from testkit import ROOT
-from testkit.processes import ENVIRONMENT, Server, run
+from testkit.servers.processes import ENVIRONMENT, Server, run
 
 from .conftest import ORDERS, SESSIONS, MakeDesign
 

@@ -17,24 +17,24 @@ import pytest
 from msgspec import field
 from msgspec.structs import replace
 
-from partita.database.item.values import Item
-from partita_migrate.designing.model import model
-from partita_migrate.folder import Folder
-from partita_migrate.handover.create import create
+from partita.database.item.attribute_values import Item
+from partita_migrate.designing.model_stage import model
+from partita_migrate.handover.create_stage import create
 from partita_migrate.handover.requests import PatternRequests, requests_of
 from partita_migrate.handover.requests.partiql_text import statements
-from partita_migrate.model.design import Access, Condition, Design
-from partita_migrate.model.files import read_design
-from partita_migrate.model.items import ExampleItems
-from partita_migrate.report.page import report
+from partita_migrate.model.design import AccessCondition, Design, PatternAccess
+from partita_migrate.model.items.example_items import ExampleItems
+from partita_migrate.model.model_files import read_design
+from partita_migrate.report.report_page import report
 from partita_migrate.understanding.analysis import read_analysis
-from partita_migrate.understanding.patterns.file import read_patterns
+from partita_migrate.understanding.patterns.pattern_files import read_patterns
 from partita_migrate.understanding.schema.inventory import read_inventory
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD
-from testkit.javascript_sdk import installed
-from testkit.moves import designed, sqlite_database
-from testkit.processes import Server
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import designed, sqlite_database
+from testkit.packaging.javascript_sdk import installed
+from testkit.servers.database_servers import PASSWORD
+from testkit.servers.processes import Server
 
 from ..proving import public
 from ..test_examples import on_server
@@ -255,7 +255,7 @@ def loaded(server: Server, dynamodb: Any, design: MakeDesign) -> Folder:
 def run_python(text: str) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(text, "request.py", "exec"), {})
+        exec(compile(text, "pattern_request.py", "exec"), {})
     return printed.getvalue()
 
 
@@ -456,7 +456,7 @@ def test_the_report_writes_them_down(design: MakeDesign) -> None:
         compile(block, "requests.md", "exec")
 
 
-class Finished(Access, frozen=True, kw_only=True):
+class Finished(PatternAccess, frozen=True, kw_only=True):
     """A request after which something is left to the application."""
 
     sorts: list[str] = field(default_factory=list)
@@ -481,9 +481,9 @@ def test_every_comparison_of_a_filter(
     patterns = read_patterns(loaded, read_inventory(loaded)).patterns
     asked = Finished(
         pattern="orders between", request="Query", table="App", entity="order",
-        key=[Condition(attribute="PK", value="C#{customer_id}"),
-             Condition(attribute="SK", comparison="begins_with", value="O#")],
-        filter=[Condition(attribute="status", comparison=comparison, value=value)],
+        key=[AccessCondition(attribute="PK", value="C#{customer_id}"),
+             AccessCondition(attribute="SK", comparison="begins_with", value="O#")],
+        filter=[AccessCondition(attribute="status", comparison=comparison, value=value)],
     )  # fmt: skip
     changed = replace(read_design(loaded), access=[asked])
     (one,) = requests_of(changed, patterns, read_analysis(loaded).examples)
@@ -494,7 +494,7 @@ def test_what_is_left_to_the_application_is_said(design: MakeDesign) -> None:
     """Where it sorts, all rows have to be read before the first can be taken."""
     folder = folder_of(design)
     patterns = read_patterns(folder, read_inventory(folder)).patterns
-    key = [Condition(attribute="PK", value="C#{customer_id}")]
+    key = [AccessCondition(attribute="PK", value="C#{customer_id}")]
     given = {"request": "Query", "table": "App", "entity": "order", "key": key}
     by_key = Finished(pattern="orders, newest first", **given, skips=4, first=2)  # type: ignore[arg-type]
     sorted_ = replace(by_key, sorts=["total desc"])

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from partita_migrate.designing.model import model
-from partita_migrate.handover.create import create
-from partita_migrate.model.files import read_design
-from testkit.processes import Server
+from partita_migrate.designing.model_stage import model
+from partita_migrate.handover.create_stage import create
+from partita_migrate.model.model_files import read_design
+from testkit.servers.processes import Server
 
 from .conftest import MakeDesign
 

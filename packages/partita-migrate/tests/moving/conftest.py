@@ -11,10 +11,10 @@ import pytest
 
 from partita.testing import server as dynamodb
 from partita_migrate.commands import PROGRESS
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer
-from testkit.moves import LoggedMariaDB, LoggedMySQL, LoggedPostgreSQL, Sql
-from testkit.processes import ENVIRONMENT
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from testkit.data.moves import LoggedMariaDB, LoggedMySQL, LoggedPostgreSQL, Sql
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
+from testkit.servers.processes import ENVIRONMENT
 
 KINDS = ("sqlite", "mysql", "postgresql")
 

@@ -8,7 +8,7 @@ import signal
 import msgspec
 
 from partita.errors import PartitaError
-from partita_migrate.moving.workers import Handler
+from partita_migrate.moving.processes.worker_processes import Handler
 
 DIE, REFUSE = "die", "refuse"
 

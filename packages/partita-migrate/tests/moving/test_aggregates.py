@@ -8,13 +8,13 @@ from typing import Any
 import boto3
 import pytest
 
-from partita_migrate.designing.proposals.techniques.kept_aggregates import KeptAggregate
+from partita_migrate.designing.proposals.techniques.stream_aggregates import StreamAggregate
 from partita_migrate.model.design import type_attribute
-from partita_migrate.model.files import read_design
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
+from partita_migrate.model.model_files import read_design
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from testkit.moves import PATTERNS, script
+from testkit.data.moves import PATTERNS, script
 
 from .conftest import MakeSource
 from .test_life import rows_of
@@ -52,7 +52,7 @@ def test_a_kept_aggregate_counts_what_sql_counts_through_tombstones_and_repeats(
         table="book",
         calls_per_second=1.0,
     )
-    kept = KeptAggregate(
+    kept = StreamAggregate(
         pattern=pattern,
         table=table.name,
         entity=entity,

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.logs.changes import Change, Transaction
-from partita_migrate.moving.logs.mariadb import Waiting
-from partita_migrate.moving.verify import verify
-from testkit.moves import script
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.logs.mariadb_log import TransactionQueue
+from partita_migrate.moving.logs.source_changes import RowChange, SourceTransaction
+from partita_migrate.moving.verifying.verify import verify
+from testkit.data.moves import script
 
 from .conftest import MakeSource
 from .test_move import assert_same, moved
@@ -19,12 +19,12 @@ from .test_move import assert_same, moved
 ENDLESS_SECONDS = 60.0
 
 
-def with_changes(count: int) -> Transaction:
-    return Transaction(1, "", 0.0, [Change("book", None, {"id": {"N": "1"}})] * count)
+def with_changes(count: int) -> SourceTransaction:
+    return SourceTransaction(1, "", 0.0, [RowChange("book", None, {"id": {"N": "1"}})] * count)
 
 
 def test_transactions_that_wait_are_limited_by_their_changes() -> None:
-    waiting = Waiting(100)
+    waiting = TransactionQueue(100)
     waiting.put_nowait(with_changes(99))
     waiting.put_nowait(with_changes(0))
     with pytest.raises(queue.Full):

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
 from partita_migrate.moving.switching.cutover import cutover
 from partita_migrate.moving.switching.rollback import rollback
-from partita_migrate.moving.verify import verify
+from partita_migrate.moving.verifying.verify import verify
 
 from .conftest import MakeSource
 from .test_life import Application, rows_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
-from partita_migrate.moving.loading import staging
-from partita_migrate.moving.verify import verify
-from testkit.moves import PATTERNS, script
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading import lane_reader
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.verifying.verify import verify
+from testkit.data.moves import PATTERNS, script
 
 from .conftest import MakeSource
 from .test_move import assert_same
@@ -38,7 +38,7 @@ def test_a_unique_value_that_wanders_to_a_row_that_is_read_later_keeps_its_item(
     kind: str,
     change: str,
 ) -> None:
-    monkeypatch.setattr(staging, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(lane_reader, "CHUNK_ROWS", 3)
     source = make_source(kind, script())
     folder = source.folder(PATTERNS, target)
     with pytest.raises(KeyboardInterrupt):

@@ -18,22 +18,22 @@ import pytest
 
 from partita.errors import PartitaError
 from partita.testing import database
-from partita.testing.serving import in_thread
-from partita_migrate.folder import Folder
-from partita_migrate.model.files import read_design
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
-from partita_migrate.moving.logs.changes import SchemaChanged
-from partita_migrate.moving.moves import POSITION_FACT
-from partita_migrate.moving.state import state_path
+from partita.testing.listener_thread import in_thread
+from partita_migrate.model.model_files import read_design
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.logs.source_changes import SchemaChanged
+from partita_migrate.moving.move import POSITION_FACT
 from partita_migrate.moving.switching.cutover import cutover
 from partita_migrate.moving.switching.rollback import rollback
-from partita_migrate.moving.verify import verify
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer, free_port
-from testkit.moves import PATTERNS, LoggedMariaDB, LoggedPostgreSQL, Sql, script
-from testkit.processes import Server
-from testkit.proxy import Proxy
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.row_store.state_store import state_path
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import PATTERNS, LoggedMariaDB, LoggedPostgreSQL, Sql, script
+from testkit.servers.database_servers import PASSWORD, DatabaseServer, free_port
+from testkit.servers.processes import Server
+from testkit.servers.proxy import Proxy
 
 from .conftest import KINDS, MakeSource, start
 from .test_life import Application, ready, rows_of
@@ -225,7 +225,7 @@ def test_a_target_that_throttles_to_a_tenth_is_written_to_more_slowly(
 def test_a_full_disk_of_the_target_ends_a_load_that_goes_on_when_there_is_room(
     make_source: MakeSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partita_migrate.moving.target.AWAY_SECONDS_MAX", 3)
+    monkeypatch.setattr("partita_migrate.moving.target_access.target_client.AWAY_SECONDS_MAX", 3)
     disk = tmp_path / "disk"
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(disk)]
@@ -284,7 +284,7 @@ def test_a_transaction_that_was_open_when_the_load_began_is_followed(
 def test_who_keeps_postgresql_from_telling_a_place_in_its_log_is_named(
     make_source: MakeSource, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partita_migrate.moving.logs.postgresql.SLOT_SECONDS_MAX", 1)
+    monkeypatch.setattr("partita_migrate.moving.logs.postgresql_log.SLOT_SECONDS_MAX", 1)
     source = make_source("postgresql", script())
     folder = source.folder(PATTERNS, target)
     assert source.server is not None
@@ -336,7 +336,7 @@ def test_a_parent_that_is_renamed_while_a_child_is_inserted_is_right_in_both(
 def test_rows_deleted_before_their_chunk_was_loaded_stay_away(
     make_source: MakeSource, target: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partita_migrate.moving.loading.staging.CHUNK_ROWS", 50)
+    monkeypatch.setattr("partita_migrate.moving.loading.lane_reader.CHUNK_ROWS", 50)
     source = make_source(kind, script(books=400))
     folder = source.folder(PATTERNS, target)
     seen = 0

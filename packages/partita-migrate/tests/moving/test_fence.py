@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.moving.follow import follow
+from partita_migrate.moving.following.follow import follow
 from partita_migrate.moving.switching.cutover import cutover
 from partita_migrate.moving.switching.finish import finish
 from partita_migrate.moving.switching.rollback import rollback
-from partita_migrate.moving.verify import verify
+from partita_migrate.moving.verifying.verify import verify
 
 from .conftest import MakeSource
 from .test_life import Application, connected, ready, rows_of

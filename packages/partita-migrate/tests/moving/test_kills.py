@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from partita_migrate.folder import Folder
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
-from partita_migrate.moving.run import next_stage
-from partita_migrate.moving.status import status
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.move_status import status
+from partita_migrate.moving.run_stages import next_stage
 from partita_migrate.moving.switching.cutover import cutover
 from partita_migrate.moving.switching.finish import finish
-from partita_migrate.moving.switching.phases import FINISHED
+from partita_migrate.moving.switching.move_phase import FINISHED
 from partita_migrate.moving.switching.rollback import rollback
-from partita_migrate.moving.verify import verify
-from testkit.moves import PATTERNS, Sql, script
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import PATTERNS, Sql, script
 
 from .conftest import KINDS, MakeSource, start
 from .test_fence import Writer

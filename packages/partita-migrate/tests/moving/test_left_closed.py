@@ -9,23 +9,23 @@ import sys
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.moving.fences.fence import SOURCE, TARGET
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
-from partita_migrate.moving.status import status
-from partita_migrate.moving.switching.closing import TargetGate
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.move_status import status
 from partita_migrate.moving.switching.cutover import cutover
+from partita_migrate.moving.switching.fences.source_fence import SOURCE, TARGET
 from partita_migrate.moving.switching.finish import finish
-from partita_migrate.moving.switching.phases import BACKWARD
+from partita_migrate.moving.switching.move_phase import BACKWARD
 from partita_migrate.moving.switching.rollback import rollback
-from partita_migrate.moving.verify import verify
-from partita_migrate.report.terminal.moving import summarize_status
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD
-from testkit.moves import PATTERNS, Sql, script
-from testkit.processes import ENVIRONMENT
-from testkit.proxy import Proxy
+from partita_migrate.moving.switching.target_write_block import TargetWriteBlock
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.report.terminal.moving_screen import summarize_status
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import PATTERNS, Sql, script
+from testkit.servers.database_servers import PASSWORD
+from testkit.servers.processes import ENVIRONMENT
+from testkit.servers.proxy import Proxy
 
 from .conftest import KINDS, MakeSource
 from .test_life import ready, rows_of
@@ -56,7 +56,7 @@ KILLED = (
     "import os, signal, sys\n"
     "from pathlib import Path\n"
     "from importlib import import_module\n"
-    "from partita_migrate.folder import Folder\n"
+    "from partita_migrate.workspace.migration_folder import Folder\n"
     "command, where, folder, endpoint = sys.argv[1:]\n"
     "name, owner, step = where.rsplit('.', 2)\n"
     "module = import_module('partita_migrate.moving.' + name)\n"
@@ -127,7 +127,7 @@ def test_a_source_that_cannot_be_opened_again_is_said_and_opened_without_the_tar
         folder = source.folder(PATTERNS, endpoint)
         load(folder, endpoint, is_followed=True)
         assert_same(verify(folder, endpoint))
-        monkeypatch.setattr("partita_migrate.moving.switching.steps.AWAY_SECONDS_MAX", 0.0)
+        monkeypatch.setattr("partita_migrate.moving.switching.switch_step.AWAY_SECONDS_MAX", 0.0)
         with monkeypatch.context() as patch:
             broken(patch, BEFORE["comparing the rest"], PartitaError("broken."))
             broken(patch, BEHIND["turning the switch"], PartitaError("away."))
@@ -137,7 +137,9 @@ def test_a_source_that_cannot_be_opened_again_is_said_and_opened_without_the_tar
         with pytest.raises(Exception, match="was moved"):
             takes_writes(source, 1)
         network.cut()
-        monkeypatch.setattr("partita_migrate.moving.target.AWAY_SECONDS_MAX", 0.1)
+        monkeypatch.setattr(
+            "partita_migrate.moving.target_access.target_client.AWAY_SECONDS_MAX", 0.1
+        )
         with pytest.raises(PartitaError, match="The source may refuse writes"):
             cutover(folder, endpoint)
         assert rollback(folder, endpoint).is_switched
@@ -184,7 +186,7 @@ def test_a_rollback_that_fails_at_any_step_leaves_one_side_open(
                 rollback(folder, target)
         assert status(folder).refusal == ""
     app.set(app.find("book", 2), "price", {"N": "50"})
-    monkeypatch.setattr("partita_migrate.moving.switching.steps.AWAY_SECONDS_MAX", 0.0)
+    monkeypatch.setattr("partita_migrate.moving.switching.switch_step.AWAY_SECONDS_MAX", 0.0)
     with monkeypatch.context() as patch:
         broken(patch, BEHIND["turning the switch"], PartitaError("away."))
         with pytest.raises(PartitaError, match=r"away\. The source may refuse writes"):
@@ -199,9 +201,9 @@ def test_a_rollback_that_fails_at_any_step_leaves_one_side_open(
 
 def refuse_once(patch: pytest.MonkeyPatch, where: str) -> None:
     """Closing fails, and opening again does not."""
-    real = TargetGate._wait
+    real = TargetWriteBlock._wait
 
-    def wait(self: TargetGate, *, is_refused: bool, is_forced: bool = False) -> None:
+    def wait(self: TargetWriteBlock, *, is_refused: bool, is_forced: bool = False) -> None:
         if is_refused:
             raise PartitaError("broken")
         real(self, is_refused=is_refused, is_forced=is_forced)

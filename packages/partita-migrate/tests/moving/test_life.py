@@ -11,18 +11,18 @@ import pytest
 from botocore.exceptions import ClientError
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.model.files import read_design
-from partita_migrate.moving.back.following import PLACES
-from partita_migrate.moving.back.records import Places
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.moves import open_move
-from partita_migrate.moving.positions import DELETED, POSITION
+from partita_migrate.model.model_files import read_design
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.move import open_move
 from partita_migrate.moving.switching.cutover import cutover
 from partita_migrate.moving.switching.finish import finish
 from partita_migrate.moving.switching.rollback import rollback
-from partita_migrate.moving.verify import verify
-from testkit.moves import Sql, script
+from partita_migrate.moving.target_access.item_positions import DELETED, POSITION
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.moving.way_back.follow_back import PLACES
+from partita_migrate.moving.way_back.table_streams import StreamCheckpoint
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import Sql, script
 
 from .conftest import KINDS, MakeSource
 from .test_move import assert_same, items_of, live, moved
@@ -112,8 +112,8 @@ def slots_of(source: Sql) -> list[tuple[Any, ...]]:
 def forget_shards(folder: Folder, target: str) -> None:
     """As if a day had gone by: the streams no longer have what was read of them."""
     with open_move(folder, target, region="us-east-1") as move, move.state.transaction():
-        known = move.state.fact(PLACES, dict[str, Places]) or {}
-        old = {name: Places(one.arn, {"shardId-1": "1"}) for name, one in known.items()}
+        known = move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}
+        old = {name: StreamCheckpoint(one.arn, {"shardId-1": "1"}) for name, one in known.items()}
         move.state.set_fact(PLACES, old)
 
 
@@ -186,7 +186,7 @@ def test_changes_come_back_through_kinesis_and_too_late_is_said(
     assert cutover(folder, target, kinesis=name).is_switched
     assert app.destinations() == ["ACTIVE"]
     with open_move(folder, target, region="us-east-1") as move:
-        places = move.state.fact(PLACES, dict[str, Places]) or {}
+        places = move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}
     assert [":kinesis:" in one.arn for one in places.values()] == [True]
     app.set(app.find("author", 1), "name", {"S": "One"})
     app.set(app.find("author", 1), "name", {"S": "Two"})
@@ -197,7 +197,9 @@ def test_changes_come_back_through_kinesis_and_too_late_is_said(
     assert rows_of(source, "SELECT id FROM book WHERE id IN (4, 300)") == [(300,)]
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 168 * 3600)
-    with pytest.raises(PartitaError, match="keeps records for 168 hours and was last read 168 hours ago"):
+    with pytest.raises(
+        PartitaError, match="keeps records for 168 hours and was last read 168 hours ago"
+    ):
         rollback(folder, target)
     monkeypatch.undo()
     app.set(app.find("book", 300), "title", {"S": "Later"})

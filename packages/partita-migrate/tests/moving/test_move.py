@@ -10,14 +10,14 @@ import boto3
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.model.files import read_design
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
-from partita_migrate.moving.logs.changes import SchemaChanged
-from partita_migrate.moving.positions import DELETED, POSITION
-from partita_migrate.moving.verify import Verified, verify
-from testkit.moves import PATTERNS, Sql, script
+from partita_migrate.model.model_files import read_design
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.logs.source_changes import SchemaChanged
+from partita_migrate.moving.target_access.item_positions import DELETED, POSITION
+from partita_migrate.moving.verifying.verify import VerifyReport, verify
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import PATTERNS, Sql, script
 
 from .conftest import KINDS, MakeSource
 
@@ -37,7 +37,7 @@ def live(folder: Folder, endpoint: str) -> list[dict[str, Any]]:
     return [item for item in items_of(folder, endpoint) if DELETED not in item]
 
 
-def assert_same(found: Verified) -> None:
+def assert_same(found: VerifyReport) -> None:
     assert [(one.side, one.table, one.key, one.what) for one in found.differences] == []
     assert found.different == 0
     assert found.rejected == 0

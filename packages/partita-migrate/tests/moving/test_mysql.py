@@ -8,12 +8,12 @@ import time
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
 from partita_migrate.moving.switching.cutover import cutover
 from partita_migrate.moving.switching.finish import finish
-from partita_migrate.moving.verify import verify
-from testkit.moves import PATTERNS, Sql, script
+from partita_migrate.moving.verifying.verify import verify
+from testkit.data.moves import PATTERNS, Sql, script
 
 from .conftest import MakeSource
 from .test_life import ready, rows_of

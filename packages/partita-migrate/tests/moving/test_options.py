@@ -12,17 +12,20 @@ import boto3
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.model.files import read_design
-from partita_migrate.moving.follow import Follower, follow
-from partita_migrate.moving.load import load
-from partita_migrate.moving.moves import open_move
-from partita_migrate.moving.verify import verify
-from partita_migrate.moving.verifying.continuous import VERIFIED, Continuous
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer
-from testkit.moves import PATTERNS, Sql, script
-from testkit.processes import Server
+from partita_migrate.model.model_files import read_design
+from partita_migrate.moving.following.follow import Follower, follow
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.move import open_move
+from partita_migrate.moving.verifying.continuous_verification import (
+    VERIFIED,
+    ContinuousVerification,
+)
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import PATTERNS, Sql, script
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
+from testkit.servers.processes import Server
 
 from .conftest import KINDS, MakeSource, start
 from .test_move import assert_same, items_of, live, moved
@@ -173,13 +176,13 @@ def test_a_replayed_row_does_not_take_the_item_of_another(
 def test_following_verifies_meanwhile_and_finds_what_was_spoiled(
     make_source: MakeSource, target: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partita_migrate.moving.verifying.continuous.EVERY_SECONDS", 0)
+    monkeypatch.setattr("partita_migrate.moving.verifying.continuous_verification.EVERY_SECONDS", 0)
     source = make_source(kind, script())
     folder = moved(source, target)
     table = read_design(folder).tables[0]
     with open_move(folder, target, region="us-east-1") as move:
         follower = Follower(move)
-        continuous = follower.continuous = Continuous(move)
+        continuous = follower.continuous = ContinuousVerification(move)
 
         def rounds(count: int) -> None:
             """Changes are followed and compared until both sides were seen so often."""
@@ -218,7 +221,7 @@ def test_large_tables_are_moved_and_verified_by_several_processes(
     for module in ("loading.staging.SPLIT_ROWS_MIN", "loading.writing.PARALLEL_ROWS_MIN",
                    "verify.PARALLEL_ROWS_MIN"):  # fmt: skip
         monkeypatch.setattr(f"partita_migrate.moving.{module}", 100)
-    monkeypatch.setattr("partita_migrate.moving.loading.writing.CHUNK_ROWS", 60)
+    monkeypatch.setattr("partita_migrate.moving.loading.item_writer.CHUNK_ROWS", 60)
     source = make_source("postgresql", script(books=500))
     folder = moved(source, target)
     assert books(folder, target) == {*range(500)}

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
 from partita_migrate.moving.switching.cutover import cutover
 from partita_migrate.moving.switching.finish import finish
 from partita_migrate.moving.switching.rollback import rollback
-from partita_migrate.moving.verify import verify
-from testkit.database_servers import DatabaseServer
-from testkit.moves import LoggedPostgreSQL
+from partita_migrate.moving.verifying.verify import verify
+from testkit.data.moves import LoggedPostgreSQL
+from testkit.servers.database_servers import DatabaseServer
 
 from .conftest import MakeSource
 from .test_life import Application, rows_of

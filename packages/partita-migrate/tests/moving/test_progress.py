@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from partita_migrate.moving.load import load
-from partita_migrate.moving.verify import verify
-from testkit.moves import PATTERNS, script
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.verifying.verify import verify
+from testkit.data.moves import PATTERNS, script
 
 from .conftest import MakeSource
 

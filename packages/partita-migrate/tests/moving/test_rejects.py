@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
 from partita_migrate.moving.switching.cutover import cutover
-from partita_migrate.moving.verify import verify
-from testkit.moves import Sql
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import Sql
 
 from .conftest import MakeSource
 from .test_life import Application, ready

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from partita_migrate.folder import Folder
-from partita_migrate.moving.load import load
-from partita_migrate.moving.verify import verify
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer
-from testkit.moves import PATTERNS, LoggedMariaDB, LoggedPostgreSQL, Sql, script
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import PATTERNS, LoggedMariaDB, LoggedPostgreSQL, Sql, script
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 from .conftest import start
 from .test_move import assert_same, live

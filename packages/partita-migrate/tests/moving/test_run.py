@@ -12,23 +12,23 @@ from collections.abc import Iterator
 
 import pytest
 
-from partita_migrate.costing.estimate import estimate, monthly
-from partita_migrate.moving.run import QUIT, Seat, next_stage, run
-from partita_migrate.moving.status import status
-from partita_migrate.moving.switching.watching import WATCH, watched
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD
-from testkit.moves import PATTERNS, script
-from testkit.processes import ENVIRONMENT
+from partita_migrate.costing.estimate_stage import estimate, monthly
+from partita_migrate.moving.following.move_samples import WATCH, watched
+from partita_migrate.moving.move_status import status
+from partita_migrate.moving.run_stages import QUIT, CockpitSession, next_stage, run
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from testkit.data.moves import PATTERNS, script
+from testkit.servers.database_servers import PASSWORD
+from testkit.servers.processes import ENVIRONMENT
 
 from .conftest import MakeSource
 
 
-def asking(*stages: str) -> tuple[Seat, list[str]]:
+def asking(*stages: str) -> tuple[CockpitSession, list[str]]:
     """Somebody who asks for one thing after the other, and notes what is said."""
     wanted: Iterator[str] = iter(stages)
     said: list[str] = []
-    return Seat(lambda: next(wanted, ""), said.append), said
+    return CockpitSession(lambda: next(wanted, ""), said.append), said
 
 
 def test_one_run_goes_through_all_stages_and_a_finished_move_has_none_left(

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.moving.load import load
+from partita_migrate.moving.loading.load import load
 from partita_migrate.moving.switching.cutover import cutover
-from partita_migrate.moving.verify import verify
-from testkit.moves import PATTERNS, script
+from partita_migrate.moving.verifying.verify import verify
+from testkit.data.moves import PATTERNS, script
 
 from .conftest import KINDS, MakeSource
 from .test_move import assert_same, items_of, moved

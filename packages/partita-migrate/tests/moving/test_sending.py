@@ -10,11 +10,11 @@ from pathlib import Path
 import boto3
 import pytest
 
-from partita_migrate.model.files import read_design
-from partita_migrate.moving import sending
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.verify import verify
-from testkit.moves import script
+from partita_migrate.model.model_files import read_design
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.target_access import write_pipeline
+from partita_migrate.moving.verifying.verify import verify
+from testkit.data.moves import script
 
 from .conftest import MakeSource, start
 from .test_move import assert_same, live, moved
@@ -22,7 +22,7 @@ from .test_move import assert_same, live, moved
 
 @pytest.fixture(autouse=True)
 def _many_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "PROCESS_WRITES_MIN", 0)
+    monkeypatch.setattr(write_pipeline, "PROCESS_WRITES_MIN", 0)
 
 
 def test_what_another_process_sends_is_what_the_source_has(

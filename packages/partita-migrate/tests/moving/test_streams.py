@@ -7,21 +7,26 @@ import time
 import boto3
 import msgspec
 
-from partita_migrate.moving.back.records import Changed, Places, TableStream, stream_of
-from partita_migrate.moving.target import Target
+from partita_migrate.moving.target_access.target_client import TargetClient
+from partita_migrate.moving.way_back.table_streams import (
+    ItemChange,
+    StreamCheckpoint,
+    TableStream,
+    stream_of,
+)
 
 READ_SECONDS_MAX = 30.0
 
 
-def read_until(stream: TableStream, count: int) -> list[Changed]:
-    found: list[Changed] = []
+def read_until(stream: TableStream, count: int) -> list[ItemChange]:
+    found: list[ItemChange] = []
     end = time.monotonic() + READ_SECONDS_MAX
     while len(found) < count and time.monotonic() < end:
         found += stream.read()
     return found
 
 
-def names(found: list[Changed]) -> list[str]:
+def names(found: list[ItemChange]) -> list[str]:
     """Of different items, which may be in different shards."""
     return sorted(one.key["id"]["S"] for one in found)
 
@@ -40,20 +45,22 @@ def test_what_a_stream_holds_already_is_not_read(target: str) -> None:
     def put(name: str) -> None:
         client.put_item(TableName="begun", Item={"id": {"S": name}})
 
-    ours = Target(target, "us-east-1")
+    ours = TargetClient(target, "us-east-1")
     try:
         put("before")
-        stream = TableStream(ours, "begun", Places(stream_of(ours, "begun", is_made=False)))
+        stream = TableStream(
+            ours, "begun", StreamCheckpoint(stream_of(ours, "begun", is_made=False))
+        )
         stream.skip()
         kept = msgspec.json.encode(stream.places)
         put("after")
         assert names(read_until(stream, 1)) == ["after"]
         put("later")
         # Another process goes on from what was noted, at once or after it has read some.
-        again = TableStream(ours, "begun", msgspec.json.decode(kept, type=Places))
+        again = TableStream(ours, "begun", msgspec.json.decode(kept, type=StreamCheckpoint))
         assert names(read_until(again, 2)) == ["after", "later"]
         noted = msgspec.json.encode(stream.places)
-        again = TableStream(ours, "begun", msgspec.json.decode(noted, type=Places))
+        again = TableStream(ours, "begun", msgspec.json.decode(noted, type=StreamCheckpoint))
         assert names(read_until(again, 1)) == ["later"]
     finally:
         ours.close()

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from partita_migrate.folder import Folder
-from partita_migrate.handover.create import create
-from partita_migrate.moving.follow import follow
-from partita_migrate.moving.load import load
-from partita_migrate.moving.verify import verify
+from partita_migrate.handover.create_stage import create
+from partita_migrate.moving.following.follow import follow
+from partita_migrate.moving.loading.load import load
+from partita_migrate.moving.verifying.verify import verify
 from partita_migrate.proving.prove import test as prove
-from testkit.moves import Sql, designed
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import Sql, designed
 
 from .conftest import KINDS, MakeSource
 from .test_move import assert_same, live

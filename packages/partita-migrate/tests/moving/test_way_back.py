@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.moving.back import following
-from partita_migrate.moving.follow import follow
+from partita_migrate.moving.following.follow import follow
 from partita_migrate.moving.switching.cutover import cutover
 from partita_migrate.moving.switching.rollback import rollback
-from partita_migrate.moving.verify import verify
-from partita_migrate.report.terminal.switching import summarize_cutover
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD
-from testkit.moves import LoggedPostgreSQL, Sql
+from partita_migrate.moving.verifying.verify import verify
+from partita_migrate.moving.way_back import follow_back
+from partita_migrate.report.terminal.switching_screen import summarize_cutover
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from testkit.data.moves import LoggedPostgreSQL, Sql
+from testkit.servers.database_servers import PASSWORD
 
 from .conftest import KINDS, MakeSource
 from .test_life import connected, ready, rows_of
@@ -49,7 +49,7 @@ def test_a_source_that_restarts_is_waited_for_on_the_way_back(
     tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
-    monkeypatch.setattr(following, "TRIES", 1)
+    monkeypatch.setattr(follow_back, "TRIES", 1)
     LoggedPostgreSQL.require()
     with LoggedPostgreSQL() as server:
         source, folder, app = ready(

@@ -10,20 +10,20 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.moving.workers import Workers
+from partita_migrate.moving.processes.worker_processes import WorkerProcesses
 
 from .echo_job import DIE, REFUSE
 
 HERE = Path(__file__).parent
 
-Echo = Workers[tuple[str, int]]
+Echo = WorkerProcesses[tuple[str, int]]
 
 
 @pytest.fixture
 def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], Echo]]:
     monkeypatch.setenv("PYTHONPATH", str(HERE))
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
-    yield lambda: Workers("echo_job", "setup", tuple[str, int], lock, 3)
+    yield lambda: WorkerProcesses("echo_job", "setup", tuple[str, int], lock, 3)
     os.close(lock)
 
 

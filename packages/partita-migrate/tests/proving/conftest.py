@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from partita.testing import server as dynamodb
-from partita_migrate.folder import Folder
-from testkit import shop
-from testkit.moves import designed, sqlite_database
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data import shop
+from testkit.data.moves import designed, sqlite_database
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from testkit.shop import KINDS, literal
+from testkit.data.shop import KINDS, literal
 
 Rows = Iterator[tuple[str, tuple[Any, ...]]]
 

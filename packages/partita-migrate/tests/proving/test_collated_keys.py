@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from partita_migrate.designing.model import model
-from partita_migrate.folder import Folder
-from partita_migrate.model.files import read_design
+from partita_migrate.designing.model_stage import model
+from partita_migrate.model.model_files import read_design
 from partita_migrate.proving.prove import test as prove
-from partita_migrate.understanding.schema.collations import file_of
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer
-from testkit.moves import designed
+from partita_migrate.understanding.schema.collations import collation_file
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import designed
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 from .test_prove import SINGLE, WIDE, assert_proven, verdicts
 
@@ -145,7 +145,7 @@ def test_a_file_that_compares_otherwise_is_refuted(
     collated: Callable[..., Folder], endpoint: str, collation: str, all_wrong: dict[str, Any]
 ) -> None:
     folder = collated(collation, TELLING)
-    path = folder.path / file_of(collation)
+    path = folder.path / collation_file(collation)
     right = json.loads(path.read_text())
     for wrong, members in all_wrong.items():
         texts = {**right["texts"], **members.get("texts", {})}

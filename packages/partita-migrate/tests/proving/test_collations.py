@@ -7,7 +7,7 @@ import unicodedata
 import pytest
 
 from partita_migrate.understanding.schema.text_folds import FOLDS
-from testkit.database_servers import DatabaseServer
+from testkit.servers.database_servers import DatabaseServer
 
 COLLATION = "utf8mb4_general_ci"
 NO_LETTERS = ("Cn", "Co", "Cs")

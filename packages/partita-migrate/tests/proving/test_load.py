@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from partita_migrate.designing.model import model
-from partita_migrate.folder import Folder
-from partita_migrate.proving.private_server import DynamoDB, clocked_server
+from partita_migrate.designing.model_stage import model
+from partita_migrate.proving.proof_run.proof_results import ProofCheck, ProofRun
 from partita_migrate.proving.prove import test as prove
-from partita_migrate.proving.results import Check, ProofRun
-from partita_migrate.understanding.analyze import analyze
-from partita_migrate.understanding.plan import plan
-from testkit.moves import sqlite_database
+from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient, clocked_server
+from partita_migrate.understanding.analyze_stage import analyze
+from partita_migrate.understanding.plan_stage import plan
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import sqlite_database
 
 from .test_prove import WIDE
 
@@ -42,7 +42,7 @@ def proven(path: Path, endpoint: str, rate: str, calls: int, later: str = "") ->
     return prove(folder, name=WIDE, endpoint=endpoint)
 
 
-def check(run: ProofRun, name: str) -> Check:
+def check(run: ProofRun, name: str) -> ProofCheck:
     return next(one for one in run.non_functional if one.name.startswith(name))
 
 
@@ -117,7 +117,7 @@ def test_what_many_rows_lack_is_looked_up_once_for_each_key(tmp_path: Path, endp
 
 def test_the_time_of_a_clocked_server_passes_only_when_it_is_moved() -> None:
     with clocked_server() as clocked:
-        server = DynamoDB(clocked.endpoint, is_retrying=False)
+        server = DynamoDBClient(clocked.endpoint, is_retrying=False)
         try:
             server.call(
                 "CreateTable",

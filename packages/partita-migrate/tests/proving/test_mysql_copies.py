@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from partita_migrate.proving.prove import test as prove
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer, find, mysqld
-from testkit.moves import designed
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from testkit.data.moves import designed
+from testkit.servers.database_servers import PASSWORD, DatabaseServer, find, mysqld
 
 from .test_prove import SINGLE
 

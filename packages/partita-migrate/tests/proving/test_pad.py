@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partita_migrate.folder import Folder
-from partita_migrate.model.design import Access, Attribute
-from partita_migrate.model.files import read_design
+from partita_migrate.model.design import ItemAttribute, PatternAccess
+from partita_migrate.model.model_files import read_design
 from partita_migrate.proving.prove import test as prove
 from partita_migrate.understanding.schema.inventory import read_inventory
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD
-from testkit.moves import designed, sqlite_database
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import designed, sqlite_database
+from testkit.servers.database_servers import PASSWORD
 
 from .test_prove import (
     SINGLE,
@@ -165,11 +165,11 @@ def test_a_key_that_keeps_the_blanks_is_refuted(
     assert {"a blank behind code", "a blank behind depot"} <= cases
 
 
-def as_it_is(one: Attribute) -> Attribute:
+def as_it_is(one: ItemAttribute) -> ItemAttribute:
     return replace(one, template=(one.template or "").replace(":pad", "") or None)
 
 
-def asked_as_it_is(one: Access) -> Access:
+def asked_as_it_is(one: PatternAccess) -> PatternAccess:
     return replace(one, key=[replace(c, value=c.value.replace(":pad", "")) for c in one.key])
 
 

@@ -17,23 +17,23 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from partita_migrate.commands import migrate
-from partita_migrate.designing.model import model
-from partita_migrate.folder import Folder
-from partita_migrate.model.design import Access, Attribute, Design, Entity, TableDesign
-from partita_migrate.model.files import read_design, to_toml
+from partita_migrate.designing.model_stage import model
+from partita_migrate.model.design import Design, Entity, ItemAttribute, PatternAccess, TableDesign
+from partita_migrate.model.model_files import read_design, to_toml
 from partita_migrate.proving import prove as proving
-from partita_migrate.proving.made_items import Making
+from partita_migrate.proving.proof_run.proof_results import PatternProof, ProofRun
+from partita_migrate.proving.proof_run.unfinished_run import RunHead
 from partita_migrate.proving.prove import test as prove
-from partita_migrate.proving.reads import ReadProof
-from partita_migrate.proving.results import PatternProof, ProofRun
-from partita_migrate.proving.snapshot import Snapshot
-from partita_migrate.proving.tables import BATCH_ITEMS, BATCHES_AT_ONCE, put_all
-from partita_migrate.proving.unfinished import RunHead
+from partita_migrate.proving.read_proofs.read_proof import ReadProof
+from partita_migrate.proving.sandbox.design_tables import BATCH_ITEMS, BATCHES_AT_ONCE, put_all
+from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
+from partita_migrate.proving.staged_items import StagedItems
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit import shop
-from testkit.database_servers import PASSWORD, DatabaseServer
-from testkit.moves import designed
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data import shop
+from testkit.data.moves import designed
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 from .conftest import Narrowed
 
@@ -109,13 +109,17 @@ def with_entity(design: Design, name: str, change: Callable[[Entity], Entity]) -
     return replace(design, tables=tables)
 
 
-def with_attributes(design: Design, name: str, change: Callable[[Attribute], Attribute]) -> Design:
+def with_attributes(
+    design: Design, name: str, change: Callable[[ItemAttribute], ItemAttribute]
+) -> Design:
     return with_entity(
         design, name, lambda one: replace(one, attributes=[change(a) for a in one.attributes])
     )
 
 
-def with_access(design: Design, pattern: str, change: Callable[[Access], Access]) -> Design:
+def with_access(
+    design: Design, pattern: str, change: Callable[[PatternAccess], PatternAccess]
+) -> Design:
     access = [change(one) if one.pattern == pattern else one for one in design.access]
     return replace(design, access=access)
 
@@ -146,7 +150,7 @@ def test_types_in_one_range_that_nothing_tells_apart_are_refuted(
         (orders,) = [one for one in table.entities if one.name == "orders"]
         keys = {
             partition: orders.attribute(partition),
-            index.sort_key.name: Attribute(
+            index.sort_key.name: ItemAttribute(
                 name=index.sort_key.name, type="S", template="{loaned_on}#{id:n19.0}"
             ),
         }
@@ -185,7 +189,7 @@ def test_a_projection_without_what_is_read_is_refuted(narrowed: Narrowed, endpoi
 def test_numbers_without_padding_are_refuted(narrowed: Narrowed, endpoint: str) -> None:
     folder = narrowed("lines of an order")
 
-    def unpadded(one: Attribute) -> Attribute:
+    def unpadded(one: ItemAttribute) -> ItemAttribute:
         return replace(one, template=(one.template or "").replace(":n19.0", "") or None)
 
     design = with_attributes(read_design(folder, SINGLE), "order_lines", unpadded)
@@ -217,7 +221,7 @@ def test_a_number_that_is_kept_as_text_is_refuted(narrowed: Narrowed, endpoint: 
 def test_a_key_that_does_not_fold_is_refuted(narrowed: Narrowed, endpoint: str) -> None:
     folder = narrowed("log in")
 
-    def sensitive(one: Attribute) -> Attribute:
+    def sensitive(one: ItemAttribute) -> ItemAttribute:
         return replace(one, template=(one.template or "").replace(":nocase", "") or None)
 
     design = with_attributes(read_design(folder, SINGLE), "customers", sensitive)
@@ -246,7 +250,7 @@ def test_a_key_that_two_rows_share_is_found_before_anything_is_loaded(
 ) -> None:
     folder = narrowed("customer")
 
-    def shared(one: Attribute) -> Attribute:
+    def shared(one: ItemAttribute) -> ItemAttribute:
         return replace(one, template="L#{customer_id}") if one.name in ("PK", "SK") else one
 
     design = with_attributes(read_design(folder, SINGLE), "loans", shared)
@@ -327,7 +331,7 @@ def test_rows_items_and_load_are_not_done_twice(
     """On a server that outlives the run; nothing is cleaned up by a process that is killed."""
     folder = narrowed("customer", "newest orders")
     done: list[str] = []
-    put, rows, make = put_all, Snapshot.rows, Making._make
+    put, rows, make = put_all, SourceSnapshot.rows, StagedItems._make
 
     def killed(server: Any, items: Any) -> Any:
         for count in put(server, items):
@@ -348,8 +352,8 @@ def test_rows_items_and_load_are_not_done_twice(
         return call
 
     counts: list[int] = []
-    monkeypatch.setattr(Snapshot, "rows", noted("rows", rows))
-    monkeypatch.setattr(Making, "_make", noted("items", make))
+    monkeypatch.setattr(SourceSnapshot, "rows", noted("rows", rows))
+    monkeypatch.setattr(StagedItems, "_make", noted("items", make))
 
     def counted(*given: Any) -> Iterator[int]:
         for one in put(*given):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from partita_migrate.proving.prove import test as prove
-from testkit.moves import designed, sqlite_database
+from testkit.data.moves import designed, sqlite_database
 
 from .chance import Chance
 

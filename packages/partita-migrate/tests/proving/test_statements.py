@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partita_migrate.folder import Folder
-from partita_migrate.model.design import READS, Access, Design
-from partita_migrate.model.files import read_design, to_toml
+from partita_migrate.model.design import READS, Design, PatternAccess
+from partita_migrate.model.model_files import read_design, to_toml
+from partita_migrate.proving.proof_run.proof_results import ProofRun
 from partita_migrate.proving.prove import test as prove
-from partita_migrate.proving.results import ProofRun
-from partita_migrate.report.page import report
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer
-from testkit.moves import designed, sqlite_database
+from partita_migrate.report.report_page import report
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import designed, sqlite_database
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 from .invented import INVENTED
 from .test_prove import SINGLE, WIDE, verdicts, with_access, with_attributes
@@ -93,7 +93,7 @@ def mutated(folder: Folder, endpoint: str, design: Design) -> ProofRun:
     return prove(folder, name="mutated.toml", endpoint=endpoint)
 
 
-def without(design: Design, is_dropped: Callable[[Access], bool]) -> Design:
+def without(design: Design, is_dropped: Callable[[PatternAccess], bool]) -> Design:
     return replace(design, access=[one for one in design.access if not is_dropped(one)])
 
 
@@ -118,7 +118,7 @@ def test_a_request_that_names_the_value_of_another_alternative_is_refuted(
     assert ".2" not in str(first)
     assert ".2" in str(second)
 
-    def misnamed(one: Access) -> Access:
+    def misnamed(one: PatternAccess) -> PatternAccess:
         key = [replace(part, value=part.value.replace(".2", "")) for part in one.key]
         return replace(one, key=key)
 
@@ -152,7 +152,7 @@ def test_a_write_is_proven_by_the_requests_of_the_model_alone(
     """Guards that are not written, copies that are not found, and a wrong key are refuted."""
     design = read_design(accounts, WIDE)
 
-    def alone(one: Access) -> Access:
+    def alone(one: PatternAccess) -> PatternAccess:
         is_guarded = one.request == "TransactWriteItems" and one.pattern == "rename"
         return replace(one, request="UpdateItem") if is_guarded else one
 

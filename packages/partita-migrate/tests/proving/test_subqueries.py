@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partita_migrate.costing.units import units
-from partita_migrate.folder import Folder
-from partita_migrate.model.files import read_design
+from partita_migrate.costing.capacity_estimate import units
+from partita_migrate.model.model_files import read_design
 from partita_migrate.model.volumes import read_volumes
 from partita_migrate.proving.prove import test as prove
-from partita_migrate.understanding.patterns.file import read_patterns
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from testkit.database_servers import PASSWORD, DatabaseServer
-from testkit.moves import designed, sqlite_database
+from partita_migrate.understanding.patterns.pattern_files import read_patterns
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import designed, sqlite_database
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 from .test_prove import SINGLE, WIDE, verdicts
 from .test_statements import mutated, without

@@ -11,27 +11,28 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 from partita.errors import PartitaError
-from partita_migrate.costing.units import units
-from partita_migrate.designing.model import model
-from partita_migrate.folder import Folder
-from partita_migrate.handover.create import create
-from partita_migrate.model.design import Attribute, Design
-from partita_migrate.model.files import read_design, to_toml
+from partita_migrate.costing.capacity_estimate import units
+from partita_migrate.designing.model_stage import model
+from partita_migrate.handover.create_stage import create
+from partita_migrate.model.design import Design, ItemAttribute
+from partita_migrate.model.model_files import read_design, to_toml
 from partita_migrate.model.volumes import read_volumes
-from partita_migrate.proving.made_items import Making
 from partita_migrate.proving.prove import test as prove
-from partita_migrate.proving.snapshot import Snapshot
-from partita_migrate.proving.staging import Staging
-from partita_migrate.understanding.patterns.file import read_patterns
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from partita_migrate.understanding.sources.connection import connect
-from testkit import packages, processes
-from testkit.database_servers import PASSWORD, DatabaseServer
-from testkit.moves import KEEPING, designed, sqlite_database
-from testkit.needed import needs_services
-from testkit.shop import patterns_toml
+from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
+from partita_migrate.proving.staged_items import StagedItems
+from partita_migrate.row_store.staged_rows import StagedRows
+from partita_migrate.understanding.patterns.pattern_files import read_patterns
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.understanding.sources.source_connection import connect
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import KEEPING, designed, sqlite_database
+from testkit.data.shop import patterns_toml
+from testkit.packaging import function_packages
+from testkit.requirements import needs_services
+from testkit.servers import processes
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 from . import public
 from .test_prove import SINGLE, WIDE, verdicts, with_attributes
@@ -192,7 +193,7 @@ def test_buckets_that_do_not_reach_the_newest_rows_are_refuted(
         more="[expect.orders]\nrows = 50_000_000\n",
     )  # fmt: skip
 
-    def short(one: Attribute) -> Attribute:
+    def short(one: ItemAttribute) -> ItemAttribute:
         return replace(one, last=one.first) if one.first else one
 
     design = with_attributes(read_design(folder, SINGLE), "orders", short)
@@ -206,7 +207,7 @@ def test_a_sparse_index_of_other_rows_is_refuted(
 ) -> None:
     folder = narrowed(folders["airline"], tmp_path, "airline", "not yet gone", "take off")
 
-    def inverted(one: Attribute) -> Attribute:
+    def inverted(one: ItemAttribute) -> ItemAttribute:
         return replace(one, when=one.when.replace("is null", "is not null"))
 
     design = with_attributes(read_design(folder, SINGLE), "flights", inverted)
@@ -221,11 +222,11 @@ def test_a_sparse_index_of_other_rows_is_refuted(
 def items_of(folder: Folder, design: Design, path: Path) -> list[tuple[str, Item]]:
     """Of every row, by the function that all stages use."""
     inventory = read_volumes(folder).inventory
-    with connect(folder) as source, Snapshot(source, inventory) as snapshot:
-        staging = Staging(path / "rows", inventory, design)
+    with connect(folder) as source, SourceSnapshot(source, inventory) as snapshot:
+        staging = StagedRows(path / "rows", inventory, design)
         for table in inventory.tables:
             list(staging.fill(table.name, snapshot.rows(table)))
-        making = Making(path / "items", design, inventory, staging)
+        making = StagedItems(path / "items", design, inventory, staging)
         making.make(lambda *_: None)
         found = list(making.all_items())
         making.close()
@@ -261,7 +262,7 @@ def test_the_function_that_keeps_an_aggregate_counts_what_sql_counts(
         )
         arn = dynamodb.describe_table(TableName="votes")["Table"]["LatestStreamArn"]
         functions = server.client("lambda")
-        packages.create(functions, "score", text)
+        function_packages.create(functions, "score", text)
         functions.create_event_source_mapping(
             EventSourceArn=arn, FunctionName="score", StartingPosition="TRIM_HORIZON"
         )
@@ -288,7 +289,7 @@ def test_the_function_that_keeps_an_aggregate_counts_what_sql_counts(
                 if one["key"]["S"].startswith("votes#") and one["rows"]["N"] != "0"
             }
 
-        assert packages.wait_for(kept, lambda found: found == wanted) == wanted
+        assert function_packages.wait_for(kept, lambda found: found == wanted) == wanted
         assert len(wanted) > 3
 
 

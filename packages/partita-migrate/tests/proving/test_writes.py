@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from partita_migrate.folder import Folder
-from partita_migrate.model.files import read_design
+from partita_migrate.model.model_files import read_design
+from partita_migrate.proving.proof_run.proof_results import PatternProof, ProofRun
 from partita_migrate.proving.prove import test as prove
-from partita_migrate.proving.results import PatternProof, ProofRun
-from testkit.moves import KEEPING, QUICK, designed, sqlite_database
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.data.moves import KEEPING, QUICK, designed, sqlite_database
 
 from .test_prove import SINGLE, WIDE
 

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.costing.estimate import estimate
-from partita_migrate.designing.model import model
-from partita_migrate.folder import Folder
-from partita_migrate.report.page import report
+from partita_migrate.costing.estimate_stage import estimate
+from partita_migrate.designing.model_stage import model
+from partita_migrate.report.report_page import report
 from partita_migrate.understanding.analysis import read_analysis
-from partita_migrate.understanding.analyze import analyze
-from partita_migrate.understanding.plan import plan
-from testkit.accessibility import serious_findings
-from testkit.browser import PROGRAMS, Browser, browsing, program
-from testkit.database_servers import DatabaseServer
+from partita_migrate.understanding.analyze_stage import analyze
+from partita_migrate.understanding.plan_stage import plan
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.browser.accessibility import serious_findings
+from testkit.browser.chromium import PROGRAMS, Browser, browsing, program
+from testkit.servers.database_servers import DatabaseServer
 
 from ..conftest import MakeFolder
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from partita_migrate.designing.model import model
-from partita_migrate.report.page import report
-from partita_migrate.understanding.analyze import analyze
-from partita_migrate.understanding.plan import plan
+from partita_migrate.designing.model_stage import model
+from partita_migrate.report.report_page import report
+from partita_migrate.understanding.analyze_stage import analyze
+from partita_migrate.understanding.plan_stage import plan
 from partita_migrate.understanding.schema.inventory import read_inventory
-from testkit.database_servers import DatabaseServer
+from testkit.servers.database_servers import DatabaseServer
 
 from ..conftest import MakeFolder
 

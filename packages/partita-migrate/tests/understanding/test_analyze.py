@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from partita.database.item.sizes import item_size
+from partita.database.item.item_sizes import item_size
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
 from partita_migrate.understanding.analysis import Analysis
-from partita_migrate.understanding.analyze import analyze
-from partita_migrate.understanding.measuring.sampling import Sample
-from partita_migrate.understanding.schema.inventory import Inventory, Table
-from partita_migrate.understanding.sources.connection import connect
-from partita_migrate.understanding.sources.reading import readings
-from partita_migrate.understanding.sources.reflection import reflect
-from testkit.database_servers import PASSWORD, DatabaseServer
+from partita_migrate.understanding.analyze_stage import analyze
+from partita_migrate.understanding.measuring.table_sampling import RowSample
+from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
+from partita_migrate.understanding.sources.column_reading import readings
+from partita_migrate.understanding.sources.schema_reflection import reflect
+from partita_migrate.understanding.sources.source_connection import connect
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 MakeFolder = Callable[..., Folder]
 
@@ -34,7 +34,7 @@ def planned(folder: Folder) -> Inventory:
     return inventory
 
 
-def items_of(folder: Folder, table: Table) -> list[dict[str, Any]]:
+def items_of(folder: Folder, table: SourceTable) -> list[dict[str, Any]]:
     """Every row as the item that it would become."""
     with connect(folder) as source:
         asked = readings(source, table, {column.name for column in table.columns})
@@ -143,7 +143,7 @@ def test_a_sample_draws_every_row_equally_often(sqlite_folder: Callable[..., Fol
     table = planned(folder).tables[0]
     drawn: dict[int, int] = {}
     with connect(folder) as source:
-        sample = Sample(source, table, readings(source, table), 20_000, seed=9)
+        sample = RowSample(source, table, readings(source, table), 20_000, seed=9)
         for draws in sample._random_keys("id", 1, 2000, 100):
             for (key,), times, _ in draws:
                 drawn[key] = drawn.get(key, 0) + times

@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from partita_migrate.folder import Folder
-from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.plan_stage import plan
 from partita_migrate.understanding.schema.collations import (
     COLLATIONS,
     FOLDINGS,
     Collation,
-    file_of,
+    collation_file,
 )
 from partita_migrate.understanding.schema.inventory import read_inventory
-from testkit.database_servers import DatabaseServer
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.servers.database_servers import DatabaseServer
 
 from ..conftest import MakeFolder
 
@@ -153,7 +153,7 @@ def test_a_collation_that_keys_cannot_say_has_a_reason(
     planned: Planned, collation: str, why: str
 ) -> None:
     folder = planned(collation)
-    assert why in folder.read_json(file_of(collation), Collation).not_in_keys
+    assert why in folder.read_json(collation_file(collation), Collation).not_in_keys
     assert f"word of words are compared by {collation}" in (folder.path / "plan.md").read_text()
 
 
@@ -165,7 +165,7 @@ def test_latin_is_readable_and_files_are_small_and_stable(planned: Planned) -> N
     assert [fold(text) for text in texts] == [
         "MULLER", "SMORGAS 12", "J.DOE-2/3", "OEUVRE", "STRASSE", "ЖУК", "日本", "한국",
     ]  # fmt: skip
-    path = folder.path / file_of(collation)
+    path = folder.path / collation_file(collation)
     before = path.read_bytes()
     assert len(before) < 250_000
     path.unlink()

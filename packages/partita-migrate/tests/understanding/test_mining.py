@@ -10,17 +10,17 @@ import pytest
 from sqlalchemy.engine import URL
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.report.terminal.analysis import summarize
-from partita_migrate.understanding.analyze import analyze
+from partita_migrate.report.terminal.analyze_screen import summarize
+from partita_migrate.understanding.analyze_stage import analyze
 from partita_migrate.understanding.patterns.access_patterns import Patterns
-from partita_migrate.understanding.patterns.file import read_patterns
-from partita_migrate.understanding.plan import plan
+from partita_migrate.understanding.patterns.pattern_files import read_patterns
+from partita_migrate.understanding.plan_stage import plan
 from partita_migrate.understanding.schema.inventory import read_inventory
-from partita_migrate.understanding.sources.address import PASSWORD_ENV
-from partita_migrate.understanding.sources.connection import connect
-from partita_migrate.understanding.sources.reflection import reflect
-from testkit.database_servers import DatabaseServer
+from partita_migrate.understanding.sources.schema_reflection import reflect
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV
+from partita_migrate.understanding.sources.source_connection import connect
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.servers.database_servers import DatabaseServer
 
 from .. import bookshop
 
@@ -142,13 +142,13 @@ def test_the_tables_of_mysql_s_logs_are_read_when_there_are_no_digests(
 ) -> None:
     if used.scheme != "mysql":
         pytest.skip("only MySQL keeps its logs in tables")
-    from partita_migrate.understanding.patterns.mining import servers
+    from partita_migrate.understanding.patterns.mining import statement_statistics
 
-    monkeypatch.setattr(servers, "_digests", lambda source: None)
+    monkeypatch.setattr(statement_statistics, "_digests", lambda source: None)
     patterns = mined(make_folder(used.url("books")))
     assert "mysql.general_log" in patterns.origin
     assert unlimited(patterns) == bookshop.PATTERNS
-    monkeypatch.setattr(servers, "_general_log", lambda source: None)
+    monkeypatch.setattr(statement_statistics, "_general_log", lambda source: None)
     patterns = mined(make_folder(used.url("books")))
     assert "mysql.slow_log" in patterns.origin
     assert unlimited(patterns) == bookshop.PATTERNS

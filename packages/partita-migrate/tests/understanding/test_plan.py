@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.understanding.plan import plan
-from partita_migrate.understanding.planning.plan import Plan
+from partita_migrate.understanding.plan_stage import plan
+from partita_migrate.understanding.planning.migration_plan import MigrationPlan
 from partita_migrate.understanding.schema.inventory import read_inventory
-from testkit.database_servers import PASSWORD, DatabaseServer
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.servers.database_servers import PASSWORD, DatabaseServer
 
 from ..conftest import MakeFolder
 
@@ -69,7 +69,7 @@ def relationships(folder: Folder) -> set[tuple[str, str, str, str | None]]:
     }
 
 
-def said(planned: Plan, kind: str) -> set[str | None]:
+def said(planned: MigrationPlan, kind: str) -> set[str | None]:
     return {one.table for one in planned.difficulties if one.kind == kind}
 
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from partita_migrate.folder import Folder
-from partita_migrate.understanding.plan import plan
-from partita_migrate.understanding.planning.plan import Plan
-from testkit.database_servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL, find
+from partita_migrate.understanding.plan_stage import plan
+from partita_migrate.understanding.planning.migration_plan import MigrationPlan
+from partita_migrate.workspace.migration_folder import Folder
+from testkit.servers.database_servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL, find
 
 from ..conftest import MakeFolder
 
@@ -52,7 +52,7 @@ def logical_postgresql() -> Iterator[DatabaseServer]:
         yield server
 
 
-def missing(planned: Plan, purpose: str) -> dict[str, str]:
+def missing(planned: MigrationPlan, purpose: str) -> dict[str, str]:
     return {
         one.setting: one.found
         for one in planned.server
@@ -60,7 +60,7 @@ def missing(planned: Plan, purpose: str) -> dict[str, str]:
     }
 
 
-def advised(planned: Plan, phase: str) -> list[str]:
+def advised(planned: MigrationPlan, phase: str) -> list[str]:
     """What blocks the first step of a phase."""
     return next(step.blocked_by for step in planned.recovery if step.phase == phase)
 
@@ -145,7 +145,7 @@ def test_pg_dump_works_as_advised(postgresql: DatabaseServer, make_folder: MakeF
 
 
 def run_backup(
-    planned: Plan, folder: Folder, options: list[str], environment: dict[str, str]
+    planned: MigrationPlan, folder: Folder, options: list[str], environment: dict[str, str]
 ) -> None:
     """The very command of the plan, with the address of the server."""
     program, *rest = shlex.split(planned.recovery[0].command or "")

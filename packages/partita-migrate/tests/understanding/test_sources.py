@@ -11,10 +11,10 @@ from urllib.parse import quote
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.understanding.sources.address import PASSWORD_ENV, address_of
-from partita_migrate.understanding.sources.connection import SourceError, connect
-from partita_migrate.understanding.sources.reflection import reflect
-from testkit.database_servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
+from partita_migrate.understanding.sources.schema_reflection import reflect
+from partita_migrate.understanding.sources.source_address import PASSWORD_ENV, address_of
+from partita_migrate.understanding.sources.source_connection import SourceError, connect
+from testkit.servers.database_servers import PASSWORD, DatabaseServer, MariaDB, PostgreSQL
 
 from ..conftest import MakeFolder
 

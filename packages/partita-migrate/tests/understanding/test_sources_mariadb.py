@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from partita_migrate.folder import to_json
 from partita_migrate.understanding.schema.inventory import ForeignKey, Inventory
-from testkit.database_servers import DatabaseServer
+from partita_migrate.workspace.migration_folder import to_json
+from testkit.servers.database_servers import DatabaseServer
 
 from ..conftest import MakeFolder
 from ..inventories import inventory_of, table_of
@@ -179,7 +179,7 @@ def test_a_second_reading_is_the_same_to_the_byte(
 def test_a_large_table_is_not_counted(
     mariadb: DatabaseServer, make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partita_migrate.understanding.sources.counts.COUNTED_BYTES_MAX", 1000)
+    monkeypatch.setattr("partita_migrate.understanding.sources.row_counts.COUNTED_BYTES_MAX", 1000)
     script = """
         CREATE TABLE large (id INT PRIMARY KEY, x CHAR(100));
         INSERT INTO large SELECT seq, 'x' FROM seq_1_to_5000;

@@ -6,7 +6,7 @@ import pytest
 
 from partita.errors import PartitaError
 from partita_migrate.understanding.schema.inventory import ForeignKey, Inventory
-from testkit.database_servers import DatabaseServer
+from testkit.servers.database_servers import DatabaseServer
 
 from ..conftest import MakeFolder
 from ..inventories import inventory_of, table_of
@@ -226,7 +226,7 @@ def test_an_heir_with_columns_of_its_own_is_a_table(library: Inventory) -> None:
 def test_rows_are_estimated_where_counting_reads_too_much(
     postgresql: DatabaseServer, make_folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("partita_migrate.understanding.sources.counts.COUNTED_BYTES_MAX", 1000)
+    monkeypatch.setattr("partita_migrate.understanding.sources.row_counts.COUNTED_BYTES_MAX", 1000)
     script = """
         CREATE TABLE analysed WITH (autovacuum_enabled = off) AS
             SELECT i, repeat('x', 100) AS x FROM generate_series(1, 5000) AS i;

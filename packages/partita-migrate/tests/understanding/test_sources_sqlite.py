@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.understanding.sources.connection import SourceError, connect
-from partita_migrate.understanding.sources.reflection import reflect
+from partita_migrate.understanding.sources.schema_reflection import reflect
+from partita_migrate.understanding.sources.source_connection import SourceError, connect
+from partita_migrate.workspace.migration_folder import Folder
 
 from ..inventories import inventory_of, table_of
 
@@ -104,7 +104,7 @@ def test_rows_are_counted_or_estimated(
     folder = make_file(SCRIPT)
     artist = table_of(inventory_of(folder), "Artist")
     assert (artist.row_count, artist.is_row_count_exact) == (2, True)
-    monkeypatch.setattr("partita_migrate.understanding.sources.counts.COUNTED_BYTES_MAX", 0)
+    monkeypatch.setattr("partita_migrate.understanding.sources.row_counts.COUNTED_BYTES_MAX", 0)
     artist = table_of(inventory_of(folder), "Artist")
     assert (artist.row_count, artist.is_row_count_exact) == (7, False), "the largest rowid"
 

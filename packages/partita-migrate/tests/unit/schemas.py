@@ -5,25 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from partita_migrate.understanding.schema.inventory import (
-    Column,
     ForeignKey,
-    Index,
     Inventory,
-    Table,
+    SourceColumn,
+    SourceIndex,
+    SourceTable,
 )
 from partita_migrate.understanding.schema.relationships import relate
 
 
-def column(text: str) -> Column:
+def column(text: str) -> SourceColumn:
     """`column("name string?")`: a name and a kind, with a ? where it may be null."""
     name, _, kind = text.partition(" ")
     is_nullable = kind.endswith("?")
     plain: Any = kind.rstrip("?") or "integer"
-    return Column(name=name, type=plain, kind=plain, is_nullable=is_nullable)
+    return SourceColumn(name=name, type=plain, kind=plain, is_nullable=is_nullable)
 
 
-def table(name: str, columns: str, key: str = "", **more: Any) -> Table:
-    return Table(
+def table(name: str, columns: str, key: str = "", **more: Any) -> SourceTable:
+    return SourceTable(
         name=name,
         columns=[column(part.strip()) for part in columns.split(",")],
         primary_key=key.split(),
@@ -42,11 +42,13 @@ def foreign_key(columns: str, referenced: str, on_delete: str | None = None) -> 
     )
 
 
-def unique(columns: str, **more: Any) -> Index:
-    return Index(name=columns.replace(" ", "_"), columns=columns.split(), is_unique=True, **more)
+def unique(columns: str, **more: Any) -> SourceIndex:
+    return SourceIndex(
+        name=columns.replace(" ", "_"), columns=columns.split(), is_unique=True, **more
+    )
 
 
-def inventory(*tables: Table, **more: Any) -> Inventory:
+def inventory(*tables: SourceTable, **more: Any) -> Inventory:
     return Inventory(
         dialect=more.pop("dialect", "mysql"),
         server_version="8",

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from partita_migrate.understanding.schema.inventory import (
-    Column,
     ColumnKind,
     ForeignKey,
-    Index,
     Inventory,
-    Table,
+    SourceColumn,
+    SourceIndex,
+    SourceTable,
 )
 
 
-def column(name: str, kind: ColumnKind = "integer", **members: object) -> Column:
-    return Column(name=name, type=kind, kind=kind, **members)  # type: ignore[arg-type]
+def column(name: str, kind: ColumnKind = "integer", **members: object) -> SourceColumn:
+    return SourceColumn(name=name, type=kind, kind=kind, **members)  # type: ignore[arg-type]
 
 
-def orders(name: str = "orders", schema: str | None = None) -> Table:
-    return Table(
+def orders(name: str = "orders", schema: str | None = None) -> SourceTable:
+    return SourceTable(
         name=name,
         schema=schema,
         columns=[
@@ -33,7 +33,7 @@ def orders(name: str = "orders", schema: str | None = None) -> Table:
                 columns=["customer_id"], referenced_table="customer", referenced_columns=["id"]
             )
         ],
-        indexes=[Index(name="customer_id", columns=["customer_id"])],
+        indexes=[SourceIndex(name="customer_id", columns=["customer_id"])],
         row_count=50,
     )
 
@@ -47,7 +47,7 @@ def shop(dialect: str) -> Inventory:
         tables=[
             orders(),
             orders("archive.orders", "archive"),
-            Table(
+            SourceTable(
                 name="customer",
                 columns=[
                     column("id"),
@@ -56,9 +56,9 @@ def shop(dialect: str) -> Inventory:
                     column("joined", "datetime"),
                 ],
                 primary_key=["id"],
-                indexes=[Index(name="email", columns=["email"], is_unique=True)],
+                indexes=[SourceIndex(name="email", columns=["email"], is_unique=True)],
             ),
-            Table(
+            SourceTable(
                 name="product",
                 columns=[
                     column("id"),
@@ -68,7 +68,7 @@ def shop(dialect: str) -> Inventory:
                 ],
                 primary_key=["id"],
             ),
-            Table(
+            SourceTable(
                 name="order_line",
                 columns=[
                     column("id"),
@@ -77,20 +77,22 @@ def shop(dialect: str) -> Inventory:
                     column("quantity"),
                 ],
                 primary_key=["id"],
-                indexes=[Index(name="once", columns=["order_id", "product_id"], is_unique=True)],
+                indexes=[
+                    SourceIndex(name="once", columns=["order_id", "product_id"], is_unique=True)
+                ],
             ),
-            Table(
+            SourceTable(
                 name="tag",
                 columns=[column("id"), column("label", "string", length_max=30)],
                 primary_key=["id"],
-                indexes=[Index(name="label", columns=["label"], is_unique=True)],
+                indexes=[SourceIndex(name="label", columns=["label"], is_unique=True)],
             ),
-            Table(
+            SourceTable(
                 name="product_tag",
                 columns=[column("id"), column("product_id"), column("tag_id")],
                 primary_key=["id"],
             ),
-            Table(
+            SourceTable(
                 name="category",
                 columns=[column("id"), column("parent_id", is_nullable=True)],
                 primary_key=["id"],

@@ -8,16 +8,23 @@ import pytest
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita_migrate.folder import ANALYSIS, Folder
 from partita_migrate.understanding.analysis import Analysis
-from partita_migrate.understanding.schema.inventory import Column, Inventory, Table, read_inventory
+from partita_migrate.understanding.schema.inventory import (
+    Inventory,
+    SourceColumn,
+    SourceTable,
+    read_inventory,
+)
+from partita_migrate.workspace.migration_folder import ANALYSIS, Folder
 
 INVENTORY = Inventory(
     dialect="sqlite",
     server_version="3",
     database="shop.db",
     tables=[
-        Table(name="Größe", columns=[Column(name="id", type="INTEGER", kind="integer")]),
+        SourceTable(
+            name="Größe", columns=[SourceColumn(name="id", type="INTEGER", kind="integer")]
+        ),
     ],
 )
 

@@ -27,10 +27,10 @@ from typing import Annotated, Any, Literal
 import orjson
 from msgspec import Meta, Struct
 
-from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
-from partita.server.http.web import Request, Response, json_response
-from partita.settings import read
+from partita.foundation.clock import Clock, system_clock
+from partita.foundation.server_settings import read
+from partita.server.http.web.web_service import WebRequest, WebResponse, json_response
 
 logger = logging.getLogger(__name__)
 
@@ -213,7 +213,7 @@ class Alarms:
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)
 
-    async def show(self, request: Request) -> Response:
+    async def show(self, request: WebRequest) -> WebResponse:
         return json_response({"alarms": [watched.described() for watched in self._watched]})
 
     async def _tell(self, watched: _Watched, before: State) -> None:

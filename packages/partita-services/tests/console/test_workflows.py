@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from testkit.accessibility import serious_findings
-from testkit.person import Person, wait_for
-from testkit.processes import Server
+from testkit.browser.accessibility import serious_findings
+from testkit.browser.person import Person, wait_for
+from testkit.servers.processes import Server
 
 ROLE = "arn:aws:iam::123456789012:role/any"
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 MODULE = """
 def handler(event, context):
@@ -38,7 +38,7 @@ file = "bus"
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("functions")
-    (folder / "beside.py").write_text(MODULE)
+    (folder / "complementary_services.py").write_text(MODULE)
     (folder / "partita.toml").write_text(SETTINGS)
     return folder
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testkit.packages import create, wait_for
+from testkit.packaging.function_packages import create, wait_for
 
 QUEUE = "arn:aws:sqs:us-east-1:123456789012:dead-letters"
 TOPIC = "arn:aws:sns:us-east-1:123456789012:news"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from testkit.packages import ROLE, zipped
-from testkit.processes import Server
+from testkit.packaging.function_packages import ROLE, zipped
+from testkit.servers.processes import Server
 
 STREAMS = "arn:aws:kinesis:us-east-1:123456789012:stream"
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.packages import children, companion, create, wait_for, zipped
-from testkit.processes import Server
+from testkit.packaging.function_packages import children, companion, create, wait_for, zipped
+from testkit.servers import processes
+from testkit.servers.processes import Server
 
 CALM = "def handler(event, context): return 'calm'"
 BROOD = """

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from testkit import ROOT
-from testkit.needed import needs_page_hit_counter
-from testkit.packages import wait_for
-from testkit.processes import Server
+from testkit.packaging.function_packages import wait_for
+from testkit.requirements import needs_page_hit_counter
+from testkit.servers.processes import Server
 
 EXAMPLES = ROOT / "examples"
 

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.packages import ROLE, create, zipped
+from testkit.packaging.function_packages import ROLE, create, zipped
 
 ECHO = """
 def handler(event, context):

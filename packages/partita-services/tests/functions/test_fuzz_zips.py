@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.packages import companion, create
-from testkit.processes import ENVIRONMENT, Server, starting
+from testkit.packaging.function_packages import companion, create
+from testkit.servers.processes import ENVIRONMENT, Server, starting
 
 from .test_zips import CASES, CODE, archive
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from testkit.packages import children, companion, create, wait_for
-from testkit.processes import Server
+from testkit.packaging.function_packages import children, companion, create, wait_for
+from testkit.servers.processes import Server
 
 KEYS = 50
 PUT_RECORDS_MAX = 500

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.packages import create, wait_for
-from testkit.processes import Server
+from testkit.packaging.function_packages import create, wait_for
+from testkit.servers.processes import Server
 
 QUEUES = "arn:aws:sqs:us-east-1:123456789012"
 WRITE_DOWN = """

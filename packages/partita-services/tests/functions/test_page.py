@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from partita import settings
-from partita.settings import Function, Schedule, Sink
+from partita.foundation import server_settings
+from partita.foundation.server_settings import FunctionSettings, ScheduleSettings, SinkSettings
 from testkit import ROOT
-from testkit.processes import Server
+from testkit.servers.processes import Server
 
 PAGE = (ROOT / "docs" / "functions.md").read_text()
 
@@ -37,13 +37,13 @@ def test_the_programs_do_what_they_show(server: Server) -> None:
 def test_the_settings_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "partita.toml"
     path.write_text("\n".join(examples("toml")))
-    loaded = settings.load(path)
+    loaded = server_settings.load(path)
     assert (len(loaded.functions), len(loaded.schedules), len(loaded.sinks)) == (1, 2, 3)
 
 
 def test_the_page_names_every_setting() -> None:
     shown = "\n".join(examples("toml"))
-    for kind in (Function, Schedule, Sink):
+    for kind in (FunctionSettings, ScheduleSettings, SinkSettings):
         for field in msgspec.structs.fields(kind):
             if field.name != "maximum_retries":
                 assert re.search(rf"\b{field.name} = ", shown), f"{field.name} is not on the page"

@@ -12,8 +12,8 @@ from urllib.request import Request, urlopen
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.packages import ROLE, create, wait_for
-from testkit.processes import Server
+from testkit.packaging.function_packages import ROLE, create, wait_for
+from testkit.servers.processes import Server
 
 OFF = {"Mode": "OFF"}
 AUTHORIZATION = (
@@ -303,7 +303,7 @@ input = {n = 1}
 
 
 def test_a_wrong_expression_in_the_settings_is_told_of_at_the_start(tmp_path: Path) -> None:
-    from testkit.processes import run
+    from testkit.servers.processes import run
 
     settings = tmp_path / "partita.toml"
     settings.write_text('[[schedules]]\nname = "s"\nexpression = "daily"\nfunction = "f"\n')

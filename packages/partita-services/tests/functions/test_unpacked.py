@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from partita.database.storage.sealing.master_keys import new_printed_key
-from partita_services.functions import folders
-from partita_services.functions.folders import NoFolder, OwnFolder
-from testkit.packages import create, wait_for, zipped
-from testkit.processes import ENVIRONMENT, Server
+from partita_services.functions.runtime import code_folder
+from partita_services.functions.runtime.code_folder import CodeFolder, CodeFolderUnavailable
+from testkit.packaging.function_packages import create, wait_for, zipped
+from testkit.servers.processes import ENVIRONMENT, Server
 
 MARK = "neverondisk"
 SOURCE = f"""
@@ -103,6 +103,6 @@ def test_without_a_tmpfs_an_encrypted_server_takes_no_code(
 ) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text("/dev/vda / ext4 rw 0 0\n")
-    monkeypatch.setattr(folders, "MOUNTS", mounts)
-    with pytest.raises(NoFolder, match="no tmpfs"):
-        _ = OwnFolder(is_in_memory=True).path
+    monkeypatch.setattr(code_folder, "MOUNTS", mounts)
+    with pytest.raises(CodeFolderUnavailable, match="no tmpfs"):
+        _ = CodeFolder(is_in_memory=True).path

@@ -18,8 +18,8 @@ from urllib.request import Request, urlopen
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.packages import create
-from testkit.processes import Server
+from testkit.packaging.function_packages import create
+from testkit.servers.processes import Server
 
 CODE = "def handler(event, context): return 'calm'"
 DAMAGED = "Could not unzip uploaded file. Please check your file, then try to upload again."

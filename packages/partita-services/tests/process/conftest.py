@@ -1,3 +1,3 @@
 """What the tests of commands are given."""
 
-from testkit.commands import *  # noqa: F403
+from testkit.servers.commands import *  # noqa: F403

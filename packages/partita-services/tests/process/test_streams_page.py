@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from partita.settings import load
-from partita_services.functions.mappings.filters import compile_filters
+from partita.foundation.server_settings import load
+from partita_services.functions.mappings.event_filters import compile_filters
 from testkit import ROOT
 
 PAGE = (ROOT / "docs" / "streams.md").read_text()
@@ -62,7 +62,7 @@ def test_all_settings_on_the_page_can_be_read(tmp_path: Path) -> None:
 
 
 def test_the_page_names_every_setting() -> None:
-    from partita.settings import Trigger
+    from partita.foundation.server_settings import TriggerSettings
 
-    for name in Trigger.__struct_fields__:
+    for name in TriggerSettings.__struct_fields__:
         assert f"`{name}`" in PAGE, f"{name} is not on the page"

@@ -1,3 +1,3 @@
 """One server that asks everybody who they are."""
 
-from testkit.protected_server import *  # noqa: F403
+from testkit.servers.protected_server import *  # noqa: F403

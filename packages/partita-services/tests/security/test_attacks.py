@@ -14,15 +14,15 @@ from uuid import uuid4
 import cbor2
 import pytest
 
-from partita.client.services import FUNCTIONS_TABLE, SERVICES, WORKFLOWS_TABLE
-from partita.client.signing import Credentials, signed_headers
-from partita.clock import system_clock
-from partita.database.storage.sealing.folders import keyring_of
+from partita.client.aws_services import FUNCTIONS_TABLE, SERVICES, WORKFLOWS_TABLE
+from partita.client.request_signing import Credentials, signed_headers
+from partita.database.storage.sealing.encrypted_folders import keyring_of
 from partita.database.storage.sealing.master_keys import KeySource
+from partita.foundation.clock import system_clock
 from partita.server.security.identities.access_file import AccessFile
-from testkit import processes
-from testkit.packages import create, wait_for
-from testkit.people import (
+from testkit.packaging.function_packages import create, wait_for
+from testkit.servers import processes
+from testkit.servers.users import (
     ACCOUNT,
     ADMINISTRATOR,
     REGION,

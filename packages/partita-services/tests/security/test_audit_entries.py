@@ -16,11 +16,11 @@ from urllib.request import Request, urlopen
 import cbor2
 import pytest
 
-from partita.limits import MB
-from partita.server.security.identities.directory import AccessKey
-from testkit import processes
-from testkit.packages import create
-from testkit.people import (
+from partita.foundation.service_limits import MB
+from partita.server.security.identities.user_directory import AccessKey
+from testkit.packaging.function_packages import create
+from testkit.servers import processes
+from testkit.servers.users import (
     ACCOUNT,
     ADMINISTRATOR,
     REGION,

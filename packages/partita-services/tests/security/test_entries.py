@@ -12,21 +12,22 @@ from typing import cast
 import click
 import pytest
 
-from partita.assembly.entries import CONSOLE, ENTRIES, FILE, OPERATION, PAGE, PROCESS, page
-from partita.cli.serve import serve
-from partita.console.endpoints import Endpoint
-from partita.console.service import Console
-from partita.registry import READS, WRITES
-from partita.server.copying import _OPERATIONS as COPYING
+from partita.assembly.server_entries import CONSOLE, ENTRIES, FILE, OPERATION, PAGE, PROCESS, page
+from partita.assembly.service_registry import READS, WRITES
+from partita.cli.serve_command import serve
+from partita.console.console_endpoints import ConsoleEndpoint
+from partita.console.console_service import Console
+from partita.server.backup_service import _OPERATIONS as COPYING
+from partita.server.companions.companion_peers import PATH
 from partita.server.dispatch import PUBLIC_PATHS
-from partita.server.monitoring.pages import PAGES
-from partita.server.peers import PATH
-from partita.server.security.administration import _OPERATIONS as ADMINISTRATION
+from partita.server.monitoring.monitoring_pages import PAGES
+from partita.server.security.administration.administration_api import _OPERATIONS as ADMINISTRATION
 from partita.server.security.authentication.sts import OPERATIONS as STS
-from partita.server.security.identities import roles
-from partita_services.functions.api.registry import OPERATIONS as REST
-from partita_services.workflows.api.registry import OPERATIONS as STATES
-from testkit import ROOT, processes
+from partita.server.security.identities import service_roles
+from partita_services.functions.api.lambda_registry import OPERATIONS as REST
+from partita_services.workflows.api.step_functions_registry import OPERATIONS as STATES
+from testkit import ROOT
+from testkit.servers import processes
 
 DOCS = ROOT / "docs"
 
@@ -41,7 +42,7 @@ def names(kind: str, **more: str) -> list[str]:
 
 
 def test_the_documentation_shows_the_map() -> None:
-    assert (DOCS / "entries.md").read_text() == page(), "python -m partita.assembly.entries"
+    assert (DOCS / "entries.md").read_text() == page(), "python -m partita.assembly.server_entries"
 
 
 def test_every_operation_has_one_row() -> None:
@@ -49,7 +50,7 @@ def test_every_operation_has_one_row() -> None:
         *(name.removeprefix("Kinesis.") for name in {**READS, **WRITES}),
         *(*STATES, *ADMINISTRATION, *COPYING, *STS),
         *(name for service in REST.values() for name in service),
-        *(one.decode() for one in (roles.CHECK, roles.SESSION)),
+        *(one.decode() for one in (service_roles.CHECK, service_roles.SESSION)),
     ]
     assert sorted(names(OPERATION)) == sorted(registered)
 
@@ -61,7 +62,7 @@ def test_every_page_has_a_row() -> None:
 
 
 def test_every_route_of_the_console_has_a_row() -> None:
-    console = Console(cast("Endpoint", None), "on")
+    console = Console(cast("ConsoleEndpoint", None), "on")
     routes = {
         (method, path)
         for found in console.web.routes.by_length.values()

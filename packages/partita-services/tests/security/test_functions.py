@@ -20,9 +20,9 @@ from botocore.auth import SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from testkit import processes
-from testkit.packages import create, wait_for
-from testkit.people import ACCOUNT, ADMINISTRATOR, People, refusal, statement, table_arn
+from testkit.packaging.function_packages import create, wait_for
+from testkit.servers import processes
+from testkit.servers.users import ACCOUNT, ADMINISTRATOR, People, refusal, statement, table_arn
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
 WRITES = """

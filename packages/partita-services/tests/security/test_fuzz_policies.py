@@ -12,24 +12,28 @@ from typing import Any
 import pytest
 
 from partita.errors import AccessDeniedException
-from partita.server.security.policies.conditions import OPERATORS
-from partita.server.security.policies.decision import (
-    Policies,
+from partita.server.security.policies.condition_operators import OPERATORS
+from partita.server.security.policies.policy_decision import (
+    CallerPolicies,
+    PolicyRequest,
     Principal,
-    Request,
     applicable,
     decide,
 )
-from partita.server.security.policies.documents import (
+from partita.server.security.policies.policy_documents import (
     IDENTITY,
     RESOURCE,
     TRUST,
     PolicyError,
     parse,
 )
-from partita.server.security.policies.patterns import Unresolved, arn_matches, matches
-from partita_services.workflows.language.states.choices import OPERATORS as CHOICES
-from testkit.fuzzing import both_lengths, seeds
+from partita.server.security.policies.policy_patterns import (
+    UnresolvedVariable,
+    arn_matches,
+    matches,
+)
+from partita_services.workflows.language.states.choice_rules import OPERATORS as CHOICES
+from testkit.attacks.fuzzing import both_lengths, seeds
 
 ACCOUNT = "123456789012"
 ANN = Principal(f"arn:aws:iam::{ACCOUNT}:user/ann", ACCOUNT)
@@ -121,7 +125,7 @@ def test_patterns_mean_what_the_oracle_says(rounds: int) -> None:
             text = text_for(chance, tokens)
             told = f"seed {seed}: {pattern!r} {text!r}"
             if any(found is None for _, found in pieces):
-                with pytest.raises(Unresolved):
+                with pytest.raises(UnresolvedVariable):
                     matches(pattern, text, CONTEXT)
                 continue
             assert matches(pattern, text, CONTEXT) == fits(tuple(tokens), text), told
@@ -301,11 +305,15 @@ def test_any_document_is_a_policy_or_refused(rounds: int) -> None:
             finally:
                 assert time.process_time() - began < SECONDS_MAX, f"seed {seed}: {text[:500]}"
             policies += 1
-            request = Request(ANN, "dynamodb:GetItem", f"arn:aws:d:x:{ACCOUNT}:b:c", CONTEXT)
-            given = Policies(resource=(made,)) if kind == RESOURCE else Policies(identity=(made,))
+            request = PolicyRequest(ANN, "dynamodb:GetItem", f"arn:aws:d:x:{ACCOUNT}:b:c", CONTEXT)
+            given = (
+                CallerPolicies(resource=(made,))
+                if kind == RESOURCE
+                else CallerPolicies(identity=(made,))
+            )
             decided = decide(given, request)
             # What cannot count is left out beforehand, and changes nothing.
-            again = Request(ANN, request.action, request.resource, CONTEXT)
+            again = PolicyRequest(ANN, request.action, request.resource, CONTEXT)
             assert decide(applicable(given, again), again).outcome == decided.outcome, text
     assert policies > 200
 
@@ -331,12 +339,12 @@ def test_no_pattern_makes_a_decision_slow(pattern: str, text: str) -> None:
     one = {"Effect": "Allow", "Action": "*", "Resource": "*"}
     condition = {"ForAnyValue:StringLike": {"dynamodb:Attributes": [pattern]}}
     made = json.dumps({"Version": "2012-10-17", "Statement": [{**one, "Condition": condition}]})
-    policies = Policies(identity=(parse(made, "p"),))
+    policies = CallerPolicies(identity=(parse(made, "p"),))
     began = time.process_time()
     # The more values, the sooner it is refused; the worst is just below that.
     for count in (1, 2, 5, 20, 300):
         values = tuple(text[number:] for number in range(count))
-        request = Request(ANN, "dynamodb:PutItem", "*", {"dynamodb:attributes": values})
+        request = PolicyRequest(ANN, "dynamodb:PutItem", "*", {"dynamodb:attributes": values})
         try:
             decide(policies, request)
         except AccessDeniedException:

@@ -13,8 +13,9 @@ import pytest
 
 import partita
 from partita.server.dispatch import MAY_BE_LARGE
-from testkit import ROOT, processes
-from testkit.people import ADMINISTRATOR, People, statement, table_arn
+from testkit import ROOT
+from testkit.servers import processes
+from testkit.servers.users import ADMINISTRATOR, People, statement, table_arn
 
 from .test_operations import CASES, WITHOUT_ONE, Everybody, check_denied
 
@@ -91,7 +92,7 @@ def handed_over(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Everybody]
     with processes.starting() as start:
         people.server = start(
             *("serve", "--auth", "--port", "0", "--data", folder),
-            command=(sys.executable, "-m", "testkit.everything_is_large"),
+            command=(sys.executable, "-m", "testkit.servers.everything_is_large"),
             cwd=ROOT,
             env={**os.environ, "PARTITA_PURE": "1"},
             stderr=None,
@@ -127,14 +128,18 @@ def test_without_its_right_it_is_denied_where_it_is_handed_to(
 
 PERMITS = {
     "Permitted": {
-        "database/operations/context.py",
+        "database/operations/operation_context.py",
         "server/admission.py",
-        "server/large_requests/worker.py",
-        "server/security/gate.py",
-        "server/security/rights/needs.py",
+        "server/large_requests/large_request_worker.py",
+        "server/security/authorization_gate.py",
+        "server/security/rights/requested_rights.py",
     },
-    "PermittedBytes": {"server/admission.py", "server/security/gate.py"},
-    "Forwarded": {"server/admission.py", "server/peers.py", "server/security/gate.py"},
+    "PermittedBytes": {"server/admission.py", "server/security/authorization_gate.py"},
+    "Forwarded": {
+        "server/admission.py",
+        "server/companions/companion_peers.py",
+        "server/security/authorization_gate.py",
+    },
 }
 """Who makes permits: the admissions, and those who have asked one. `mypy` sees to the rest, for an
 operation, a page and a companion take nothing else."""

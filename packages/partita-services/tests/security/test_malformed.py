@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.client.services import SERVICES
-from partita.client.signing import Credentials, signed_headers
-from partita.server.security.identities.directory import AccessKey
-from testkit.people import REGION, People, statement
+from partita.client.aws_services import SERVICES
+from partita.client.request_signing import Credentials, signed_headers
+from partita.server.security.identities.user_directory import AccessKey
+from testkit.servers.users import REGION, People, statement
 
 from .test_operations import CASES, ROWS
 

@@ -16,20 +16,20 @@ from urllib.parse import urlsplit
 import pytest
 from msgspec.structs import replace
 
-from partita.client.services import SERVICES
-from partita.client.signing import Credentials, signed_headers, split_target
-from partita.registry import READS, WRITES, forwarded_rights, rights
-from partita.server.copying import _OPERATIONS as COPYING
-from partita.server.monitoring.pages import PAGES
-from partita.server.rest import request_for
-from partita.server.security.administration import _OPERATIONS as ADMINISTRATION
+from partita.assembly.service_registry import READS, WRITES, forwarded_rights, rights
+from partita.client.aws_services import SERVICES
+from partita.client.request_signing import Credentials, signed_headers, split_target
+from partita.server.backup_service import _OPERATIONS as COPYING
+from partita.server.monitoring.monitoring_pages import PAGES
+from partita.server.protocol.rest import request_for
+from partita.server.security.administration.administration_api import _OPERATIONS as ADMINISTRATION
+from partita.server.security.authentication.operator_pages import ACTIONS
 from partita.server.security.authentication.sts import OPERATIONS as STS
-from partita.server.security.identities.directory import AccessKey, Directory, add_user
-from partita.server.security.pages import ACTIONS
-from partita.server.security.rights.recovery import COPY
-from partita_services.functions.api.registry import OPERATIONS as REST
-from partita_services.workflows.api.registry import OPERATIONS as STATES
-from testkit.people import ACCOUNT, REGION, People, policy, statement, table_arn
+from partita.server.security.identities.user_directory import AccessKey, Directory, add_user
+from partita.server.security.rights.recovery_rights import COPY
+from partita_services.functions.api.lambda_registry import OPERATIONS as REST
+from partita_services.workflows.api.step_functions_registry import OPERATIONS as STATES
+from testkit.servers.users import ACCOUNT, REGION, People, policy, statement, table_arn
 
 BOOKS = table_arn("Books")
 INDEX = f"{BOOKS}/index/by_title"

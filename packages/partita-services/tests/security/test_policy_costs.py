@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testkit.people import (
+from testkit.servers.users import (
     ACCOUNT,
     People,
     as_text,

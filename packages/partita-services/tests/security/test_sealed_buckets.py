@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from partita.database.storage.sealing.master_keys import new_printed_key
-from testkit import processes
-from testkit.processes import Server, run
+from testkit.servers import processes
+from testkit.servers.processes import Server, run
 
 from ..workflows.conftest import ROLE, finished, states_client
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from partita.server.security.identities.directory import Directory, Role, new_id
-from testkit.people import ACCOUNT, People, policy, refusal, statement, table_arn
+from partita.server.security.identities.user_directory import Directory, Role, new_id
+from testkit.servers.users import ACCOUNT, People, policy, refusal, statement, table_arn
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
 SERVICE = {"Service": "states.amazonaws.com"}

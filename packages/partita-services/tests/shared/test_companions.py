@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item
-from testkit.shared_storage import storage_url
+from testkit.data.item_tables import create, item
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 SECONDS_MAX = 40
 ROLE = "arn:aws:iam::123456789012:role/any"
@@ -79,7 +79,7 @@ def test_a_trigger_gets_what_all_servers_write_also_when_its_leader_is_killed(
 ) -> None:
     storage = storage_url(postgresql, "triggers")
     assert processes.run("storage", "init", storage).returncode == 0
-    (tmp_path / "watching.py").write_text(WATCHER)
+    (tmp_path / "move_samples.py").write_text(WATCHER)
     config = tmp_path / "settings.toml"
     with processes.starting() as start:
         maker = start("serve", "--port", "0", "--storage", storage)

@@ -16,7 +16,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from testkit import processes
+from testkit.servers import processes
 
 ROLE = "arn:aws:iam::123456789012:role/workflows"
 SECONDS_MAX = 180
@@ -238,7 +238,7 @@ Json = dict[str, Any]
 
 def write_functions(folder: Path) -> Path:
     """The module of functions, and the settings that name them."""
-    (folder / "handlers.py").write_text(MODULE)
+    (folder / "catalogue_handlers.py").write_text(MODULE)
     plain = "".join(
         f'[[functions]]\nname = "{name}"\nhandler = "handlers:{name}"\n\n' for name in PLAIN
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from testkit.processes import Server
+from testkit.servers.processes import Server
 
 from .conftest import events, finished, function, states_client, types, write_functions
 from .test_state_machines import refused

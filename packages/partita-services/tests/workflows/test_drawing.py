@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita_services.workflows.drawing import mermaid, svg, text
-from partita_services.workflows.drawing.layout import Layout, Units, lay_out
+from partita_services.workflows.drawing.machine_layout import DrawingUnits, MachineLayout, lay_out
 from partita_services.workflows.language import StateMachine, States, parse
 
 from .conftest import Json
 
-UNITS = Units(char=1, line=1, pad_x=2, pad_y=1, gap=3, lane=1)
+UNITS = DrawingUnits(char=1, line=1, pad_x=2, pad_y=1, gap=3, lane=1)
 
 BRANCHES = [
     {"StartAt": "Left", "States": {"Left": {"Type": "Pass", "End": True}}},
@@ -152,7 +152,7 @@ def reachable(machine: StateMachine) -> set[str]:
     return found
 
 
-def check(layout: Layout) -> None:
+def check(layout: MachineLayout) -> None:
     boxes = [box for box in layout.boxes if box.node.text]
     for one, other in combinations(boxes, 2):
         is_beside = one.x + one.width <= other.x or other.x + other.width <= one.x

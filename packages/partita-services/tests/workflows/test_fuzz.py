@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from partita.client.services import SERVICES
-from partita.client.signing import Credentials, signed_headers
-from testkit import processes
+from partita.client.aws_services import SERVICES
+from partita.client.request_signing import Credentials, signed_headers
+from testkit.servers import processes
 
 from .conftest import ROLE
 

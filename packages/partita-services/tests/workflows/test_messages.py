@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from testkit.processes import Server
+from testkit.servers.processes import Server
 
 from .conftest import ROLE, finished, one_task, states_client, write_functions
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from partita.settings import Function
-from partita_services.workflows.api.registry import OPERATIONS
-from testkit import ROOT, processes
+from partita.foundation.server_settings import FunctionSettings
+from partita_services.workflows.api.step_functions_registry import OPERATIONS
+from testkit import ROOT
+from testkit.servers import processes
 
 PAGE = (ROOT / "docs" / "workflows.md").read_text()
 
@@ -54,7 +55,7 @@ def test_the_commands_say_what_the_page_says(folder: Path) -> None:
 
 
 def test_the_page_names_every_setting_and_every_operation() -> None:
-    for name in Function.__struct_fields__:
+    for name in FunctionSettings.__struct_fields__:
         assert f"`{name}`" in PAGE, f"{name} is not on the page"
     for name in OPERATIONS:
         assert re.search(rf"\b{name}\b", PAGE), f"{name} is not on the page"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from partita_services.workflows.language import InvalidDefinition, parse
-from partita_services.workflows.running.storage.records import STANDARD
-from partita_services.workflows.running.tasks.integrations import Abilities, check_resources
+from partita_services.workflows.running.storage.workflow_records import STANDARD
+from partita_services.workflows.running.tasks.integrations import ServerAbilities, check_resources
 
 LIST = Path(__file__).with_name("public_machines.tsv")
 FUNCTION = "arn:aws:lambda:us-east-1:123456789012:function:any"
@@ -43,7 +43,7 @@ def test_most_public_machines_are_taken_and_the_list_says_which() -> None:
         repository, path, verdict, resources = line.split("\t")
         definition = machine([] if resources == "-" else resources.split())
         try:
-            check_resources(parse(definition), STANDARD, Abilities())
+            check_resources(parse(definition), STANDARD, ServerAbilities())
             found = "valid"
         except InvalidDefinition:
             found = "refused"

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from partita.registry import READS, WRITES
-from partita.server.protocol import model
+from partita.assembly.service_registry import READS, WRITES
+from partita.server.protocol import service_model
 
 from .conftest import ROLE, SECONDS_MAX, Json, finished, function, one_task, states_client
 
@@ -24,7 +24,7 @@ WAIT: Json = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 9999, 
 
 NOT_BUILT = [
     name[0].lower() + name[1:]
-    for name in model.load(model.DYNAMODB).inputs
+    for name in service_model.load(service_model.DYNAMODB).inputs
     if name not in {**READS, **WRITES}
 ][:3]
 """Operations of DynamoDB's description that this server does not have."""

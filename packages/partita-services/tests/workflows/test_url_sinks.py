@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from .conftest import finished, states_client
 

@@ -2,6 +2,6 @@
 
 __version__ = "0.1.0"
 
-from partita import compiled
+from partita.installation import compiled_modules
 
-compiled.use()
+compiled_modules.use()

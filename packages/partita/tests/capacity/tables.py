@@ -8,7 +8,7 @@ from typing import Any
 from botocore.config import Config
 
 from partita import testing
-from partita.server.http.messages import HttpRequest
+from partita.server.http.http_messages import HttpRequest
 
 NOON = 1_900_065_600.0
 """A noon of 2030, UTC."""

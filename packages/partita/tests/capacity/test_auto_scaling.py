@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from partita import testing
-from partita.database.capacity.schedules import scheduled_change
-from partita.database.storage.branch import BranchEngine
+from partita.database.capacity.scaling.capacity_schedules import scheduled_change
+from partita.database.storage.branch_engine import BranchEngine
 
 from .tables import NOON, create, index, item, make, once, provisioned
 

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from partita.database.capacity.schedules import scheduled_changes
+from partita.database.capacity.scaling.capacity_schedules import scheduled_changes
 from testkit import ROOT
 
 PAGE = (ROOT / "docs" / "capacity.md").read_text()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from partita.client import Client, ClientError, Credentials, Unreachable
-from testkit import processes
+from testkit.servers import processes
 
 KEY = {"k": {"S": "a"}}
 TABLE = {

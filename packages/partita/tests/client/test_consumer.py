@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from partita.client import Client
-from partita.client.consumer import Checkpoint, Consumer, Record
-from partita.client.kinesis import KinesisShard, KinesisStream
-from partita.client.leases import SHARD_END, LeaseTable
-from partita.client.worker import LeaseLost
-from testkit import processes
+from partita.client.consumer.consumer_worker import ConsumerLeaseLost
+from partita.client.consumer.kinesis_consumer import Checkpoint, Consumer, Record
+from partita.client.consumer.kinesis_source import KinesisShard, KinesisStream
+from partita.client.consumer.lease_table import SHARD_END, LeaseTable
+from testkit.servers import processes
 
 SECONDS_MAX = 120
 FAST: dict[str, Any] = {"poll_seconds": 0.02, "look_seconds": 0.05, "lease_seconds": 1.0}
@@ -330,7 +330,7 @@ def test_the_shards_of_a_worker_that_is_gone_are_taken(tell: Tell) -> None:
             await asyncio.sleep(0.5)
             assert reading.records == []
             assert await reading.until(3) == numbered(0, 3)
-            with pytest.raises(LeaseLost):
+            with pytest.raises(ConsumerLeaseLost):
                 await table.save_checkpoint(gone, "1")
 
     tell(story)

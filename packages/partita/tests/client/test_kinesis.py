@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from partita.client import Client, ClientError
-from partita.client.kinesis import TRIM_HORIZON, KinesisShard, KinesisStream
+from partita.client.consumer.kinesis_source import TRIM_HORIZON, KinesisShard, KinesisStream
 
 SHARD = KinesisShard("shard")
 

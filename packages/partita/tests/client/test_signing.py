@@ -11,8 +11,8 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as BotocoreCredentials
 
-from partita.client.services import SERVICES
-from partita.client.signing import Credentials, find_credentials, signed_headers
+from partita.client.aws_services import SERVICES
+from partita.client.request_signing import Credentials, find_credentials, signed_headers
 
 NOW = datetime(2026, 11, 16, 1, 2, 3, tzinfo=UTC)
 

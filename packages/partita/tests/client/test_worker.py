@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from partita.client.shards import Page, consume_shard, ready_shards
-from partita.client.worker import LeaseLost, Worker
+from partita.client.consumer.consumer_worker import ConsumerLeaseLost, ConsumerWorker
+from partita.client.consumer.stream_shards import ShardPage, consume_shard, ready_shards
 from partita.errors import PartitaError
 
 SECONDS_MAX = 20
@@ -48,10 +48,10 @@ class Stream:
             raise PartitaError("not yet")
         return self.listed
 
-    async def read(self, shard: Shard, position: int, limit: int) -> Page[int, str]:
+    async def read(self, shard: Shard, position: int, limit: int) -> ShardPage[int, str]:
         stop = min(position + limit, 3)
         records = [f"{shard.shard_id}{number}" for number in range(position, stop)]
-        return Page(stop, records, is_last=stop == 3)
+        return ShardPage(stop, records, is_last=stop == 3)
 
     async def find(
         self, list_shards: Callable[[], Awaitable[list[Shard]]]
@@ -66,7 +66,7 @@ class Stream:
 
     async def renew(self, lease: Lease) -> None:
         if lease.shard_id in self.lost:
-            raise LeaseLost(lease.shard_id)
+            raise ConsumerLeaseLost(lease.shard_id)
 
     async def give_back(self, lease: Lease) -> None:
         self.given_back.append(lease.shard_id)
@@ -76,7 +76,7 @@ class Stream:
         return all(lease.is_over for lease in self.leases.values())
 
 
-Process = Callable[[Lease, Page[int, str]], Awaitable[None]]
+Process = Callable[[Lease, ShardPage[int, str]], Awaitable[None]]
 
 
 def work(stream: Stream, process: Process, is_enough: Callable[[], bool], limit: int = 2) -> None:
@@ -91,7 +91,9 @@ def work(stream: Stream, process: Process, is_enough: Callable[[], bool], limit:
 
     async def run() -> None:
         seconds = {"look_seconds": 0.01, "rest_seconds": 0.01, "renew_seconds": 0.01}
-        task = asyncio.create_task(Worker("worker", stream, stream, consume, **seconds).run())
+        task = asyncio.create_task(
+            ConsumerWorker("worker", stream, stream, consume, **seconds).run()
+        )
         async with asyncio.timeout(SECONDS_MAX):
             while not is_enough():
                 await asyncio.sleep(0.01)
@@ -114,7 +116,7 @@ def test_parents_come_before_children_and_a_failed_look_is_repeated() -> None:
     stream = Stream(Shard("c", ("a", "b")), Shard("a"), Shard("b"))
     seen: list[str] = []
 
-    async def process(lease: Lease, page: Page[int, str]) -> None:
+    async def process(lease: Lease, page: ShardPage[int, str]) -> None:
         await asyncio.sleep(0.01)
         seen.extend(page.records)
         lease.position = page.position
@@ -128,7 +130,7 @@ def test_what_fails_comes_again_from_the_checkpoint() -> None:
     stream = Stream(Shard("a"), Shard("b", ("a",)))
     seen: list[str] = []
 
-    async def process(lease: Lease, page: Page[int, str]) -> None:
+    async def process(lease: Lease, page: ShardPage[int, str]) -> None:
         seen.extend(page.records)
         if seen.count("a1") == 1:
             raise ValueError("on purpose")
@@ -142,7 +144,7 @@ def test_a_shard_whose_lease_is_lost_is_left_alone() -> None:
     stream = Stream(Shard("a"), Shard("b"))
     ended: list[str] = []
 
-    async def process(lease: Lease, page: Page[int, str]) -> None:
+    async def process(lease: Lease, page: ShardPage[int, str]) -> None:
         try:
             await asyncio.sleep(SECONDS_MAX)
         finally:
@@ -162,7 +164,7 @@ def test_children_wait_for_the_checkpoint_of_their_parents() -> None:
     stream = Stream(Shard("a"), Shard("b", ("a",)))
     events: list[str] = []
 
-    async def process(lease: Lease, page: Page[int, str]) -> None:
+    async def process(lease: Lease, page: ShardPage[int, str]) -> None:
         events.extend(page.records)
         while stream.looks < 10:
             await asyncio.sleep(0.01)

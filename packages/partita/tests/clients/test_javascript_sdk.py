@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from testkit.javascript_sdk import installed
+from testkit.packaging.javascript_sdk import installed
 
 SCRIPT_SECONDS_MAX = 120
 

@@ -1,7 +1,7 @@
 """The same requests to Partita and to DynamoDB Local, and the full answers compared.
 
 `cases_*.py` say what is sent, one module per family of operations, in the notation of
-`notation.py`. `endpoints.py` plays a case to a server, `answers.py` takes out of an answer what
-cannot be the same twice, and `differences.py` lists where Partita answers otherwise on purpose,
-each with its reason. `test_compat.py` puts them together.
+`notation.py`. `console_endpoints.py` plays a case to a server, `response_members.py` takes out of
+an answer what cannot be the same twice, and `table_diff.py` lists where Partita answers otherwise
+on purpose, each with its reason. `test_compat.py` puts them together.
 """

@@ -104,7 +104,7 @@ class Answer:
     message: str | None = None
 
     def __str__(self) -> str:
-        """One line that says everything, the form that `differences.py` uses."""
+        """One line that says everything, the form that `table_diff.py` uses."""
         if self.type is None:
             return f"{self.status} {canonical(self.body)}"
         said = f"{self.status} {self.type}" + ("" if self.message is None else f": {self.message}")

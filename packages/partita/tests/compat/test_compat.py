@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from partita.server.protocol.model import DYNAMODB, STREAMS, load
+from partita.server.protocol.service_model import DYNAMODB, STREAMS, load
 
 from . import (
     cases_batches,

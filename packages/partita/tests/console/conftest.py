@@ -1,3 +1,3 @@
 """One server and one browser for all tests of the console."""
 
-from testkit.console import *  # noqa: F403
+from testkit.browser.console import *  # noqa: F403

@@ -16,10 +16,10 @@ import boto3
 import pytest
 
 from testkit import ROOT
-from testkit.browser import Browser
-from testkit.people import ADMINISTRATOR, People
-from testkit.person import Person
-from testkit.processes import ENVIRONMENT, SecureServer, Server
+from testkit.browser.chromium import Browser
+from testkit.browser.person import Person
+from testkit.servers.processes import ENVIRONMENT, SecureServer, Server
+from testkit.servers.users import ADMINISTRATOR, People
 
 LOCAL = ROOT / "scripts" / "dynamodb_local.py"
 EXIT_UNAVAILABLE = 3

@@ -15,10 +15,10 @@ from urllib.parse import quote
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.accessibility import serious_findings
-from testkit.javascript_sdk import installed
-from testkit.person import Person, wait_for
-from testkit.processes import Server
+from testkit.browser.accessibility import serious_findings
+from testkit.browser.person import Person, wait_for
+from testkit.packaging.javascript_sdk import installed
+from testkit.servers.processes import Server
 
 TAB = "[role=tab]"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "x"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from testkit.person import Person, wait_for
+from testkit.browser.person import Person, wait_for
 
 DIGITS = "12345678901234567890123456789012345678"
 SCRIPT = "<img src=x onerror=alert(1)><script>alert(2)</script>"

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from testkit.accessibility import audit
-from testkit.browser import Browser
-from testkit.person import Person, wait_for
-from testkit.processes import Server
+from testkit.browser.accessibility import audit
+from testkit.browser.chromium import Browser
+from testkit.browser.person import Person, wait_for
+from testkit.servers.processes import Server
 
 
 def test_heat_shows_operations_units_and_partitions_with_their_hottest_key(

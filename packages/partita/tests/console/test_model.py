@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from testkit.accessibility import serious_findings
-from testkit.person import Person, wait_for
+from testkit.browser.accessibility import serious_findings
+from testkit.browser.person import Person, wait_for
 
 Model = dict[str, Any]
 
@@ -159,7 +159,7 @@ def test_a_model_is_changed_exported_and_committed(
         "by-state",
         "by-city",
     ]
-    workbench = pytest.importorskip("partita_migrate.model.workbench")
+    workbench = pytest.importorskip("partita_migrate.model.nosql_workbench")
     assert [one.name for one in workbench.from_workbench(json.dumps(saved).encode()).tables] == [
         table
     ]

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 
 import pytest
 
-from testkit.accessibility import audit
-from testkit.person import CONTROL, Person
-from testkit.processes import Server
+from testkit.browser.accessibility import audit
+from testkit.browser.person import CONTROL, Person
+from testkit.servers.processes import Server
 
 
 def test_a_statement_says_how_it_is_answered_and_shows_its_items(

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from testkit.browser import Browser
-from testkit.person import Person, wait_for
-from testkit.processes import Server, starting
+from testkit.browser.chromium import Browser
+from testkit.browser.person import Person, wait_for
+from testkit.servers.processes import Server, starting
 
 pytestmark = pytest.mark.soak
 CUSTOMERS = ("ann", "bob", "cho", "dia", "eli", "fay")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from testkit.accessibility import audit, serious_findings
-from testkit.browser import Browser
-from testkit.console import FIRST_VIEW_BYTES_MAX
-from testkit.person import CONTROL, Person, wait_for
-from testkit.processes import Server
+from testkit.browser.accessibility import audit, serious_findings
+from testkit.browser.chromium import Browser
+from testkit.browser.console import FIRST_VIEW_BYTES_MAX
+from testkit.browser.person import CONTROL, Person, wait_for
+from testkit.servers.processes import Server
 
 WIDE = """document.documentElement.scrollWidth <= innerWidth ? [] :
 [...document.querySelectorAll("body *")]

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from partita.server.security.identities.directory import AccessKey
-from partita.server.security.rights.access import RIGHTS
-from testkit.accessibility import serious_findings
-from testkit.browser import Browser
-from testkit.people import ADMINISTRATOR, People, statement, table_arn
-from testkit.person import Person, signs_in, wait_for
-from testkit.processes import SecureServer, Server, starting
+from partita.server.security.identities.user_directory import AccessKey
+from partita.server.security.rights.administration_rights import RIGHTS
+from testkit.browser.accessibility import serious_findings
+from testkit.browser.chromium import Browser
+from testkit.browser.person import Person, signs_in, wait_for
+from testkit.servers.processes import SecureServer, Server, starting
+from testkit.servers.users import ADMINISTRATOR, People, statement, table_arn
 
 from .test_access import TYPE, ask
 
@@ -188,7 +188,7 @@ def test_an_edit_survives_the_end_of_a_session(
 def test_a_key_that_is_disabled_ends_its_session(
     visitor: Person, people: People, tables: Any
 ) -> None:
-    from partita.server.security.identities.directory import set_status
+    from partita.server.security.identities.user_directory import set_status
 
     key = people.add(*READER)
     visitor.open("#/tables")

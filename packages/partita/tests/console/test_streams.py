@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from testkit.accessibility import audit
-from testkit.needed import needs_services
-from testkit.packages import create
-from testkit.person import Person, wait_for
-from testkit.processes import Server
+from testkit.browser.accessibility import audit
+from testkit.browser.person import Person, wait_for
+from testkit.packaging.function_packages import create
+from testkit.requirements import needs_services
+from testkit.servers.processes import Server
 
 
 def test_changes_appear_with_what_they_changed(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.person import Person, wait_for
-from testkit.processes import Server
+from testkit.browser.person import Person, wait_for
+from testkit.servers.processes import Server
 
 
 def test_the_list_shows_what_a_table_is(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.accessibility import serious_findings
-from testkit.person import Person
+from testkit.browser.accessibility import serious_findings
+from testkit.browser.person import Person
 
 
 def has_backups(client: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testkit.person import Person, wait_for
+from testkit.browser.person import Person, wait_for
 
 WRITES = "*/api/dynamodb/BatchWriteItem"
 SCANS = "*/api/dynamodb/Scan"

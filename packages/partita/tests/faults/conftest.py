@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 SEED_VARIABLE = "PARTITA_FAULT_SEED"
 

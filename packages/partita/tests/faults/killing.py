@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from testkit import processes
+from testkit.servers import processes
 
 BEGIN_SECONDS_MAX = 120
 END_SECONDS_MAX = 120

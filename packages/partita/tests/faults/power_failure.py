@@ -19,9 +19,13 @@ from random import Random
 from shutil import rmtree
 from typing import NamedTuple
 
-from partita.database.storage import embedded, write_ahead_log
-from partita.database.storage.embedded import LOG_FILES, EmbeddedEngine, opened_for_reading
-from partita.database.storage.lmdb import DATA_FILE
+from partita.database.storage.data_folder import embedded_engine, write_ahead_log
+from partita.database.storage.data_folder.embedded_engine import (
+    LOG_FILES,
+    EmbeddedEngine,
+    open_for_reading,
+)
+from partita.database.storage.data_folder.lmdb_tree import DATA_FILE
 from partita.errors import StorageError
 
 SECTOR, PAGE = 512, 4096
@@ -166,7 +170,7 @@ def run_load(folder: Path, random: Random) -> list[Changes]:
 
 def found_in(folder: Path) -> dict[bytes, bytes]:
     """What `partita check` reads there, and the next server too."""
-    with opened_for_reading(folder) as snapshot:
+    with open_for_reading(folder) as snapshot:
         found = dict(snapshot.range(*EVERYTHING))
     engine = EmbeddedEngine(folder)
     assert dict(engine.snapshot().range(*EVERYTHING)) == found
@@ -234,7 +238,7 @@ def random_moment(seen: list[Event], opened: int, random: Random) -> int:
 
 def main(seed: int) -> None:
     write_ahead_log.PREALLOCATED_BYTES, write_ahead_log.CLEARED_BYTES_MAX = PAGE, 2 * PAGE
-    embedded.PUTS_MIN, embedded.PUTS_PER_CHANGE = 1, 2
+    embedded_engine.PUTS_MIN, embedded_engine.PUTS_PER_CHANGE = 1, 2
     random = Random(seed)
     left = Left({}, {})
     for _ in range(ROUNDS):

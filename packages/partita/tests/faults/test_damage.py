@@ -12,8 +12,8 @@ from typing import Any
 import lmdb
 import pytest
 
-from partita.database.operations.context import Permitted
-from partita.database.storage.lmdb_pages import check_pages
+from partita.database.operations.operation_context import PermittedRequest
+from partita.database.storage.data_folder.lmdb_pages import check_pages
 
 from .tables import indexed
 
@@ -30,14 +30,14 @@ Look = Callable[[Path], Completed]
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with more than one page of everything, values in overflow pages among them."""
     # Through the operations, not over HTTP: quick, and the file is the same.
-    from partita.assembly.engines import open_engine
-    from partita.clock import system_clock
-    from partita.database.database import Database
-    from partita.registry import WRITES
+    from partita.assembly.database_engines import open_engine
+    from partita.assembly.service_registry import WRITES
+    from partita.database.execution.embedded_database import EmbeddedDatabase
+    from partita.foundation.clock import system_clock
 
     folder = tmp_path_factory.mktemp("prepared")
     soon: list[Callable[[], None]] = []
-    database = Database(
+    database = EmbeddedDatabase(
         open_engine(folder, durable=False),
         call_soon=soon.append,
         call_from_thread=soon.append,
@@ -48,7 +48,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def write(operation: str, **request: Any) -> None:
         answers: list[Any] = []
         database.write(
-            WRITES[operation], Permitted({"TableName": "table", **request}), answers.append
+            WRITES[operation], PermittedRequest({"TableName": "table", **request}), answers.append
         )
         while not answers:
             if soon:

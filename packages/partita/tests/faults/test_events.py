@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError
 
-from testkit import processes
+from testkit.servers import processes
 
 from .killing import kill_under
 
@@ -193,7 +193,7 @@ def test_twenty_kills_lose_no_record(
 CONSUMER = """
 import asyncio, sys
 from partita.client import Client
-from partita.client.consumer import Consumer
+from partita.client.consumer.kinesis_consumer import Consumer
 
 url, stream, path = sys.argv[1:]
 

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from partita.database.storage.embedded import CHECKPOINT_BYTES
-from testkit import processes
+from partita.database.storage.data_folder.embedded_engine import CHECKPOINT_BYTES
+from testkit.servers import processes
 
 from .preloading import compiled
 from .tables import indexed

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from testkit import ROOT, processes
+from testkit import ROOT
+from testkit.servers import processes
 
 from .conftest import Serve
 
 MEMBERS = 60_000
-EVERYTHING_IS_LARGE = (sys.executable, "-m", "testkit.everything_is_large")
+EVERYTHING_IS_LARGE = (sys.executable, "-m", "testkit.servers.everything_is_large")
 
 
 def large_list() -> dict[str, Any]:

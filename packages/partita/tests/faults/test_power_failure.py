@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from .preloading import compiled
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError
 
-from testkit.needed import needs_services
+from testkit.requirements import needs_services
 
 from .killing import kill_under
 
@@ -104,7 +104,7 @@ def run_rounds(
     rounds: int, serve: Any, assert_clean: Callable[[Path], None], folder: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    (folder / "watching.py").write_text(FUNCTION)
+    (folder / "move_samples.py").write_text(FUNCTION)
     settings, data = folder / "partita.toml", folder / "data"
     settings.write_text(SETTINGS)
     writers = [Writer(f"w{number}", random.Random(chance.random())) for number in range(WRITERS)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from testkit.browser import Browser, browsing, program
+from testkit.browser.chromium import Browser, browsing, program
 
 pytestmark = pytest.mark.skipif(program() is None, reason="needs Chromium (scripts/provision)")
 PAGE = b'<!doctype html><link rel="icon" href="data:,">'

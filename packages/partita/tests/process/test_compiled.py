@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from partita import compiled
+from partita.installation import compiled_modules
 from testkit import ROOT
 
 SCRIPT = "scripts/compile"
@@ -48,16 +48,16 @@ class Amount:
 """
 MODULES = {
     "hot.py": HOT,
-    "rates.py": RATES,
+    "call_rates.py": RATES,
     "amounts.py": AMOUNTS,
-    "units.py": "UNIT = 1\n",
-    "late.py": "ROUNDING = 0\n",
+    "capacity_units.py": "UNIT = 1\n",
+    "lazy_commands.py": "ROUNDING = 0\n",
     "apart.py": "",
 }
-COMPILED_IN = sorted({*MODULES, "__init__.py", "compiled.py"} - {"apart.py"})
+COMPILED_IN = sorted({*MODULES, "__init__.py", "compiled_modules.py"} - {"apart.py"})
 SOURCE = "packages/partita/src/partita"
-SHARED_LIBRARY = f"{compiled.PARTITA.shared_library}{compiled.ABI}"
-LIBRARIES = (SHARED_LIBRARY, f"partita/hot{compiled.ABI}")
+SHARED_LIBRARY = f"{compiled_modules.PARTITA.shared_library}{compiled_modules.ABI}"
+LIBRARIES = (SHARED_LIBRARY, f"partita/hot{compiled_modules.ABI}")
 
 pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
@@ -86,7 +86,7 @@ class Tree:
         with self._start(["-c", show], **environment) as process:
             output, errors = process.communicate()
         assert process.returncode == 0, errors
-        return "compiled" if output.strip().endswith(compiled.ABI) else "plain", errors
+        return "compiled" if output.strip().endswith(compiled_modules.ABI) else "plain", errors
 
     def _start(self, arguments: list[str], **more: str) -> subprocess.Popen[str]:
         environment = {name: value for name, value in os.environ.items() if name != "PARTITA_PURE"}
@@ -99,7 +99,7 @@ class Tree:
         )
 
     def rewrite_manifest(self, change: Callable[[str], str]) -> None:
-        manifest = self.build / compiled.MANIFEST
+        manifest = self.build / compiled_modules.MANIFEST
         manifest.write_text(change(manifest.read_text()))
 
     def left_overs(self) -> list[Path]:
@@ -113,12 +113,12 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (tree.root / "scripts").mkdir()
     for name in (SCRIPT, "requirements-compile.txt", f"{SOURCE}/__init__.py"):
         shutil.copy(ROOT / name, tree.root / name)
-    ours = (ROOT / SOURCE / "compiled.py").read_text()
+    ours = (ROOT / SOURCE / "compiled_modules.py").read_text()
     one_module, count = re.subn(
         r"^MODULES = \(.*?^\)", 'MODULES = ("hot.py",)', ours, flags=re.DOTALL | re.MULTILINE
     )
     assert count == 1
-    for name, text in {**MODULES, "compiled.py": one_module}.items():
+    for name, text in {**MODULES, "compiled_modules.py": one_module}.items():
         (tree.package / name).write_text(text)
     done = tree.compile("--require")
     assert done.returncode == 0, done.stderr
@@ -177,12 +177,14 @@ class TestChoice:
         assert tree.imported() == ("compiled", "")
 
     def test_a_file_that_is_gone_counts_as_edited(self, tree: Tree) -> None:
-        (tree.package / "units.py").unlink()
-        (tree.package / "rates.py").write_text("RATE = 3\n")
+        (tree.package / "capacity_units.py").unlink()
+        (tree.package / "call_rates.py").write_text("RATE = 3\n")
         assert tree.imported() == ("plain", "")
 
     def test_an_abi_of_another_python_is_not_loaded(self, tree: Tree) -> None:
-        tree.rewrite_manifest(lambda text: text.replace(compiled.ABI, ".cpython-39-other.so"))
+        tree.rewrite_manifest(
+            lambda text: text.replace(compiled_modules.ABI, ".cpython-39-other.so")
+        )
         _is_plain_with_a_warning(tree, "they are for .cpython-39-other.so")
 
     @pytest.mark.parametrize("name", LIBRARIES)
@@ -197,9 +199,9 @@ class TestChoice:
         _is_plain_with_a_warning(tree, f"{name} is damaged")
 
     def test_a_library_may_be_foreign_to_the_machine(self, tree: Tree) -> None:
-        before = compiled.checksum(str(tree.build / SHARED_LIBRARY))
+        before = compiled_modules.checksum(str(tree.build / SHARED_LIBRARY))
         (tree.build / SHARED_LIBRARY).write_bytes(b"made for something else")
-        after = compiled.checksum(str(tree.build / SHARED_LIBRARY))
+        after = compiled_modules.checksum(str(tree.build / SHARED_LIBRARY))
         tree.rewrite_manifest(lambda text: text.replace(before, after))
         _is_plain_with_a_warning(tree, SHARED_LIBRARY)
 
@@ -238,7 +240,7 @@ class TestCompiling:
         compiler = _compiler(tmp_path, f"touch {tmp_path}/called", version="another 1.0")
         assert tree.compile(compiler=compiler).returncode == 0
         assert (tmp_path / "called").exists()
-        assert "another 1.0" in (tree.build / compiled.MANIFEST).read_text()
+        assert "another 1.0" in (tree.build / compiled_modules.MANIFEST).read_text()
         assert tree.imported() == ("compiled", "")
 
     def test_without_a_compiler_there_is_a_message(self, tree: Tree) -> None:
@@ -266,7 +268,7 @@ class TestCompiling:
     def test_an_interruption_leaves_no_half_of_a_build(
         self, tree: Tree, tmp_path: Path, waiting_compiler: Path
     ) -> None:
-        with (tree.package / "units.py").open("a") as file:
+        with (tree.package / "capacity_units.py").open("a") as file:
             file.write("# edited\n")
         with tree.compiling(compiler=waiting_compiler) as process:
             _wait_for(tmp_path / "started")
@@ -299,4 +301,6 @@ class TestCompiling:
 
 
 def test_every_hot_module_is_there() -> None:
-    assert not [name for name in compiled.MODULES if not (compiled.PACKAGE / name).is_file()]
+    assert not [
+        name for name in compiled_modules.MODULES if not (compiled_modules.PACKAGE / name).is_file()
+    ]

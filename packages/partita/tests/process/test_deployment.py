@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
-from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
-from testkit import ROOT, processes, wheels
+from partita.server.security.identities.user_directory import ROOT_KEY_ID, ROOT_SECRET
+from testkit import ROOT
+from testkit.packaging import wheels
+from testkit.servers import processes
 
 from .conftest import Run, Serve
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from partita.registry import READS, WRITES
-from testkit import ROOT, processes
+from partita.assembly.service_registry import READS, WRITES
+from testkit import ROOT
+from testkit.servers import processes
 
 PAGE = (ROOT / "docs" / "events.md").read_text()
 VISITS, COUNT, DESTINATION = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)

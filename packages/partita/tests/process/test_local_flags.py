@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from ..wire.raw_http import raw_requests
 

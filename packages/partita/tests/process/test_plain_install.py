@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from testkit import ROOT, processes, wheels
+from testkit import ROOT
+from testkit.packaging import wheels
+from testkit.servers import processes
 
 from .conftest import Serve
 
@@ -48,7 +50,7 @@ for module in compiled.MODULES:
 """
 HELP_OF_ALL = """
 import click
-from partita.cli.commands import commands
+from partita.cli.command_groups import commands
 
 
 def walk(group, *path):

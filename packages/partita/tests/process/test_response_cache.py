@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 KEY = {"id": {"S": "a"}}
 SERVE = ("serve", "--port", "0", "--in-memory")

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from testkit import processes
+from testkit.servers import processes
 
 TABLE = "table"
 FORMAT_KEY = b"\x00format"
@@ -405,7 +405,7 @@ def test_a_file_instead_of_a_folder_is_refused(run: Any, tmp_path: Path) -> None
 
 # Root may write everywhere, so it becomes nobody, after the imports that nobody may not read.
 AS_NOBODY = (
-    "import importlib.metadata, os, sys, partita.assembly.serving, partita.cli;"
+    "import importlib.metadata, os, sys, partita.assembly.server_run, partita.cli;"
     f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY});"
     "partita.cli.main()"
 )

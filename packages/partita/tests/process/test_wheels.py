@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from partita import compiled
-from testkit import ROOT, processes, wheels
+from partita.installation import compiled_modules
+from testkit import ROOT
+from testkit.packaging import wheels
+from testkit.servers import processes
 
 TAGS = {
     wheels.PLAIN: "py3-none-any",
@@ -21,7 +23,7 @@ FORMS = [
     wheels.PLAIN,
     pytest.param(
         wheels.COMPILED,
-        marks=pytest.mark.skipif(not compiled.is_used(), reason="it is not compiled here"),
+        marks=pytest.mark.skipif(not compiled_modules.is_used(), reason="it is not compiled here"),
     ),
 ]
 

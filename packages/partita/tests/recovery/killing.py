@@ -10,20 +10,20 @@ import signal
 import sys
 
 from partita.cli import main
-from partita.database.copies import restoring
-from partita.database.recovery import loading, stages
-from partita.database.recovery.stages import Stage
+from partita.copies.backups import backup_contents
+from partita.database.recovery import item_loader, recovery_stages
+from partita.database.recovery.recovery_stages import RecoveryStage
 
-LAST = Stage(sys.argv.pop(1))
+LAST = RecoveryStage(sys.argv.pop(1))
 
 
-def reached(stage: Stage) -> None:
+def reached(stage: RecoveryStage) -> None:
     if stage is LAST:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    stages.reached = reached
+    recovery_stages.reach_stage = reached
     # So that a little data takes several.
-    restoring.COMMIT_BYTES = vars(loading)["COMMIT_BYTES"] = 64 << 10
+    backup_contents.COMMIT_BYTES = vars(item_loader)["COMMIT_BYTES"] = 64 << 10
     main()

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.people import People, statement
+from testkit.servers import processes
+from testkit.servers.users import People, statement
 
 from .test_faults import import_of, settings, start_import
 from .test_kill import (

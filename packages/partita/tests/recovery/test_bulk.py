@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit import processes
+from testkit.servers import processes
 
 SECONDS_MAX = 60
 RUNNING = ("IN_PROGRESS", "CANCELLING")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from .test_kill import ON, restorable, until
 

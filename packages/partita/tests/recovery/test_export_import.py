@@ -17,7 +17,7 @@ import zstandard
 from amazon.ion import simpleion
 from botocore.exceptions import ClientError
 
-from testkit import processes
+from testkit.servers import processes
 
 from .test_kill import restorable, until
 

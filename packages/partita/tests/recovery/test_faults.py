@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from .test_kill import ON, create, items_of, put_many, restorable, until
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from partita import testing
-from partita.database.upkeep import recovery
+from partita.database.upkeep import recovery_jobs
 from partita.testing import Database
 
 DAYS = 40
@@ -58,7 +58,7 @@ def test_forty_days_are_kept_within_twice_the_data_and_its_changes(
     items: int, writes_a_day: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As large for these tables as it is for those of a server.
-    monkeypatch.setattr(recovery, "BASE_BYTES_MIN", 16_000)
+    monkeypatch.setattr(recovery_jobs, "BASE_BYTES_MIN", 16_000)
     pick = random.Random(7)
     with testing.database() as database:
         database.clock.set(1_800_000_000.5)

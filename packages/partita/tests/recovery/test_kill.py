@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 SECONDS_MAX = 60
 ON = {"PointInTimeRecoveryEnabled": True}

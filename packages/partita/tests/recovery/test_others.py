@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.needed import needs_services
+from testkit.requirements import needs_services
+from testkit.servers import processes
 
 from .test_faults import (
     export_of,

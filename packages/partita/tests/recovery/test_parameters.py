@@ -16,7 +16,7 @@ import botocore.session
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit import processes
+from testkit.servers import processes
 
 from .test_export_import import ON, arn_of
 from .test_kill import is_active, is_available, restorable, until

@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
-from partita.database.item.keys import KeyAttribute
-from partita.database.recovery.formats import CSV, DYNAMODB_JSON, Piece
-from partita.database.recovery.preparing import Preparing, Ready, Unusable, prepare
-from partita.database.tables.schema import Table
+from partita.database.item.key_encoding import KeyAttribute
+from partita.database.recovery.s3.import_formats import CSV, DYNAMODB_JSON, ObjectPiece
+from partita.database.recovery.s3.record_preparation import (
+    PreparationProcess,
+    PreparedItem,
+    UnusableRecord,
+    prepare,
+)
+from partita.database.tables.definition.table_schema import Table
 from partita.errors import StorageError
 
 from .test_bulk import asked, client, create, ended, item, scanned, settings, write
@@ -42,16 +47,18 @@ LINES = [
     {"Item": 5},
 ]
 PIECES = [
-    Piece(DYNAMODB_JSON, "\n".join(map(json.dumps, LINES)).encode() + b"\n\xff\n{"),
-    Piece(CSV, b"a;1\nb\n;2\n", ["pk", "v"], ";"),
-    Piece(CSV, b"\xff", ["pk"]),
-    Piece(DYNAMODB_JSON, b'{"Item":{"pk":{"S":"a"},"l":%b%b}}' % (b'{"L":[' * 5000, b"]}" * 5000)),
+    ObjectPiece(DYNAMODB_JSON, "\n".join(map(json.dumps, LINES)).encode() + b"\n\xff\n{"),
+    ObjectPiece(CSV, b"a;1\nb\n;2\n", ["pk", "v"], ";"),
+    ObjectPiece(CSV, b"\xff", ["pk"]),
+    ObjectPiece(
+        DYNAMODB_JSON, b'{"Item":{"pk":{"S":"a"},"l":%b%b}}' % (b'{"L":[' * 5000, b"]}" * 5000)
+    ),
 ]
 
 
 @pytest.fixture(scope="module")
-def preparing() -> Iterator[Preparing]:
-    process = Preparing()
+def preparing() -> Iterator[PreparationProcess]:
+    process = PreparationProcess()
     assert process.joined(1 << 30, "NONE") is process
     yield process
     process.leave()
@@ -63,11 +70,11 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("piece", PIECES)
-def test_both_ways_give_the_same(preparing: Preparing, piece: Piece) -> None:
+def test_both_ways_give_the_same(preparing: PreparationProcess, piece: ObjectPiece) -> None:
     assert preparing.receive(preparing.send(piece, TABLE)) == list(prepare(piece, TABLE))
 
 
-def test_answers_wait_for_whoever_asked(preparing: Preparing) -> None:
+def test_answers_wait_for_whoever_asked(preparing: PreparationProcess) -> None:
     sent = [preparing.send(piece, TABLE) for piece in PIECES]
     for one, piece in reversed(list(zip(sent, PIECES, strict=True))):
         assert preparing.receive(one) == list(prepare(piece, TABLE))
@@ -75,26 +82,26 @@ def test_answers_wait_for_whoever_asked(preparing: Preparing) -> None:
 
 def test_what_cannot_be_used_is_told_apart() -> None:
     kinds = [type(one) for one in prepare(PIECES[0], TABLE)]
-    assert kinds == [Ready, Ready, *[Unusable] * 6]
+    assert kinds == [PreparedItem, PreparedItem, *[UnusableRecord] * 6]
     first = next(prepare(PIECES[0], TABLE))
-    assert isinstance(first, Ready)
+    assert isinstance(first, PreparedItem)
     assert first.value.endswith(b'{"pk":{"S":"\xc3\xa9"},"n":{"N":"1.5"},"s":{"SS":["a","b"]}}')
 
 
 def test_what_is_nested_too_deeply_is_one_error() -> None:
     (only,) = prepare(PIECES[-1], TABLE)
-    assert isinstance(only, Unusable)
+    assert isinstance(only, UnusableRecord)
     assert only.message == "a record is nested too deeply"
 
 
 def test_small_inputs_need_no_process() -> None:
-    process = Preparing()
+    process = PreparationProcess()
     assert process.joined(1000, "GZIP") is None
     process.leave()
 
 
 def test_nobody_waits_until_the_process_has_started() -> None:
-    process = Preparing()
+    process = PreparationProcess()
     assert process.joined(1 << 18, "GZIP") is process
     assert not process.is_ready()
     until(process.is_ready)
@@ -102,7 +109,7 @@ def test_nobody_waits_until_the_process_has_started() -> None:
     process.leave()
 
 
-def test_a_process_that_ended_is_said_and_replaced(preparing: Preparing) -> None:
+def test_a_process_that_ended_is_said_and_replaced(preparing: PreparationProcess) -> None:
     preparing.receive(preparing.send(PIECES[1], TABLE))
     assert preparing._process is not None
     preparing._process.popen.kill()

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import pytest
 from botocore.exceptions import BotoCoreError
 
-from partita import backups
-from partita.database import copies, recovery
-from partita.database.recovery.stages import Stage
-from testkit import processes
+from partita import copies
+from partita.copies import backups
+from partita.database import recovery
+from partita.database.recovery.recovery_stages import RecoveryStage
+from testkit.servers import processes
 
 from .test_bulk import asked, ended
 from .test_faults import export_of, import_of, settings, start_export, start_import, with_recovery
@@ -181,11 +182,11 @@ def options(folder: Path) -> tuple[str, ...]:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     "stage",
-    [stage for stage in Stage if stage.partition(":")[0] in KINDS],
+    [stage for stage in RecoveryStage if stage.partition(":")[0] in KINDS],
     ids=lambda stage: stage.name.lower(),
 )
 def test_what_is_killed_at_a_stage_is_done_after_the_restart(
-    prepared: Path, tmp_path: Path, stage: Stage
+    prepared: Path, tmp_path: Path, stage: RecoveryStage
 ) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(prepared, folder)
@@ -217,11 +218,13 @@ def test_an_import_that_is_killed_again_and_again_counts_each_record_once(tmp_pa
         for number in range(RECORDS)
     ]
     (tmp_path / "bucket" / "in").mkdir(parents=True)
-    put = Stage.IMPORT_ITEMS_PUT
+    put = RecoveryStage.IMPORT_ITEMS_PUT
     text = "\n".join([*map(json.dumps, lines), "nothing"])
     (tmp_path / "bucket" / "in" / "a.json").write_text(text)
     with processes.starting() as start:
-        for number, stage in enumerate((put, Stage.IMPORT_LOADED, put, Stage.IMPORT_INDEXED, put)):
+        for number, stage in enumerate(
+            (put, RecoveryStage.IMPORT_LOADED, put, RecoveryStage.IMPORT_INDEXED, put)
+        ):
             server = start(stage.value, "serve", *options(tmp_path), command=KILLING)
             if number == 0:
                 with suppress(BotoCoreError):
@@ -254,5 +257,5 @@ def test_every_stage_is_named_where_it_is_reached() -> None:
         and isinstance(node.value, ast.Name)
         and node.value.id == "Stage"
     }
-    assert named == {stage.name for stage in Stage}
-    assert {stage.partition(":")[0] for stage in Stage} == KINDS.keys() | WHOLE
+    assert named == {stage.name for stage in RecoveryStage}
+    assert {stage.partition(":")[0] for stage in RecoveryStage} == KINDS.keys() | WHOLE

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from .test_kill import create, is_active, is_available, items_of, put_many, until
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from testkit import ROOT, processes
+from testkit import ROOT
+from testkit.servers import processes
 
 from .test_faults import settings
 from .test_kill import is_active, restorable, until

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from partita.database.copies.places import only_writer
-from partita.database.recovery.stages import Stage
-from testkit import processes
+from partita.copies.backups.backup_locations import only_writer
+from partita.database.recovery.recovery_stages import RecoveryStage
+from testkit.servers import processes
 
 from .test_faults import with_recovery
 from .test_kill import is_available, items_of, put_many, restored, until
@@ -22,8 +22,8 @@ from .test_stages import KILLING
 ITEMS = 1500
 
 
-def stages_of(kind: str) -> list[Stage]:
-    return [stage for stage in Stage if stage.partition(":")[0] == kind]
+def stages_of(kind: str) -> list[RecoveryStage]:
+    return [stage for stage in RecoveryStage if stage.partition(":")[0] == kind]
 
 
 class Served(NamedTuple):
@@ -76,7 +76,7 @@ def see_served(folder: Path, expected: dict[str, Any]) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("stage", stages_of("whole backup"), ids=lambda stage: stage.name.lower())
 def test_a_backup_that_is_killed_is_there_or_not(
-    served: Served, tmp_path: Path, stage: Stage
+    served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:
     place = tmp_path / "place"
     shutil.copytree(served.place, place)
@@ -85,8 +85,8 @@ def test_a_backup_that_is_killed_is_there_or_not(
     killed = processes.run(stage.value, *command, command=KILLING)
     assert killed.returncode == -signal.SIGKILL, "the stage was not reached"
     left = names(place)
-    assert len(left) == 1 + (stage is Stage.WHOLE_BACKUP_NAMED)
-    assert (first in left) == (stage is not Stage.WHOLE_BACKUP_REMOVED)
+    assert len(left) == 1 + (stage is RecoveryStage.WHOLE_BACKUP_NAMED)
+    assert (first in left) == (stage is not RecoveryStage.WHOLE_BACKUP_REMOVED)
     checked = processes.run("check", place)
     assert checked.returncode == 0, checked.stdout
     back_up(served.server, place, "--keep", "1")
@@ -97,7 +97,7 @@ def test_a_backup_that_is_killed_is_there_or_not(
 @pytest.mark.soak
 @pytest.mark.parametrize("stage", stages_of("whole restore"), ids=lambda stage: stage.name.lower())
 def test_a_folder_whose_restore_is_killed_is_there_or_not(
-    served: Served, tmp_path: Path, stage: Stage
+    served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:
     place = tmp_path / "place"
     shutil.copytree(served.place, place)
@@ -106,7 +106,7 @@ def test_a_folder_whose_restore_is_killed_is_there_or_not(
     killed = processes.run(stage.value, "restore", place, "--data", folder, command=KILLING)
     assert killed.returncode == -signal.SIGKILL, "the stage was not reached"
     expected = items_of(served.server.client(), "source")
-    if stage is Stage.WHOLE_RESTORE_NAMED:
+    if stage is RecoveryStage.WHOLE_RESTORE_NAMED:
         see_served(folder, expected)
     else:
         assert not folder.exists()
@@ -116,7 +116,7 @@ def test_a_folder_whose_restore_is_killed_is_there_or_not(
 @pytest.mark.soak
 @pytest.mark.parametrize("stage", stages_of("copied"), ids=lambda stage: stage.name.lower())
 def test_a_server_that_is_killed_while_it_is_copied_leaves_no_backup_and_loses_nothing(
-    served: Served, tmp_path: Path, stage: Stage
+    served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:
     first = tmp_path / "first"
     expected = items_of(served.server.client(), "source")

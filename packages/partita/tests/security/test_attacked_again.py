@@ -13,23 +13,23 @@ from typing import Any, cast
 import pytest
 
 from partita.client import Credentials
-from partita.console.sessions import SESSIONS_MAX, Sessions
-from partita.database.operations.database_interface import DatabaseInterface
+from partita.console.console_sessions import SESSIONS_MAX, ConsoleSessions
+from partita.database.execution.database_interface import DatabaseInterface
 from partita.errors import ThrottlingException
-from partita.limits import KB, MB
+from partita.foundation.service_limits import KB, MB
 from partita.server.admission import Admission
-from partita.server.http.limits import Limits
+from partita.server.http.connection_limits import ConnectionLimits
+from partita.server.http.http_messages import HttpResponse, Responses
 from partita.server.http.listener import Listener
-from partita.server.http.messages import HttpResponse, Responses
-from partita.server.large_requests.process import (
+from partita.server.large_requests.large_request_queue import (
     WAITING_BYTES_OF_ONE_MAX,
+    CallerTurns,
     LargeRequest,
-    LargeRequests,
-    Turns,
+    LargeRequestQueue,
 )
-from partita.server.security.identities.directory import AccessKey
-from testkit.people import People
-from testkit.strangers import Meter, Stranger
+from partita.server.security.identities.user_directory import AccessKey
+from testkit.attacks.strangers import Meter, Stranger
+from testkit.servers.users import People
 
 BODY_BYTES = 8 * MB
 COOKIE = b'a="' + b"\\" * 15_000 + b'"'
@@ -74,7 +74,7 @@ def test_small_unfinished_bodies_take_nothing_from_large_ones() -> None:
         listener = Listener(
             lambda request, reply: reply(HttpResponse(200)),
             Responses(),
-            limits=Limits(bodies_bytes_max=256 * KB),
+            limits=ConnectionLimits(bodies_bytes_max=256 * KB),
         )
         port = await listener.start("127.0.0.1", 0)
         small = b"POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (64 * KB) + bytes(60 * KB)
@@ -193,7 +193,7 @@ def asked_by(whose: str, body: bytes = b"") -> LargeRequest:
 
 def test_callers_with_large_requests_take_turns() -> None:
     async def order() -> list[str]:
-        turns = Turns()
+        turns = CallerTurns()
         for whose in ("many", "many", "many", "one", "other", "one"):
             turns.put(asked_by(whose))
         return [(await turns.get()).admission.whose for _ in range(6)]
@@ -203,7 +203,7 @@ def test_callers_with_large_requests_take_turns() -> None:
 
 def test_one_caller_does_not_fill_the_queue_of_large_requests() -> None:
     async def refused() -> list[str]:
-        requests = LargeRequests(cast(DatabaseInterface, NoDatabase()))
+        requests = LargeRequestQueue(cast(DatabaseInterface, NoDatabase()))
         # Nothing is decided meanwhile.
         requests._running = asyncio.create_task(asyncio.sleep(60))
         found: list[str] = []
@@ -222,7 +222,7 @@ def test_one_caller_does_not_fill_the_queue_of_large_requests() -> None:
 
 
 def test_nobody_drives_out_the_sessions_of_others_at_the_console() -> None:
-    sessions = Sessions(time.time)
+    sessions = ConsoleSessions(time.time)
     mine = sessions.open(Credentials("A", "a"), "user/me").encode()
     for _ in range(SESSIONS_MAX + 1):
         last = sessions.open(Credentials("B", "b"), "user/other").encode()

@@ -14,10 +14,18 @@ from pathlib import Path
 import pytest
 from botocore.exceptions import BotoCoreError
 
-from partita.server.security.audit.log import RETRY_SECONDS, AuditLog, verify
-from testkit import processes
-from testkit.people import ADMINISTRATOR, TABLE, People, client_for, events, refusal, statement
-from testkit.processes import Server, run
+from partita.server.security.audit.audit_log import RETRY_SECONDS, AuditLog, verify
+from testkit.servers import processes
+from testkit.servers.processes import Server, run
+from testkit.servers.users import (
+    ADMINISTRATOR,
+    TABLE,
+    People,
+    client_for,
+    events,
+    refusal,
+    statement,
+)
 
 
 @pytest.fixture

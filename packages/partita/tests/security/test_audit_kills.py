@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from partita.server.security.audit.log import AuditLog, verify
-from partita.server.security.audit.reading import latest
-from testkit.processes import ENVIRONMENT
+from partita.server.security.audit.audit_log import AuditLog, verify
+from partita.server.security.audit.audit_reading import latest
+from testkit.servers.processes import ENVIRONMENT
 
 KILLED_EVERYWHERE = """
 import itertools, os, shutil, signal, sys
 from pathlib import Path
-from partita.server.security.audit.log import AuditLog, verify
+from partita.server.security.audit.audit_log import AuditLog, verify
 
 CALLS = ("open", "write", "pwrite", "fsync", "rename", "close", "ftruncate", "unlink", "mkdir")
 

@@ -11,18 +11,18 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
-from partita.limits import KB, MB
-from partita.server.http.messages import HttpRequest, HttpResponse, Peer
-from partita.server.security.audit.budget import DAY, MINUTE, OF_ADDRESS, OF_ALL
-from partita.server.security.audit.events import LINE_BYTES_MAX
-from partita.server.security.audit.log import AuditLog
-from partita.server.security.audit.recorder import Recorder
+from partita.foundation.service_limits import KB, MB
+from partita.server.http.http_messages import HttpRequest, HttpResponse, Peer
+from partita.server.security.abuse_limits import KNOWN_MAX
+from partita.server.security.audit.audit_budget import DAY, MINUTE, OF_ADDRESS, OF_ALL
+from partita.server.security.audit.audit_events import LINE_BYTES_MAX
+from partita.server.security.audit.audit_log import AuditLog
+from partita.server.security.audit.audit_recorder import AuditRecorder
 from partita.server.security.identities.callers import Caller
-from partita.server.security.identities.directory import ACCOUNT_ID
-from partita.server.security.limits import KNOWN_MAX
-from partita.server.security.policies.decision import Policies, Principal
-from testkit import processes
-from testkit.people import ADMINISTRATOR, TABLE, People, events
+from partita.server.security.identities.user_directory import ACCOUNT_ID
+from partita.server.security.policies.policy_decision import CallerPolicies, Principal
+from testkit.servers import processes
+from testkit.servers.users import ADMINISTRATOR, TABLE, People, events
 
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/x-amz-json-1.0"
@@ -94,7 +94,7 @@ class Recording:
         self.now = 0.0
         self.folder = folder
         self.timers: list[tuple[float, Any]] = []
-        self.recorder = Recorder(
+        self.recorder = AuditRecorder(
             AuditLog(folder), stopwatch=lambda: self.now, call_later=self._call_later
         )
 
@@ -130,7 +130,7 @@ def recording(tmp_path: Path) -> Iterator[Recording]:
 
 def somebody() -> Caller:
     arn = f"arn:aws:iam::{ACCOUNT_ID}:user/somebody"
-    return Caller(Principal(arn, ACCOUNT_ID), "User", "AIDA", "AKIA", Policies(identity=()))
+    return Caller(Principal(arn, ACCOUNT_ID), "User", "AIDA", "AKIA", CallerPolicies(identity=()))
 
 
 def test_one_address_has_its_share(recording: Recording) -> None:

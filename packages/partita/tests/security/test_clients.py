@@ -17,10 +17,10 @@ import boto3
 import pytest
 
 from partita.client import Client
-from partita.client.signing import Credentials
-from partita.server.security.identities.directory import AccessKey
-from testkit.people import People, statement
-from testkit.processes import run
+from partita.client.request_signing import Credentials
+from partita.server.security.identities.user_directory import AccessKey
+from testkit.servers.processes import run
+from testkit.servers.users import People, statement
 
 SECONDS_MAX = 120
 NODE_MODULES = Path(

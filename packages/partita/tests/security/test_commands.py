@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from partita.cli.commands import commands
+from partita.cli.command_groups import commands
 from partita.errors import PartitaError
-from partita.server.security.identities.access import WATCH_SECONDS
+from partita.server.security.identities.access_control import WATCH_SECONDS
 from partita.server.security.identities.access_file import FILE_NAME, AccessFile
-from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
-from testkit import processes
-from testkit.people import client_for, policy, refusal, statement
-from testkit.processes import ENVIRONMENT, run
+from partita.server.security.identities.user_directory import ROOT_KEY_ID, ROOT_SECRET
+from testkit.servers import processes
+from testkit.servers.processes import ENVIRONMENT, run
+from testkit.servers.users import client_for, policy, refusal, statement
 
 
 def keys_of(output: str) -> tuple[str, str]:

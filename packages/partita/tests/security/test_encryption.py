@@ -17,13 +17,13 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from partita.database.storage.embedded import EmbeddedEngine, opened_for_reading
-from partita.database.storage.sealing.engine import HEADER_BYTES, NUMBERED, Cipher
-from partita.database.storage.sealing.folders import keyring_of
+from partita.database.storage.data_folder.embedded_engine import EmbeddedEngine, open_for_reading
+from partita.database.storage.sealing.encrypted_folders import keyring_of
 from partita.database.storage.sealing.keyring import Keyring
 from partita.database.storage.sealing.master_keys import KeySource, new_printed_key
-from testkit import processes
-from testkit.processes import Server, run
+from partita.database.storage.sealing.sealed_engine import HEADER_BYTES, NUMBERED, ValueCipher
+from testkit.servers import processes
+from testkit.servers.processes import Server, run
 
 NAME = "Books"
 SECONDS_MAX = 60
@@ -114,7 +114,7 @@ class Vault:
 
     def stored(self) -> dict[bytes, bytes]:
         """Everything, as it is on the disk."""
-        with opened_for_reading(self.data) as snapshot:
+        with open_for_reading(self.data) as snapshot:
             return dict(snapshot.range(b"\x00", b"\xff" * 600))
 
     def change(self, changes: dict[bytes, bytes | None]) -> None:
@@ -443,14 +443,14 @@ def test_deleting_a_table_destroys_its_key(filled: Vault, start: Callable[..., S
     stored = vault.stored()
     key = item_keys(stored)[0]
     number = int.from_bytes(key[1:5], "big")
-    assert Cipher(keyring_of(vault.data, source)).open(key, stored[key])
+    assert ValueCipher(keyring_of(vault.data, source)).open(key, stored[key])
     server = vault.serve(start)
     server.client().delete_table(TableName=NAME)
     deadline = time.monotonic() + SECONDS_MAX
     while number in keyring_of(vault.data, source).numbers:
         assert time.monotonic() < deadline
     # Of what the disk still has, nothing can be read with the server's key.
-    assert Cipher(keyring_of(vault.data, source)).open(key, stored[key]) is None
+    assert ValueCipher(keyring_of(vault.data, source)).open(key, stored[key]) is None
     server.kill()
     assert vault.check().endswith("no findings.\n")
     server = vault.serve(start)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from testkit import ROOT
-from testkit.processes import ENVIRONMENT, SecureServer, run
+from testkit.servers.processes import ENVIRONMENT, SecureServer, run
 
 SHORT = ("test_get_item.py", "test_transact_get_items.py")
 UNSIGNED = ("test_browsers.py", "test_encodings.py", "test_limits.py", "test_protocol.py")

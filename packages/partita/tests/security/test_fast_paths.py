@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from testkit.people import People, refusal, statement, table_arn
+from testkit.servers.users import People, refusal, statement, table_arn
 
 VALUES = 45_000
 LEADING = "dynamodb:LeadingKeys"
@@ -103,7 +103,9 @@ def test_a_large_request_needs_its_right(
     assert put_large(owner, name, "mine")["UnprocessedItems"] == {}
     assert [item["pk"]["S"] for item in admin.scan(TableName=name)["Items"]] == ["mine"]
     assert people.server is not None
-    assert "partita.server.large_requests.worker" in children_of(people.server.process.pid)
+    assert "partita.server.large_requests.large_request_worker" in children_of(
+        people.server.process.pid
+    )
 
 
 def test_a_large_request_needs_a_signature_first(people: People, table: Callable[..., str]) -> None:

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from testkit.people import ACCOUNT, People, as_text, policy, refusal, statement, table_arn
+from testkit.servers.users import ACCOUNT, People, as_text, policy, refusal, statement, table_arn
 
 DENIED = "AccessDeniedException"
 INDEX = {

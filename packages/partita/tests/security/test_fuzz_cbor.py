@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.server.cbor import DEPTH_MAX, ITEMS_MAX, NotDecoded, decode, to_json
-from testkit import corpus
-from testkit.corpus import CBOR, Body, Case, head
-from testkit.fuzzing import Signing, both_lengths, fuzz, spoilt
-from testkit.people import ADMINISTRATOR, People
+from partita.server.protocol.cbor import DEPTH_MAX, ITEMS_MAX, NotDecoded, decode, to_json
+from testkit.attacks import corpus
+from testkit.attacks.corpus import CBOR, Body, Case, head
+from testkit.attacks.fuzzing import Signing, both_lengths, fuzz, spoilt
+from testkit.servers.users import ADMINISTRATOR, People
 
 TO_JSON_SECONDS_MAX = 0.1
 """It takes 15 ms; the machine may be busy."""

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from testkit import corpus
-from testkit.corpus import FORM, Body, Case
-from testkit.fuzzing import Signing, both_lengths, fuzz, spoilt
-from testkit.people import ACCOUNT, People, statement
+from testkit.attacks import corpus
+from testkit.attacks.corpus import FORM, Body, Case
+from testkit.attacks.fuzzing import Signing, both_lengths, fuzz, spoilt
+from testkit.servers.users import ACCOUNT, People, statement
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/fuzzed"
 POLICY = (

@@ -8,12 +8,12 @@ from random import Random
 
 import pytest
 
-from partita.client.services import Service
-from partita.client.signing import Credentials, presigned_query
-from testkit import corpus
-from testkit.corpus import JSON_1_0, Body, Case
-from testkit.fuzzing import Signing, both_lengths, fuzz, spoilt
-from testkit.people import ADMINISTRATOR, REGION, People
+from partita.client.aws_services import AwsService
+from partita.client.request_signing import Credentials, presigned_query
+from testkit.attacks import corpus
+from testkit.attacks.corpus import JSON_1_0, Body, Case
+from testkit.attacks.fuzzing import Signing, both_lengths, fuzz, spoilt
+from testkit.servers.users import ADMINISTRATOR, REGION, People
 
 WORDS = (
     *(b"AWS4-HMAC-SHA256 ", b"AWS4-ECDSA-P256-SHA256 ", b"Credential=", b"SignedHeaders="),
@@ -87,7 +87,7 @@ def test_no_url_fails_the_server(people: People, signing: Signing, rounds: int) 
             )
         )
         query = presigned_query(
-            *(Service("", "", "", service), REGION, credentials, "localhost", path),
+            *(AwsService("", "", "", service), REGION, credentials, "localhost", path),
             *(action, time.time(), 600),
         )
         spoiled = (

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit.fuzzing import both_lengths, seeds
-from testkit.people import ACCOUNT, People, client_for, statement, table_arn
+from testkit.attacks.fuzzing import both_lengths, seeds
+from testkit.servers.users import ACCOUNT, People, client_for, statement, table_arn
 
 NAME = "fuzzed"
 SELECT = f'SELECT sk FROM "{NAME}"."by_title"'

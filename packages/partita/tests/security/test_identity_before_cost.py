@@ -18,12 +18,13 @@ from urllib.parse import quote
 
 import pytest
 
-from partita.client.services import SERVICES, Service
-from partita.client.signing import Credentials, presigned_query, signed_headers
-from testkit import corpus, processes
-from testkit.corpus import Body, Case
-from testkit.people import ADMINISTRATOR, REGION, People
-from testkit.strangers import NEW_HEAP, Meter, Spent, Stranger, seconds_of
+from partita.client.aws_services import SERVICES, AwsService
+from partita.client.request_signing import Credentials, presigned_query, signed_headers
+from testkit.attacks import corpus
+from testkit.attacks.corpus import Body, Case
+from testkit.attacks.strangers import NEW_HEAP, Meter, Spent, Stranger, seconds_of
+from testkit.servers import processes
+from testkit.servers.users import ADMINISTRATOR, REGION, People
 
 SECONDS_MAX = 0.020
 BYTES_MAX = 5 * corpus.MB
@@ -196,7 +197,7 @@ def signing_name(case: Case) -> str:
 
 def signed_by(key_id: str, secret: str, case: Case) -> Case:
     """As the owner of the key signs it; with another secret, nothing but the signature is wrong."""
-    service = Service("", "", "", signing_name(case))
+    service = AwsService("", "", "", signing_name(case))
     credentials, now = Credentials(key_id, secret), time.time()
     path, _, query = case.path.partition("?")
     if query:

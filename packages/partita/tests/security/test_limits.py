@@ -13,10 +13,16 @@ import pytest
 from botocore.config import Config
 
 from partita.errors import ThrottlingException
-from partita.server.security.identities.directory import AccessKey, set_status
-from partita.server.security.limits import FAILURES_MAX, KNOWN_MAX, Limits, LimitSettings, Window
-from testkit import processes
-from testkit.people import ADMINISTRATOR, People, client_for, refusal, statement
+from partita.server.security.abuse_limits import (
+    FAILURES_MAX,
+    KNOWN_MAX,
+    AbuseLimits,
+    AbuseLimitSettings,
+    RateWindow,
+)
+from partita.server.security.identities.user_directory import AccessKey, set_status
+from testkit.servers import processes
+from testkit.servers.users import ADMINISTRATOR, People, client_for, refusal, statement
 
 
 def test_after_many_wrong_signatures_only_known_clients_are_verified(tmp_path: Path) -> None:
@@ -136,7 +142,7 @@ def test_requests_and_connections_have_limits_where_they_are_asked_for(tmp_path:
 
 
 def test_bytes_have_a_limit_for_a_key_and_for_an_address() -> None:
-    limits = Limits(LimitSettings(bytes_max=1000))
+    limits = AbuseLimits(AbuseLimitSettings(bytes_max=1000))
     limits.check_bytes("key", 600)
     # As large as it likes, but then there is nothing left.
     limits.check_bytes("key", 5000)
@@ -164,7 +170,7 @@ def test_bytes_are_limited_where_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_window_ends_and_forgets() -> None:
-    window = Window(60)
+    window = RateWindow(60)
     for second in range(5):
         window.add("a", second)
     assert window.count("a", 5) == 5
@@ -176,7 +182,7 @@ def test_a_window_ends_and_forgets() -> None:
 
 
 def test_an_address_does_not_pay_for_another() -> None:
-    limits = Limits()
+    limits = AbuseLimits()
     limits.note_right("10.0.0.1", "right")
     for _ in range(FAILURES_MAX):
         assert not limits.is_closed("10.0.0.1", "new")
@@ -187,7 +193,7 @@ def test_an_address_does_not_pay_for_another() -> None:
 
 
 def test_who_was_right_lately_is_remembered_longest() -> None:
-    limits = Limits()
+    limits = AbuseLimits()
     for _ in range(FAILURES_MAX):
         limits.note_failure("10.0.0.1")
     for number in range(KNOWN_MAX):

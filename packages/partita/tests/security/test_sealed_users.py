@@ -25,15 +25,15 @@ from botocore.credentials import Credentials
 from botocore.httpsession import URLLib3Session
 
 from partita.database.storage.sealing import cipher
-from partita.database.storage.sealing.folders import begin
-from partita.database.storage.sealing.keyring import CONTEXT, Accepted, Envelope
+from partita.database.storage.sealing.encrypted_folders import begin_encryption
+from partita.database.storage.sealing.keyring import CONTEXT, AcceptedUsersFile, SealedKeyring
 from partita.database.storage.sealing.master_keys import KeySource, fingerprint
 from partita.errors import StorageError
 from partita.server.security.identities.access_file import AccessFile, begin_sealing
-from partita.server.security.identities.directory import ROOT_KEY_ID, ROOT_SECRET
-from testkit import processes
-from testkit.people import ADMINISTRATOR, TABLE, client_for
-from testkit.processes import ENVIRONMENT, Server, run
+from partita.server.security.identities.user_directory import ROOT_KEY_ID, ROOT_SECRET
+from testkit.servers import processes
+from testkit.servers.processes import ENVIRONMENT, Server, run
+from testkit.servers.users import ADMINISTRATOR, TABLE, client_for
 
 from .test_encryption import Vault, new_key
 
@@ -267,7 +267,7 @@ def as_earlier_version(safe: Safe) -> tuple[tuple[str, str], bytes]:
         del content[name]
     content["others"]["users"] = base64.b64encode(secret).decode()
     sealed = cipher.seal(master, json.dumps(content).encode(), CONTEXT)
-    envelope = Envelope(fingerprint(master), sealed)
+    envelope = SealedKeyring(fingerprint(master), sealed)
     (safe.data / "keyring").write_bytes(msgspec.json.encode(envelope))
     directory = json.loads(msgspec.json.encode(AccessFile(safe.access, lambda: ring).load()))
 
@@ -284,8 +284,8 @@ def as_earlier_version(safe: Safe) -> tuple[tuple[str, str], bytes]:
     return key, old
 
 
-def _envelope(safe: Safe) -> Envelope:
-    return msgspec.json.decode((safe.data / "keyring").read_bytes(), type=Envelope)
+def _envelope(safe: Safe) -> SealedKeyring:
+    return msgspec.json.decode((safe.data / "keyring").read_bytes(), type=SealedKeyring)
 
 
 def test_a_folder_of_an_earlier_version_is_taken_over_once(
@@ -326,7 +326,7 @@ def test_a_kill_while_it_is_taken_over_does_no_harm(
 ) -> None:
     ops, old = as_earlier_version(safe)
     # The keyring is written, and the file is not.
-    safe.keyring().begin_files(Accepted(0, sha256(old).digest()))
+    safe.keyring().begin_files(AcceptedUsersFile(0, sha256(old).digest()))
     assert is_known(safe.serve(start, "--auth"), ops)
 
 
@@ -342,7 +342,7 @@ def test_a_new_key_seals_the_users_anew(safe: Safe, start: Callable[..., Server]
     eventually(lambda: json.loads(safe.access.read_text())["change"] > before["change"])
     eventually(lambda: safe.keyring().file_generation == 2)
     content = base64.b64decode(json.loads(safe.access.read_text())["sealed"])
-    with pytest.raises(cipher.NotSealedHere):
+    with pytest.raises(cipher.CannotUnseal):
         safe.keyring().open_file("access", base64.b64decode(before["sealed"]), before["change"])
     assert content[:2] == b"\x00\x02" and is_known(server, ops)
     assert safe.users("rotate", "ops").returncode == 0
@@ -383,7 +383,7 @@ def test_a_restored_folder_has_users_of_its_own(
 
 KILLED = """
 import os, signal, sys
-from partita.cli.commands import commands
+from partita.cli.command_groups import commands
 calls = iter(range(1, 100))
 stop_at = int(sys.argv[1])
 def counted(name):
@@ -496,7 +496,7 @@ def test_a_new_keyring_does_not_replace_one_that_was_made_meanwhile(safe: Safe) 
     assert late.is_new
     safe.add("ops")
     with pytest.raises(StorageError, match="was encrypted by another Partita just now"):
-        begin(safe.data, late)
+        begin_encryption(safe.data, late)
     assert "user ops" in safe.users("list").stdout
 
 

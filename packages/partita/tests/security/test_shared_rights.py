@@ -9,9 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.people import ADMINISTRATOR, People, client_for, policy, refusal, statement, table_arn
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.users import (
+    ADMINISTRATOR,
+    People,
+    client_for,
+    policy,
+    refusal,
+    statement,
+    table_arn,
+)
 
 from ..shared.conftest import storage_url
 

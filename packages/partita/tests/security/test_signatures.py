@@ -19,9 +19,9 @@ from botocore.credentials import Credentials
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.server.security.identities.directory import AccessKey, set_status
-from testkit.needed import needs_services
-from testkit.people import REGION, People, client_for, refusal
+from partita.server.security.identities.user_directory import AccessKey, set_status
+from testkit.requirements import needs_services
+from testkit.servers.users import REGION, People, client_for, refusal
 
 TARGET = "DynamoDB_20120810.ListTables"
 NO_MATCH = (

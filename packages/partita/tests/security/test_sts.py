@@ -13,15 +13,23 @@ import pytest
 from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
-from partita.server.security.identities.directory import (
+from partita.server.security.identities.session_tokens import SEAL_BYTES, SessionSeal
+from partita.server.security.identities.user_directory import (
     AccessKey,
     Directory,
     add_key,
     add_user,
     set_status,
 )
-from partita.server.security.identities.sessions import SEAL_BYTES, SessionSeal
-from testkit.people import ACCOUNT, ADMINISTRATOR, People, client_for, refusal, statement, table_arn
+from testkit.servers.users import (
+    ACCOUNT,
+    ADMINISTRATOR,
+    People,
+    client_for,
+    refusal,
+    statement,
+    table_arn,
+)
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/"
 

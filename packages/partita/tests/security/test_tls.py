@@ -22,10 +22,10 @@ from botocore.config import Config
 from botocore.exceptions import HTTPClientError, SSLError
 
 from partita.server.security.tls import WATCH_SECONDS, made
-from testkit import processes
-from testkit.needed import needs_services
-from testkit.people import People, statement
-from testkit.processes import SecureServer, Server
+from testkit.requirements import needs_services
+from testkit.servers import processes
+from testkit.servers.processes import SecureServer, Server
+from testkit.servers.users import People, statement
 
 
 def client(

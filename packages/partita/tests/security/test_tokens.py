@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.people import People, refusal, statement, table_arn
+from testkit.servers import processes
+from testkit.servers.users import People, refusal, statement, table_arn
 
 NAME = "tokens"
 SELECT = f'SELECT sk FROM "{NAME}"'

@@ -7,7 +7,7 @@ import re
 from contextlib import suppress
 from itertools import cycle
 
-from testkit.proxy import CHUNK_BYTES, Proxy
+from testkit.servers.proxy import CHUNK_BYTES, Proxy
 
 HEAD_END = b"\r\n\r\n"
 BODY_BYTES_MAX = 1 << 20

@@ -1,3 +1,3 @@
 """A private PostgreSQL, and servers that share a database in it."""
 
-from testkit.shared_storage import *  # noqa: F403
+from testkit.servers.shared_storage import *  # noqa: F403

@@ -10,14 +10,14 @@ from typing import Any
 import psycopg
 from psycopg import AsyncConnection, IsolationLevel
 
-from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
-from partita.database.shared.rounds.known import Known, Pair, bucket_of
+from partita.database.shared.rounds.fetched_view import FetchedView, Pair, bucket_of
+from partita.database.shared.stored_snapshot import StoredSnapshot
 from partita.database.storage.engine import Changes, CommitArchive
-from partita.database.storage.postgresql.commit import commit
-from partita.database.storage.postgresql.connections import SESSION
-from partita.database.storage.postgresql.fetch import fetch
-from partita.database.storage.postgresql.plans import CommitPlan
-from partita.database.tables.layout import ITEMS
+from partita.database.storage.postgresql.batch_fetch import fetch
+from partita.database.storage.postgresql.optimistic_commit import commit
+from partita.database.storage.postgresql.postgresql_pool import SESSION
+from partita.database.storage.postgresql.trip_plans import CommitPlan
+from partita.database.tables.table_layout import ITEMS
 
 _tokens = count(1 << 42)
 
@@ -30,7 +30,7 @@ class FetchedSnapshot:
         self._connection = connection
 
     def get(self, key: bytes) -> bytes | None:
-        known = Known()
+        known = FetchedView()
         while True:
             value = known.get(key)
             if not known.is_lacking:
@@ -38,7 +38,7 @@ class FetchedSnapshot:
             self._fetch(known)
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
-        known = Known()
+        known = FetchedView()
         while True:
             pairs = list(known.range(start, stop, reverse=reverse))
             if not known.is_lacking:
@@ -46,7 +46,7 @@ class FetchedSnapshot:
                 return
             self._fetch(known)
 
-    def _fetch(self, known: Known) -> None:
+    def _fetch(self, known: FetchedView) -> None:
         wanted, parts = known.take_wanted()
         fetched = self._runner.run(fetch(self._connection, wanted, bucket_of))
         known.add(wanted, parts, fetched)

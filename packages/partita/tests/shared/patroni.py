@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import pytest
 
-from testkit.database_servers import PostgreSQL, find, free_port
+from testkit.servers.database_servers import PostgreSQL, find, free_port
 
 NODES = 2
 PASSWORD = "open sesame"

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from testkit.database_servers import PostgreSQL, find
+from testkit.servers.database_servers import PostgreSQL, find
 
 FOLLOWS_SECONDS_MAX = 30
 

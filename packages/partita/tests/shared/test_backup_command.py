@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import active, backed_up, create, item
-from testkit.shared_storage import storage_url
+from testkit.data.item_tables import active, backed_up, create, item
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 from .test_recovery import numbers, recovering, transfers
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import item
-from testkit.shared_storage import storage_url
+from testkit.data.item_tables import item
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 UNITS = 100
 SECONDS = 20

@@ -12,24 +12,29 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-from partita.database.shared.rounds.known import bucket_of
-from partita.database.storage.postgresql import schema
-from partita.database.storage.postgresql.commit import (
+from partita.database.shared.rounds.fetched_view import bucket_of
+from partita.database.storage.postgresql import postgresql_schema
+from partita.database.storage.postgresql.batch_fetch import fetch
+from partita.database.storage.postgresql.optimistic_commit import (
     CatalogMoved,
+    CommitConflict,
     LeaseLost,
     OutcomeUnknown,
-    Overtaken,
     check_and_change,
     commit,
     finish,
     is_committed,
     on_all_copies,
 )
-from partita.database.storage.postgresql.connections import connected
-from partita.database.storage.postgresql.fetch import fetch
-from partita.database.storage.postgresql.plans import ABSENT, CommitPlan, Lease, Wanted
-from testkit.database_servers import PostgreSQL
-from testkit.shared_storage import storage_url
+from partita.database.storage.postgresql.postgresql_pool import connected
+from partita.database.storage.postgresql.trip_plans import (
+    ABSENT,
+    CommitPlan,
+    FencingLease,
+    FetchPlan,
+)
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 Connection = AsyncConnection[Any]
 Test = Callable[[Connection, Connection], Awaitable[None]]
@@ -45,7 +50,7 @@ def url(postgresql: PostgreSQL) -> Iterator[str]:
 
     async def init() -> None:
         async with connected(url) as connection:
-            await schema.init(connection, {})
+            await postgresql_schema.init(connection, {})
 
     asyncio.run(init())
     yield url
@@ -81,7 +86,7 @@ async def put(connection: Connection, key: bytes = KEY, value: bytes | None = b"
 
 
 async def stored(connection: Connection) -> dict[bytes, tuple[bytes, int]]:
-    fetched = await fetch(connection, Wanted((KEY, OTHER), (), (), ()), bucket_of)
+    fetched = await fetch(connection, FetchPlan((KEY, OTHER), (), (), ()), bucket_of)
     return {row.key: (row.value, row.version) for row in fetched.rows}
 
 
@@ -93,7 +98,7 @@ def test_an_item_deleted_and_created_again_is_not_the_one_that_was_read(url: str
         assert again != seen
         for change in ({KEY: b"new"}, {KEY: None}, {OTHER: b"rests on it"}):
             late = await plan(first, checks={KEY: seen}, changes=change)
-            with pytest.raises(Overtaken) as lost:
+            with pytest.raises(CommitConflict) as lost:
                 await commit(first, late, bucket_of)
             assert lost.value.keys == {KEY}
         assert await stored(first) == {KEY: (b"value", again)}
@@ -110,7 +115,7 @@ def test_of_two_that_found_each_others_items_absent_one_is_overtaken(url: str) -
         await asyncio.sleep(0.1)
         assert not waiting.done()
         await finish(first, one, bucket_of)
-        with pytest.raises(Overtaken) as lost:
+        with pytest.raises(CommitConflict) as lost:
             await waiting
         assert OTHER in lost.value.keys
         assert await stored(second) == {OTHER: (b"1", one.token)}
@@ -178,9 +183,9 @@ def test_what_a_former_leader_commits_does_not_count(url: str) -> None:
     async def test(first: Connection, second: Connection) -> None:
         lease = "INSERT INTO partita_leases VALUES ('upkeep', 1, 7, now() + interval '1 minute')"
         await second.execute(lease)
-        led = await plan(first, changes={KEY: b"led"}, lease=Lease("upkeep", 7))
+        led = await plan(first, changes={KEY: b"led"}, lease=FencingLease("upkeep", 7))
         await commit(first, led, bucket_of)
-        late = await plan(first, changes={KEY: b"late"}, lease=Lease("upkeep", 7))
+        late = await plan(first, changes={KEY: b"late"}, lease=FencingLease("upkeep", 7))
         await second.execute("UPDATE partita_leases SET token = 8, holder = 2")
         with pytest.raises(LeaseLost):
             await commit(first, late, bucket_of)
@@ -193,7 +198,7 @@ def test_nobody_takes_the_lease_while_a_commit_under_it_is_under_way(url: str) -
     async def test(first: Connection, second: Connection) -> None:
         lease = "INSERT INTO partita_leases VALUES ('upkeep', 1, 7, now() - interval '1 minute')"
         await second.execute(lease)
-        led = await plan(first, changes={KEY: b"led"}, lease=Lease("upkeep", 7))
+        led = await plan(first, changes={KEY: b"led"}, lease=FencingLease("upkeep", 7))
         await check_and_change(first, led, bucket_of, begins=True)
         await second.execute("SET lock_timeout = '100ms'")
         with pytest.raises(psycopg.errors.LockNotAvailable):

@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import active, backed_up, item
-from testkit.shared_storage import storage_url
+from testkit.data.item_tables import active, backed_up, item
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 ROWS = 60
 INDEX = {

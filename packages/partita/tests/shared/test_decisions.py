@@ -11,12 +11,12 @@ import pytest
 from botocore.exceptions import ClientError
 
 from partita.database.capacity.ledger import OFF
-from partita.database.shared.rounds.requests import RequestLedger, SharedRequest
-from partita.limits import GB
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item, number, until, wait_for_commits
-from testkit.shared_storage import storage_url
+from partita.database.shared.rounds.shared_requests import RequestLedger, SharedRequest
+from partita.foundation.service_limits import GB
+from testkit.data.item_tables import create, item, number, until, wait_for_commits
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 LSI = {
     "KeySchema": [

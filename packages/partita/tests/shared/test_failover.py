@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item, number, until
+from testkit.data.item_tables import create, item, number, until
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
 
 from .replication import Pair, pause, resume
 from .test_faults import Writers

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.shared_storage import storage_url
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 from ..faults import (
     conftest,

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, is_backed_up, item, number, until
-from testkit.shared_storage import storage_url
+from testkit.data.item_tables import create, is_backed_up, item, number, until
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 MOVES_SECONDS_MAX = 30
 STREAMED = {"StreamSpecification": {"StreamEnabled": True, "StreamViewType": "KEYS_ONLY"}}

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from partita.database.storage.postgresql.fetch import _KEYS
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item
-from testkit.proxy import Proxy
-from testkit.shared_storage import storage_url
+from partita.database.storage.postgresql.batch_fetch import _KEYS
+from testkit.data.item_tables import create, item
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.proxy import Proxy
+from testkit.servers.shared_storage import storage_url
 
 REQUESTS = 30
 SHARED_MAX = REQUESTS // 2

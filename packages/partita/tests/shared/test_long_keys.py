@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from testkit import processes
+from testkit.servers import processes
 
 SORT_KEY_BYTES_MAX = 1024
 INDEX = {

@@ -12,12 +12,12 @@ from urllib.request import urlopen
 import pytest
 from botocore.exceptions import ClientError
 
-from partita.database.storage.postgresql.commit import _TOKEN
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item, number, until
-from testkit.proxy import Proxy
-from testkit.shared_storage import storage_url
+from partita.database.storage.postgresql.optimistic_commit import _TOKEN
+from testkit.data.item_tables import create, item, number, until
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.proxy import Proxy
+from testkit.servers.shared_storage import storage_url
 
 from .test_faults import Writers
 

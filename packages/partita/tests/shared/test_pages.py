@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-from testkit import processes
-from testkit.item_tables import create, item
+from testkit.data.item_tables import create, item
+from testkit.servers import processes
 
 INDEX = {
     "IndexName": "by-group",

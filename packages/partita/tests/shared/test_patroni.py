@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from testkit import processes
-from testkit.item_tables import create, item, number
+from testkit.data.item_tables import create, item, number
+from testkit.servers import processes
 
 from .patroni import STATE_SECONDS_MAX, Cluster
 from .test_failover import ACCOUNTS, Transfers

@@ -8,13 +8,13 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from partita.database.shared.rounds.known import bucket_of
-from partita.database.storage.postgresql import schema
-from partita.database.storage.postgresql.connections import connected
-from partita.database.storage.postgresql.fetch import fetch
-from partita.database.storage.postgresql.plans import Wanted
-from testkit.database_servers import PostgreSQL
-from testkit.shared_storage import storage_url
+from partita.database.shared.rounds.fetched_view import bucket_of
+from partita.database.storage.postgresql import postgresql_schema
+from partita.database.storage.postgresql.batch_fetch import fetch
+from partita.database.storage.postgresql.postgresql_pool import connected
+from partita.database.storage.postgresql.trip_plans import FetchPlan
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 RUNS_WHILE_SMALL, RUNS_MAX = 20, 80
 _GROW = """
@@ -33,10 +33,10 @@ def test_keys_are_looked_up_by_the_index_although_the_table_was_small_at_first(
 
 async def _scans(url: str) -> Sequence[int]:
     """How often each fetch has read the whole table."""
-    wanted = Wanted([number.to_bytes(8, "big") for number in range(64)], [], [], [])
+    wanted = FetchPlan([number.to_bytes(8, "big") for number in range(64)], [], [], [])
     counts = []
     async with connected(url) as connection:
-        await schema.init(connection, {})
+        await postgresql_schema.init(connection, {})
         for run in range(RUNS_MAX):
             if run == RUNS_WHILE_SMALL:
                 await connection.execute(_GROW)

@@ -11,10 +11,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL, find, free_port
-from testkit.item_tables import create, item, number
-from testkit.shared_storage import storage_url
+from testkit.data.item_tables import create, item, number
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL, find, free_port
+from testkit.servers.shared_storage import storage_url
 
 START_SECONDS_MAX = 20
 POOL_SIZE = 3

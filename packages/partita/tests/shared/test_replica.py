@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item, number
-from testkit.shared_storage import storage_url
+from testkit.data.item_tables import create, item, number
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 from .replication import Pair
 

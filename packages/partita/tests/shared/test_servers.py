@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item, number, wait_for_commits
+from testkit.data.item_tables import create, item, number, wait_for_commits
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
 
 ABSENT = "attribute_not_exists(pk)"
 

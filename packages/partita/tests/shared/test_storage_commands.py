@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item
-from testkit.shared_storage import storage_url
+from testkit.data.item_tables import create, item
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 
 def test_a_database_is_made_ready_once(postgresql: PostgreSQL) -> None:

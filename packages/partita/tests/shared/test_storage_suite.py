@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from partita.database.storage.postgresql import schema
-from partita.database.storage.postgresql.connections import connected
-from testkit.database_servers import PostgreSQL
-from testkit.shared_storage import storage_url
+from partita.database.storage.postgresql import postgresql_schema
+from partita.database.storage.postgresql.postgresql_pool import connected
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 from ..storage import test_engine
 from ..storage.test_engine import Batches, check_sorted_dict, commits, keys
@@ -42,7 +42,7 @@ def url(postgresql: PostgreSQL) -> str:
 
     async def init() -> None:
         async with connected(url) as connection:
-            await schema.init(connection, {})
+            await postgresql_schema.init(connection, {})
 
     asyncio.run(init())
     return url

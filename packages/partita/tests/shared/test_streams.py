@@ -8,8 +8,8 @@ from collections import defaultdict
 from itertools import cycle
 from typing import Any
 
-from testkit import processes
-from testkit.item_tables import create, item
+from testkit.data.item_tables import create, item
+from testkit.servers import processes
 
 SPEC = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import pytest
 from botocore.exceptions import ClientError
 
-from partita.database.storage.postgresql.schema import SCHEMA_VERSION
-from testkit import processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item, number
-from testkit.shared_storage import storage_url
+from partita.database.storage.postgresql.postgresql_schema import SCHEMA_VERSION
+from testkit.data.item_tables import create, item, number
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 USABLE_SECONDS_MAX = 30
 ROLE, PASSWORD = "plain_role", "plain"

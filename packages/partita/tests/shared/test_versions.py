@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from testkit import ROOT, processes
-from testkit.database_servers import PostgreSQL
-from testkit.item_tables import create, item, number
-from testkit.shared_storage import storage_url
+from testkit import ROOT
+from testkit.data.item_tables import create, item, number
+from testkit.servers import processes
+from testkit.servers.database_servers import PostgreSQL
+from testkit.servers.shared_storage import storage_url
 
 LAST_WITH_SCHEMA_1 = "e428226"
 """The commit before there were tables for recovery."""

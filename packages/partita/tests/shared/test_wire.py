@@ -11,7 +11,8 @@ import sys
 
 import pytest
 
-from testkit import ROOT, processes
+from testkit import ROOT
+from testkit.servers import processes
 
 from .balancer import Balancer
 

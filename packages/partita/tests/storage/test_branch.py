@@ -8,9 +8,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.database.storage.branch import BranchEngine
+from partita.database.storage.branch_engine import BranchEngine
+from partita.database.storage.data_folder.lmdb_tree import LmdbEngine
 from partita.database.storage.engine import Engine
-from partita.database.storage.lmdb import LmdbEngine
 
 EVERYTHING = (b"", b"\xff" * 8)
 

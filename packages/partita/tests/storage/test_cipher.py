@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.database.storage.sealing import cipher
-from partita.database.storage.sealing.cipher import EPOCH_BYTES, NotSealedHere, derived, new_key
+from partita.database.storage.sealing.cipher import (
+    EPOCH_BYTES,
+    CannotUnseal,
+    derive_cipher,
+    new_key,
+)
 
 NONCE = b"ABCDEFGHIJKLMNOPQRSTUVWX"
 PLAIN = b"XAES-256-GCM"
@@ -25,7 +30,7 @@ PLAIN = b"XAES-256-GCM"
     ],
 )
 def test_the_published_vectors_hold(key: bytes, context: bytes, expected: str) -> None:
-    found = derived(key, NONCE[:EPOCH_BYTES]).encrypt(NONCE[EPOCH_BYTES:], PLAIN, context)
+    found = derive_cipher(key, NONCE[:EPOCH_BYTES]).encrypt(NONCE[EPOCH_BYTES:], PLAIN, context)
     assert found.hex() == expected
 
 
@@ -35,7 +40,7 @@ def test_what_is_sealed_opens_in_its_context_alone(content: bytes, context: byte
     sealed = cipher.seal(key, content, context)
     assert cipher.unseal(key, sealed, context) == content
     for wrong_key, wrong in ((key, context + b"x"), (new_key(), context)):
-        with pytest.raises(NotSealedHere):
+        with pytest.raises(CannotUnseal):
             cipher.unseal(wrong_key, sealed, wrong)
 
 
@@ -44,8 +49,8 @@ def test_no_byte_can_be_changed_or_cut_off(content: bytes, data: st.DataObject) 
     key = new_key()
     sealed = bytearray(cipher.seal(key, content, b""))
     place = data.draw(st.integers(0, len(sealed) - 1))
-    with pytest.raises(NotSealedHere):
+    with pytest.raises(CannotUnseal):
         cipher.unseal(key, bytes(sealed[:place]), b"")
     sealed[place] ^= data.draw(st.integers(1, 255))
-    with pytest.raises(NotSealedHere):
+    with pytest.raises(CannotUnseal):
         cipher.unseal(key, bytes(sealed), b"")

@@ -17,22 +17,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita import compiled
-from partita.database.storage.embedded import (
+from partita.database.storage.data_folder.embedded_engine import (
     COMMITS_AFTER_A_SLOW_ONE,
     LOG_FILES,
     QUICK_SECONDS,
     EmbeddedEngine,
-    opened_for_reading,
+    open_for_reading,
 )
-from partita.database.storage.engine import Changes
-from partita.database.storage.write_ahead_log import (
+from partita.database.storage.data_folder.write_ahead_log import (
     CLEARED_BYTES_MAX,
     HEADER_BYTES,
     WriteAheadLog,
     read_log,
 )
+from partita.database.storage.engine import Changes
 from partita.errors import StorageError
+from partita.installation import compiled_modules
 
 EVERYTHING = (b"", b"\xff" * 8)
 
@@ -53,7 +53,7 @@ def shown(engine: EmbeddedEngine) -> dict[bytes, bytes]:
 def left_behind(folder: Path, copy: Path) -> dict[bytes, bytes]:
     """What a process that died now would leave, read by the next one and by `check`."""
     copytree(folder, copy)
-    with opened_for_reading(copy) as snapshot:
+    with open_for_reading(copy) as snapshot:
         read = dict(snapshot.range(*EVERYTHING))
     engine = EmbeddedEngine(copy)
     assert shown(engine) == read
@@ -236,7 +236,7 @@ def test_damage_in_a_log_refuses_the_folder_in_words(tmp_path: Path) -> None:
     sentence = f"Cannot open the data folder .*copy: {log.name} is damaged at byte"
     with pytest.raises(StorageError, match=sentence):
         EmbeddedEngine(tmp_path / "copy")
-    with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
+    with pytest.raises(StorageError, match=sentence), open_for_reading(tmp_path / "copy"):
         pass
 
 
@@ -269,7 +269,7 @@ def test_logs_that_have_changed_their_names_are_refused_in_words(tmp_path: Path)
     sentence = r"Cannot open the data folder .*copy: journal\.0 has the contents of journal\.1\."
     with pytest.raises(StorageError, match=sentence):
         EmbeddedEngine(tmp_path / "copy")
-    with pytest.raises(StorageError, match=sentence), opened_for_reading(tmp_path / "copy"):
+    with pytest.raises(StorageError, match=sentence), open_for_reading(tmp_path / "copy"):
         pass
 
 
@@ -439,7 +439,8 @@ def test_a_checkpoint_that_finds_no_thread_loses_nothing(
 
 
 @pytest.mark.skipif(
-    compiled.is_used(), reason="a compiled engine cannot be told to fail; runs on plain Python"
+    compiled_modules.is_used(),
+    reason="a compiled engine cannot be told to fail; runs on plain Python",
 )
 def test_memory_is_bounded_while_the_tree_takes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -452,7 +453,9 @@ def test_memory_is_bounded_while_the_tree_takes_nothing(
 
     monkeypatch.setattr(engine._tree, "begin_commit", refuse)
     expected = {}
-    with pytest.raises(StorageError, match="cannot be moved from the write-ahead log into the tree"):
+    with pytest.raises(
+        StorageError, match="cannot be moved from the write-ahead log into the tree"
+    ):
         for number in range(1000):
             commit(engine, {b"%04d" % number: b"x" * 100})
             expected[b"%04d" % number] = b"x" * 100

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.database.storage.branch import BranchEngine
-from partita.database.storage.embedded import EmbeddedEngine
+from partita.database.storage.branch_engine import BranchEngine
+from partita.database.storage.data_folder.embedded_engine import EmbeddedEngine
+from partita.database.storage.data_folder.lmdb_tree import HEAD_BYTES, LmdbEngine
 from partita.database.storage.engine import Engine, prefix_end
-from partita.database.storage.lmdb import HEAD_BYTES, LmdbEngine
 from partita.errors import StorageError
 
 KEY_BYTES_MAX = 4000

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from partita.clock import system_clock
 from partita.database.storage.engine import Changes, CommitArchive
 from partita.database.storage.group_commit import GroupCommit
 from partita.database.storage.write_batch import WriteBatch
 from partita.errors import RequestError, StorageError
+from partita.foundation.clock import system_clock
 
 WAIT_SECONDS = 60.0
 

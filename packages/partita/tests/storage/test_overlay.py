@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.database.storage.overlay import OrderedKeys, Overlay
+from partita.database.storage.data_folder.overlay import OrderedKeys, Overlay
 
 SMALL_BLOCK = 4
 NEW_KEYS = 20_000

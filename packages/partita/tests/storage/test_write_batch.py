@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.clock import system_clock
-from partita.database.storage.branch import BranchEngine
+from partita.database.storage.branch_engine import BranchEngine
 from partita.database.storage.group_commit import GroupCommit
 from partita.database.storage.write_batch import Savepoint, WriteBatch
 from partita.errors import RequestError
-from partita.testing.loop import ManualLoop
+from partita.foundation.clock import system_clock
+from partita.testing.manual_loop import ManualLoop
 
 KEYS = (b"a", b"b", b"c")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from partita import testing
-from partita.clock import system_clock
+from partita.foundation.clock import system_clock
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 

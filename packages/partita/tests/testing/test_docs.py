@@ -66,4 +66,4 @@ def test_a_project_passes(
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(**files)
     count = sum(len(re.findall(r"^def test_", text, re.MULTILINE)) for text in files.values())
-    pytester.runpytest("-p", "partita.pytest_plugin").assert_outcomes(passed=count)
+    pytester.runpytest("-p", "partita.testing.pytest_plugin").assert_outcomes(passed=count)

@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from partita.optional_packages import install_command
+from partita.installation.optional_packages import install_command
 from testkit import ROOT
 
 pytest_plugins = ["pytester"]
@@ -33,7 +33,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 def run(project: pytest.Pytester, tests: str) -> pytest.RunResult:
     project.makepyfile(TABLE + tests)
-    return project.runpytest("-p", "partita.pytest_plugin", "-p", "no:cacheprovider")
+    return project.runpytest("-p", "partita.testing.pytest_plugin", "-p", "no:cacheprovider")
 
 
 def test_tables_are_removed_after_each_test_even_protected_ones(
@@ -145,7 +145,7 @@ def test_branch(dynamodb_branch):
 
 def test_the_plugin_imports_nothing_before_a_fixture_is_used() -> None:
     program = (
-        "import sys, pytest; before = set(sys.modules); import partita.pytest_plugin; "
+        "import sys, pytest; before = set(sys.modules); import partita.testing.pytest_plugin; "
         "print(*sorted(set(sys.modules) - before))"
     )
     found = subprocess.run(
@@ -153,7 +153,11 @@ def test_the_plugin_imports_nothing_before_a_fixture_is_used() -> None:
     )
     # The compiled library is loaded to see whether it fits this Python; none of its modules is.
     imported = set(found.stdout.split()) - {"partita__mypyc"}
-    assert imported == {"partita", "partita.compiled", "partita.pytest_plugin"}
+    assert imported == {
+        "partita",
+        "partita.installation.compiled_modules",
+        "partita.testing.pytest_plugin",
+    }
 
 
 @pytest.mark.parametrize("missing", ["boto3", "pytest"])
@@ -185,6 +189,6 @@ def test_without_boto3_a_client_is_refused_in_words() -> None:
 
 def test_pytest_finds_the_plugin_when_partita_is_installed() -> None:
     project = tomllib.loads(PROJECT.read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"partita": "partita.pytest_plugin"}
+    assert project["entry-points"]["pytest11"] == {"partita": "partita.testing.pytest_plugin"}
     assert any(name.startswith("boto3") for name in project["optional-dependencies"]["testing"])
     assert not any(name.startswith("boto3") for name in project["dependencies"])

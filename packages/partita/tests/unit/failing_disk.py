@@ -7,15 +7,15 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
-from partita.database.check.check import check
-from partita.database.check.findings import Folder
-from partita.database.database import Database
-from partita.database.operations.context import Permitted
-from partita.database.storage.branch import BranchEngine
+from partita.assembly.service_registry import WRITES
+from partita.database.at_rest.check_findings import CheckedFolder
+from partita.database.at_rest.invariants import check
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.operations.operation_context import PermittedRequest
+from partita.database.storage.branch_engine import BranchEngine
 from partita.database.storage.engine import Changes
 from partita.database.storage.group_commit import GATHER_SECONDS
 from partita.errors import StorageError
-from partita.registry import WRITES
 
 WAIT_SECONDS = 60.0
 NOW = 1_800_000_000.0
@@ -43,7 +43,7 @@ class Bench:
         self.later: list[Callable[[], None]] = []
         self.from_thread: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self.asked = self.answered = 0
-        self.database = Database(
+        self.database = EmbeddedDatabase(
             self.disk,
             call_soon=self.soon.append,
             call_from_thread=self.from_thread.put,
@@ -57,7 +57,7 @@ class Bench:
 
     def ask(self, operation: str, **request: Any) -> None:
         self.asked += 1
-        self.database.write(WRITES[operation], Permitted(request), self.answer)
+        self.database.write(WRITES[operation], PermittedRequest(request), self.answer)
 
     def answer(self, result: Any) -> None:
         self.answered += 1
@@ -97,4 +97,4 @@ class Bench:
         self.settle()
 
     def findings(self) -> list[str]:
-        return [str(finding) for finding in check(Folder(self.disk.snapshot()))]
+        return [str(finding) for finding in check(CheckedFolder(self.disk.snapshot()))]

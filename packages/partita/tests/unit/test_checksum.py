@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zlib_ng import zlib_ng
 
-from partita import checksum
+from partita.foundation import checksum
 
 
 def test_the_fast_library_is_used_where_it_is_installed() -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.child_process import (
+from partita.foundation.child_process import (
     RestartBackoff,
     framed,
     read_frame,
@@ -27,7 +27,7 @@ from partita.child_process import (
 
 CHILD = """
 import os, sys, time
-from partita.child_process import begin, framed, receive_frame
+from partita.foundation.child_process import begin, framed, receive_frame
 
 begin(int(sys.argv[1]), *map(int, sys.argv[2:]))
 with open(0, "rb", buffering=0, closefd=False) as connection:
@@ -89,7 +89,7 @@ def test_a_child_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     environment = _on_path(tmp_path, "child_for_test", CHILD)
     parent = (
         "import asyncio, os, time\n"
-        "from partita.child_process import framed, read_frame, start\n"
+        "from partita.foundation.child_process import framed, read_frame, start\n"
         "async def main():\n"
         "    process, connection = await start('child_for_test')\n"
         "    reader, writer = await asyncio.open_connection(sock=connection)\n"

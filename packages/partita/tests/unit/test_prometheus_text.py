@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partita.prometheus_text import MetricFamily, PrometheusSample, counter, gauge, text
+from partita.foundation.prometheus_text import MetricFamily, PrometheusSample, counter, gauge, text
 
 
 def test_a_family_has_its_help_and_type_before_its_samples() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita.settings import load
+from partita.foundation.server_settings import load
 
 
 def test_all_of_it(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from testkit import processes
+from testkit.servers import processes
 
 from .raw_http import Connect, Raw, raw_requests, trusting
 

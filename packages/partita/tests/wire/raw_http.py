@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from partita.client.services import SERVICES
-from partita.client.signing import Credentials, signed_headers
+from partita.client.aws_services import SERVICES
+from partita.client.request_signing import Credentials, signed_headers
 
 REGION = "us-east-1"
 SIGNED: Mapping[str, str] = {

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from testkit import processes
+from testkit.servers import processes
 
 from .raw_http import Connect, Raw, message, raw_requests, read_answer
 

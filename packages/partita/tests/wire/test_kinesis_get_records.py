@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partita.limits import GET_RECORDS_BYTES_MAX, GET_RECORDS_MAX
+from partita.foundation.service_limits import GET_RECORDS_BYTES_MAX, GET_RECORDS_MAX
 
 from .event_reading import ACCOUNT, iterator_of, put, records_from, records_of
 from .refusals import refusal

@@ -9,7 +9,12 @@ from typing import Any
 
 import pytest
 
-from partita.limits import EVENT_RECORD_BYTES_MAX, EVENT_RECORD_KIB_MAX, KB, PUT_RECORDS_BYTES_MAX
+from partita.foundation.service_limits import (
+    EVENT_RECORD_BYTES_MAX,
+    EVENT_RECORD_KIB_MAX,
+    KB,
+    PUT_RECORDS_BYTES_MAX,
+)
 
 from .event_reading import ACCOUNT, HASH_KEYS, open_shards, put, records_in, records_of
 from .refusals import refusal

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from partita.limits import (
+from partita.foundation.service_limits import (
     DESCRIBE_EVENT_SHARDS_PAGE_MAX,
     EVENT_SHARDS_MAX,
     LIST_EVENT_SHARDS_PAGE_MAX,

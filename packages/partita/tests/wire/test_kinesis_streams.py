@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from partita.limits import (
+from partita.foundation.service_limits import (
     EVENT_RETENTION_HOURS_MAX,
     EVENT_RETENTION_HOURS_MIN,
     EVENT_SHARDS_ON_DEMAND,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from partita.limits import EVENT_STREAM_TAGS_MAX
+from partita.foundation.service_limits import EVENT_STREAM_TAGS_MAX
 
 from .event_reading import ACCOUNT
 from .refusals import refusal

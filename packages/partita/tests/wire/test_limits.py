@@ -1,4 +1,5 @@
-"""Every limit of `partita.limits`: a request just within it passes, one beyond it is refused.
+"""Every limit of `partita.foundation.service_limits`: a request just within it passes, one beyond
+it is refused.
 
 `LIMITS` has a request for each; a limit that does not refuse (a page ends, a figure is reported)
 has a test of its own, named in `OTHERWISE`; `UNREACHABLE` says why a limit cannot be met here, and
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from botocore.exceptions import ClientError
 
-from partita import limits
+from partita.foundation import service_limits
 
 from .indexes import KEYS_ONLY, include, index
 from .refusals import VALIDATION
@@ -525,7 +526,7 @@ UNITS = {"KB", "MB", "GB"}
 
 
 def test_every_limit_is_tested_or_cannot_be() -> None:
-    constants = {name for name in vars(limits) if name.isupper()} - UNITS
+    constants = {name for name in vars(service_limits) if name.isupper()} - UNITS
     tested = [*LIMITS, *OTHERWISE, *UNREACHABLE, *ELSEWHERE]
     assert set(tested) == constants
     assert len(tested) == len(constants)
@@ -535,7 +536,7 @@ def test_every_limit_is_tested_or_cannot_be() -> None:
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_limit_can_be_reached_but_not_passed(bench: Bench, name: str) -> None:
-    reach_but_not_pass(bench, LIMITS[name], getattr(limits, name))
+    reach_but_not_pass(bench, LIMITS[name], getattr(service_limits, name))
 
 
 @pytest.mark.parametrize("name", MODEL_LIMITS)
@@ -588,7 +589,7 @@ SIZED: dict[str, tuple[str, str, Callable[[str], dict[str, Any]]]] = {
 def test_each_kind_of_expression_has_the_same_limit(bench: Bench, kind: str) -> None:
     operation, pattern, request = SIZED[kind]
     call = getattr(bench.client, operation)
-    room = limits.EXPRESSION_BYTES_MAX - len(pattern.format(""))
+    room = service_limits.EXPRESSION_BYTES_MAX - len(pattern.format(""))
     call(TableName=bench.table, **request(pattern.format("a" * room)))
     with pytest.raises(ClientError) as refused:
         call(TableName="no_such_table", **request(pattern.format("a" * (room + 1))))
@@ -620,20 +621,24 @@ def test_the_bytes_of_an_expression_are_counted_in_utf_8(bench: Bench) -> None:
 
 
 def test_an_error_repeats_the_start_of_a_wrong_number(bench: Bench) -> None:
-    for length in (limits.NUMBER_TEXT_CHARS_MAX, limits.NUMBER_TEXT_CHARS_MAX + 1, 1_000_000):
+    for length in (
+        service_limits.NUMBER_TEXT_CHARS_MAX,
+        service_limits.NUMBER_TEXT_CHARS_MAX + 1,
+        1_000_000,
+    ):
         with pytest.raises(ClientError) as refused:
             put(bench, n={"N": "x" * length})
         error = refused.value.response["Error"]
         assert error["Code"] == VALIDATION
-        assert error["Message"].count("x") == min(length, limits.NUMBER_TEXT_CHARS_MAX)
+        assert error["Message"].count("x") == min(length, service_limits.NUMBER_TEXT_CHARS_MAX)
 
 
 def test_a_page_ends_when_it_is_full(bench: Bench) -> None:
     # What a stored item counts beside its values is test_query.py's affair: less than 1 in 100.
-    sizes = [limits.ITEM_BYTES_MAX - 1024] * 2
+    sizes = [service_limits.ITEM_BYTES_MAX - 1024] * 2
     for last, pages in (
-        (limits.PAGE_BYTES_MAX - sum(sizes) - 16 * limits.KB, 1),
-        (limits.KB * 300, 2),
+        (service_limits.PAGE_BYTES_MAX - sum(sizes) - 16 * service_limits.KB, 1),
+        (service_limits.KB * 300, 2),
     ):
         for number, size in enumerate([*sizes, last, 1000]):
             bench.client.put_item(
@@ -656,7 +661,7 @@ def test_a_page_ends_when_it_is_full(bench: Bench) -> None:
 def test_a_batch_of_reads_ends_when_it_is_full(bench: Bench) -> None:
     # 40 items of 400 KB are 15.6 MB, 41 are a little more than 16 MB
     keys = [{"pk": {"S": "full"}, "sk": {"S": f"{number:02}"}} for number in range(42)]
-    filler = limits.ITEM_BYTES_MAX - len("pk" + "full" + "sk" + "00" + "f")
+    filler = service_limits.ITEM_BYTES_MAX - len("pk" + "full" + "sk" + "00" + "f")
     for key in keys:
         bench.client.put_item(TableName=bench.table, Item={**key, "f": {"S": "x" * filler}})
     answer = bench.client.batch_get_item(RequestItems={bench.table: {"Keys": keys[:40]}})
@@ -666,7 +671,7 @@ def test_a_batch_of_reads_ends_when_it_is_full(bench: Bench) -> None:
     left = answer["UnprocessedKeys"][bench.table]["Keys"]
     found = answer["Responses"][bench.table]
     assert len(found) + len(left) == 42
-    assert sum(len(item["f"]["S"]) for item in found) <= limits.BATCH_GET_BYTES_MAX
+    assert sum(len(item["f"]["S"]) for item in found) <= service_limits.BATCH_GET_BYTES_MAX
     assert len(left) in (1, 2)
 
 
@@ -674,14 +679,17 @@ def test_a_body_has_its_limit(raw: Any) -> None:
     # dynalite: exactly 16 MB are read, one byte more is not
     head = b'{"TableName":"no_such_table","Key":{"pk":{"S":"'
     tail = b'"}}}'
-    filler = b"x" * (limits.REQUEST_BODY_BYTES_MAX - len(head) - len(tail))
+    filler = b"x" * (service_limits.REQUEST_BODY_BYTES_MAX - len(head) - len(tail))
     assert raw("GetItem", head + filler + tail).status == 400
     assert raw("GetItem", head + filler + b"x" + tail).status == 413
 
 
 def test_a_header_has_its_limit(raw: Any) -> None:
     request = {"TableName": "no_such_table", "Key": {"pk": {"S": "x"}}}
-    half, double = limits.REQUEST_HEADER_BYTES_MAX // 2, limits.REQUEST_HEADER_BYTES_MAX * 2
+    half, double = (
+        service_limits.REQUEST_HEADER_BYTES_MAX // 2,
+        service_limits.REQUEST_HEADER_BYTES_MAX * 2,
+    )
     answer = raw("GetItem", request, headers={"X-Filler": "x" * half})
     assert answer.body["__type"].endswith("#ResourceNotFoundException")
     answer = raw("GetItem", request, headers={"X-Filler": "x" * double})
@@ -692,7 +700,7 @@ def test_a_header_has_its_limit(raw: Any) -> None:
 def test_a_header_in_pieces_has_the_same_limit(endpoint: str) -> None:
     address = urlsplit(endpoint)
     head = b"POST / HTTP/1.1\r\nHost: x\r\nX-Filler: "
-    piece = b"x" * (limits.REQUEST_HEADER_BYTES_MAX * 2 // 3)
+    piece = b"x" * (service_limits.REQUEST_HEADER_BYTES_MAX * 2 // 3)
     with socket.create_connection((address.hostname or "", address.port or 0), timeout=60) as line:
         line.sendall(head + piece)
         # Long enough that the server has read the first piece before it gets the second.
@@ -704,10 +712,10 @@ def test_a_header_in_pieces_has_the_same_limit(endpoint: str) -> None:
 def test_the_limits_of_the_account_are_described(client: Any) -> None:
     described = client.describe_limits()
     assert {name: figure for name, figure in described.items() if name.endswith("Units")} == {
-        "AccountMaxReadCapacityUnits": limits.ACCOUNT_CAPACITY_UNITS_MAX,
-        "AccountMaxWriteCapacityUnits": limits.ACCOUNT_CAPACITY_UNITS_MAX,
-        "TableMaxReadCapacityUnits": limits.TABLE_CAPACITY_UNITS_MAX,
-        "TableMaxWriteCapacityUnits": limits.TABLE_CAPACITY_UNITS_MAX,
+        "AccountMaxReadCapacityUnits": service_limits.ACCOUNT_CAPACITY_UNITS_MAX,
+        "AccountMaxWriteCapacityUnits": service_limits.ACCOUNT_CAPACITY_UNITS_MAX,
+        "TableMaxReadCapacityUnits": service_limits.TABLE_CAPACITY_UNITS_MAX,
+        "TableMaxWriteCapacityUnits": service_limits.TABLE_CAPACITY_UNITS_MAX,
     }
 
 
@@ -715,6 +723,6 @@ def test_a_table_on_demand_is_warm(bench: Bench) -> None:
     # Alternator's tests on AWS
     warm = bench.client.describe_table(TableName=bench.table)["Table"]["WarmThroughput"]
     assert (warm["ReadUnitsPerSecond"], warm["WriteUnitsPerSecond"]) == (
-        limits.ON_DEMAND_READ_UNITS,
-        limits.ON_DEMAND_WRITE_UNITS,
+        service_limits.ON_DEMAND_READ_UNITS,
+        service_limits.ON_DEMAND_WRITE_UNITS,
     )

@@ -7,33 +7,33 @@ from typing import Any, get_args
 
 import msgspec
 
-from metric_catalogue.data.messages import DataQueries, MetricData, NewValues, Stored
+from metric_catalogue.data.data_messages import DataQueries, MetricData, NewValues, StoredCount
 from metric_catalogue.data.periods import Period
-from metric_catalogue.metric import (
+from metric_catalogue.metrics.metric import (
     USER_CHARS_MAX,
-    Change,
     Deprecation,
     Metric,
+    MetricChange,
+    MetricVersion,
     NewDimension,
     NewGroup,
     NewMetric,
-    Version,
 )
-from metric_catalogue.modes import Mode
+from metric_catalogue.stores.catalogue_modes import Mode
 from partita import __version__
 
 SHAPES = (
     Metric,
-    Version,
+    MetricVersion,
     NewMetric,
-    Change,
+    MetricChange,
     Deprecation,
     NewDimension,
     NewGroup,
     DataQueries,
     MetricData,
     NewValues,
-    Stored,
+    StoredCount,
 )
 PUBLIC_NAMES = {
     "DataPoint": "Point",

@@ -7,20 +7,20 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Literal, NamedTuple
 
-from metric_catalogue.metric import Version, format_time, parse_time
+from metric_catalogue.metrics.metric import MetricVersion, format_time, parse_time
 
 Period = Literal["DAY", "WEEK", "MONTH", "ALL"]
 MEDIAN = 50
 
 
-class Value(NamedTuple):
+class WeightedValue(NamedTuple):
     """The value of a primitive metric at one time."""
 
     number: Fraction
     weight: Fraction
 
 
-class Span(NamedTuple):
+class TimeSpan(NamedTuple):
     """From `start` to before `end`; without an end, the instant `start`."""
 
     start: str
@@ -30,7 +30,7 @@ class Span(NamedTuple):
         return time == self.start if self.end is None else self.start <= time < self.end
 
 
-def period_of(time: str, period: Period, whole: Span) -> Span:
+def period_of(time: str, period: Period, whole: TimeSpan) -> TimeSpan:
     """The period that a time lies in; the first and the last end where the whole does."""
     if period == "ALL":
         return whole
@@ -44,26 +44,26 @@ def period_of(time: str, period: Period, whole: Span) -> Span:
         begin = begin.replace(day=1)
         end = (begin + timedelta(days=32)).replace(day=1)
     assert whole.end is not None
-    return Span(max(format_time(begin), whole.start), min(format_time(end), whole.end))
+    return TimeSpan(max(format_time(begin), whole.start), min(format_time(end), whole.end))
 
 
-def aggregate(values: Sequence[Value], version: Version) -> Fraction:
+def aggregate(values: Sequence[WeightedValue], version: MetricVersion) -> Fraction:
     """At least one value, in the order of their times."""
     return STYLES[version.aggregation_style](values, version)
 
 
-def _sum(values: Sequence[Value], version: Version) -> Fraction:
+def _sum(values: Sequence[WeightedValue], version: MetricVersion) -> Fraction:
     if version.value_type != "WEIGHTED_AVERAGE":
         return sum((value.number for value in values), Fraction())
     weight = sum((value.weight for value in values), Fraction())
     return sum((value.number * value.weight for value in values), Fraction()) / weight
 
 
-def _last(values: Sequence[Value], version: Version) -> Fraction:
+def _last(values: Sequence[WeightedValue], version: MetricVersion) -> Fraction:
     return values[-1].number
 
 
-def _percentile(values: Sequence[Value], version: Version) -> Fraction:
+def _percentile(values: Sequence[WeightedValue], version: MetricVersion) -> Fraction:
     """Between two values it is interpolated, as SQL's PERCENTILE_CONT does it."""
     ordered = sorted(value.number for value in values)
     share = Fraction(str(version.aggregation_param or MEDIAN)) / 100
@@ -74,7 +74,7 @@ def _percentile(values: Sequence[Value], version: Version) -> Fraction:
     return ordered[low] + (place - low) * (ordered[low + 1] - ordered[low])
 
 
-STYLES: dict[str, Callable[[Sequence[Value], Version], Fraction]] = {
+STYLES: dict[str, Callable[[Sequence[WeightedValue], MetricVersion], Fraction]] = {
     "SUM": _sum,
     "LAST_DAY_OF_PERIOD": _last,
     "PERCENTILE": _percentile,

@@ -10,12 +10,12 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
-from metric_catalogue import rules
-from metric_catalogue.dynamodb.catalogue import DynamoDBCatalogue
-from metric_catalogue.failures import CatalogueError
-from metric_catalogue.mariadb.catalogue import MariaDBCatalogue
-from metric_catalogue.mariadb.rows import MIGRATED, NOT_MIGRATED
-from metric_catalogue.metric import Metric, NewDimension, NewGroup, NewMetric
+from metric_catalogue.metrics import metric_rules
+from metric_catalogue.metrics.catalogue_errors import CatalogueError
+from metric_catalogue.metrics.metric import Metric, NewDimension, NewGroup, NewMetric
+from metric_catalogue.stores.dynamodb.dynamodb_catalogue import DynamoDBCatalogue
+from metric_catalogue.stores.mariadb.mariadb_catalogue import MariaDBCatalogue
+from metric_catalogue.stores.mariadb.metric_rows import MIGRATED, NOT_MIGRATED
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,11 @@ class MigratingCatalogue(MariaDBCatalogue):
             return await super().add(new, user, self._write_to_dynamodb)
 
     async def revise(
-        self, name: str, revision: rules.Revision, expected: int | None, dual_write: object = None
+        self,
+        name: str,
+        revision: metric_rules.Revision,
+        expected: int | None,
+        dual_write: object = None,
     ) -> Metric:
         return await super().revise(name, revision, expected, self._write_to_dynamodb)
 
@@ -56,7 +60,7 @@ class MigratingCatalogue(MariaDBCatalogue):
         try:
             guard = None
             # A new metric cannot close a cycle of references: nothing refers to it yet.
-            if previous is not None and rules.added_references(previous, metric):
+            if previous is not None and metric_rules.added_references(previous, metric):
                 guard = await self._dynamodb.guard()
             await self._dynamodb.save(previous, metric, guard)
         except CatalogueError as error:

@@ -1,12 +1,12 @@
 """What the four ways of figure 5.1 to deliver visits cost and take, by the thesis's own buffers.
 
 A visit waits half of the buffer's time on average, and all of it at most; option D adds the same of
-its schedule. `python -m benchmarks.delivery` measures what is modelled here.
+its schedule. `python -m benchmarks.applications.delivery` measures what is modelled here.
 """
 
 from __future__ import annotations
 
-from partita_migrate.prices.price_list import DeliveryPrices, LambdaPrices
+from partita_migrate.costing.prices.price_list import DeliveryPrices, LambdaPrices
 
 VISITS_SECOND = 100
 VISIT_BYTES = 400

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from page_hit_counter.settings import Period, Settings
+from page_hit_counter.pagehits_settings import PageHitSettings, Period
 
 DAY_SECONDS, HOUR_SECONDS, MINUTE_SECONDS = 86_400, 3_600, 60
 UNITS = (("DAY", DAY_SECONDS), ("HOUR", HOUR_SECONDS), ("MINUTE", MINUTE_SECONDS), ("SECOND", 1))
@@ -87,7 +87,7 @@ GROUP BY window_start, window_end, FLOOR(`time` / {seconds}),
 HAVING SUM(`hits`) > 0"""
 
 
-class Job(NamedTuple):
+class FlinkJob(NamedTuple):
     options: dict[str, str]
     definitions: list[str]
     """Tables and views."""
@@ -102,9 +102,9 @@ class Job(NamedTuple):
         return "\n\n".join(["\n".join(options), *definitions, *counting]) + "\n"
 
 
-def flink_job(settings: Settings, source: Options, sink: Options) -> Job:
+def flink_job(settings: PageHitSettings, source: Options, sink: Options) -> FlinkJob:
     longest = max(period.seconds for period in settings.periods)
-    return Job(
+    return FlinkJob(
         options={
             "table.local-time-zone": "UTC",
             "table.exec.source.idle-timeout": "10 s",

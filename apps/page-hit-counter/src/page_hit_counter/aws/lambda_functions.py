@@ -17,13 +17,13 @@ from typing import Any, TypeVar, cast
 from urllib.parse import urlencode
 
 from page_hit_counter.delivery.arrivals import Arrivals
-from page_hit_counter.lists.api import Api
-from page_hit_counter.monitoring.figures import Figures
+from page_hit_counter.lists.list_api import ListApi
+from page_hit_counter.monitoring.service_figures import ServiceFigures
+from page_hit_counter.pagehits_settings import PageHitSettings, load
 from page_hit_counter.processing.processor import Processor
-from page_hit_counter.settings import Settings, load
-from page_hit_counter.storing.consumer import OK, deliver
+from page_hit_counter.storing.window_consumer import OK, deliver
 from partita.client import Client, ClientError
-from partita.server.http.web_messages import Request, Response
+from partita.server.http.web.web_messages import WebRequest, WebResponse
 
 Event = dict[str, Any]
 Answer = TypeVar("Answer")
@@ -34,7 +34,7 @@ _parts: dict[Callable[..., Any], object] = {}
 def processor(event: Event, context: object = None) -> dict[str, Any]:
     """`POST /events`, behind API Gateway."""
 
-    async def answer(client: Client, settings: Settings) -> Response:
+    async def answer(client: Client, settings: PageHitSettings) -> WebResponse:
         return await _part(Processor).post_events(request_of(event))
 
     return proxy_response(_run(answer))
@@ -43,8 +43,8 @@ def processor(event: Event, context: object = None) -> dict[str, Any]:
 def api(event: Event, context: object = None) -> dict[str, Any]:
     """`GET /`, behind API Gateway."""
 
-    async def answer(client: Client, settings: Settings) -> Response:
-        api = _part(Api)
+    async def answer(client: Client, settings: PageHitSettings) -> WebResponse:
+        api = _part(ListApi)
         await api.refresh()
         return await api.get_lists(request_of(event))
 
@@ -55,7 +55,7 @@ def consumer(event: Event, context: object = None) -> dict[str, Any]:
     """Called as Kinesis Analytics calls a destination: each record is answered with a result. An
     event that is a part of a window says so."""
 
-    async def store(client: Client, settings: Settings) -> dict[str, Any]:
+    async def store(client: Client, settings: PageHitSettings) -> dict[str, Any]:
         figures = _part(_figures)
         has_whole_windows = not event.get("isPartial")
         answer = await deliver(
@@ -85,8 +85,8 @@ def delivery(event: Event, context: object = None) -> dict[str, int]:
     return _run(lambda client, settings: _part(Arrivals).take(event))
 
 
-def _figures(client: Client, settings: Settings) -> Figures:
-    return Figures(client, settings.state_table)
+def _figures(client: Client, settings: PageHitSettings) -> ServiceFigures:
+    return ServiceFigures(client, settings.state_table)
 
 
 def forget() -> None:
@@ -99,13 +99,13 @@ def forget() -> None:
     _parts.clear()
 
 
-def _run(work: Callable[[Client, Settings], Coroutine[Any, Any, Answer]]) -> Answer:
+def _run(work: Callable[[Client, PageHitSettings], Coroutine[Any, Any, Answer]]) -> Answer:
     """Within one call of a function."""
     loop, client, settings = _environment()
     return loop.run_until_complete(work(client, settings))
 
 
-def _part(part: Callable[[Client, Settings], Part]) -> Part:
+def _part(part: Callable[[Client, PageHitSettings], Part]) -> Part:
     """A part of the service, made by the first call that needs it."""
     if part not in _parts:
         _, client, settings = _environment()
@@ -114,14 +114,14 @@ def _part(part: Callable[[Client, Settings], Part]) -> Part:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> tuple[asyncio.AbstractEventLoop, Client, Settings]:
+def _environment() -> tuple[asyncio.AbstractEventLoop, Client, PageHitSettings]:
     config = os.environ.get("PAGEHITS_CONFIG")
     endpoint = os.environ.get("AWS_ENDPOINT_URL_DYNAMODB") or os.environ.get("AWS_ENDPOINT_URL")
     client = Client(endpoint or None, region=os.environ.get("AWS_REGION", "us-east-1"))
     return asyncio.new_event_loop(), client, load(Path(config) if config else None)
 
 
-def request_of(event: dict[str, Any]) -> Request:
+def request_of(event: dict[str, Any]) -> WebRequest:
     """The request in a proxy event of API Gateway (payload format 1.0)."""
     query = event.get("multiValueQueryStringParameters") or {}
     target = event["path"] + ("?" + urlencode(query, doseq=True) if query else "")
@@ -129,13 +129,13 @@ def request_of(event: dict[str, Any]) -> Request:
         name.lower().encode("latin-1"): value.encode("latin-1")
         for name, value in (event.get("headers") or {}).items()
     }
-    request = Request(event["httpMethod"].encode(), target.encode("latin-1"), headers)
+    request = WebRequest(event["httpMethod"].encode(), target.encode("latin-1"), headers)
     body = event.get("body") or ""
     request.body = b64decode(body) if event.get("isBase64Encoded") else body.encode()
     return request
 
 
-def proxy_response(response: Response) -> dict[str, Any]:
+def proxy_response(response: WebResponse) -> dict[str, Any]:
     return {
         "statusCode": response.status,
         "headers": {"content-type": response.content_type, **(response.headers or {})},

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from page_hit_counter.commands.aws import cloudformation, cost, flink_sql
-from page_hit_counter.commands.legacy import compare, serve_old
-from page_hit_counter.commands.logs import logs
-from page_hit_counter.commands.service import import_logs, serve
-from page_hit_counter.commands.signatures import keys, sign
-from page_hit_counter.commands.spam import quarantine
+from page_hit_counter.commands.aws_commands import cloudformation, cost, flink_sql
+from page_hit_counter.commands.legacy_commands import compare, serve_old
+from page_hit_counter.commands.log_commands import logs
+from page_hit_counter.commands.service_commands import import_logs, serve
+from page_hit_counter.commands.signature_commands import keys, sign
+from page_hit_counter.commands.spam_commands import quarantine
 
 
 @click.group()

@@ -14,25 +14,25 @@ from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from page_hit_counter.counting.checkpoints import CheckpointTable, Replaced
-from page_hit_counter.counting.manifest import IDS, Segment
-from page_hit_counter.counting.segments import (
+from page_hit_counter.counting.count_segments import (
     decode_counts,
     decode_ids,
     encode_counts,
     encode_ids,
 )
-from page_hit_counter.counting.stream import StreamReader
-from page_hit_counter.counting.tally import Tally
-from page_hit_counter.settings import Settings
+from page_hit_counter.counting.counter_checkpoints import CheckpointReplaced, CheckpointTable
+from page_hit_counter.counting.segment_manifest import IDS, CountSegment
+from page_hit_counter.counting.tally import VisitTally
+from page_hit_counter.counting.tumbling_windows import UNKNOWN_BRAND, TumblingWindow
+from page_hit_counter.counting.visit_stream import StreamReader
+from page_hit_counter.pagehits_settings import PageHitSettings
 from page_hit_counter.storing import late_adjustments
-from page_hit_counter.storing.closed_windows import Key
+from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.late_adjustments import LateAdjustment
 from page_hit_counter.storing.list_sums import Group, ListSums, is_summed
-from page_hit_counter.storing.rows import Closed, rows_by_brand
-from page_hit_counter.windows import UNKNOWN_BRAND, Window
+from page_hit_counter.storing.window_rows import ClosedRows, rows_by_brand
 from partita.client import Client
-from partita.clock import Clock, system_clock
+from partita.foundation.clock import Clock, system_clock
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +50,10 @@ LATE_ADJUSTMENTS_AT_A_TIME = 100
 """Between two checkpoints, so that counting goes on meanwhile."""
 
 
-class Counter:
-    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+class VisitCounter:
+    def __init__(
+        self, client: Client, settings: PageHitSettings, clock: Clock = system_clock
+    ) -> None:
         self._client = client
         self._settings = settings
         self._clock = clock
@@ -64,7 +66,7 @@ class Counter:
             try:
                 await self._start()
                 await self._count_until(stop)
-            except Replaced as replaced:
+            except CheckpointReplaced as replaced:
                 logger.warning("%s", replaced)
                 await self._stand_by(stop)
 
@@ -79,7 +81,7 @@ class Counter:
             manifest.read_shards,
             self._clock,
         )
-        self._tally = Tally(self._settings, manifest)
+        self._tally = VisitTally(self._settings, manifest)
         self._windows = self._tally.windows
         self._saved_at = self._clock()
         self._is_changed = False
@@ -163,7 +165,7 @@ class Counter:
         written = []
         for data in pieces:
             written.append((manifest.next_segment, data))
-            manifest.segments.append(Segment(manifest.next_segment, level, start))
+            manifest.segments.append(CountSegment(manifest.next_segment, level, start))
             manifest.next_segment += 1
         await self._checkpoints.write_all(written)
 
@@ -189,7 +191,7 @@ class Counter:
         """Shorter windows first: a longer one that closes at the same time contains them."""
         manifest, forgotten = self._manifest, set[int]()
         closing = manifest.closing
-        closed: list[tuple[Key, Closed]] = []
+        closed: list[tuple[WindowKey, ClosedRows]] = []
         for window in sorted(closing):
             closed += self._closed(window)
             counts = self._windows.saved.get(window, {})
@@ -207,7 +209,7 @@ class Counter:
         await self._checkpoints.write_manifest(manifest)
         await self._checkpoints.delete(forgotten)
 
-    def _closed(self, window: Window) -> Iterator[tuple[Key, Closed]]:
+    def _closed(self, window: TumblingWindow) -> Iterator[tuple[WindowKey, ClosedRows]]:
         """What a window held for each brand, unless no list can show it any more."""
         settings, windows = self._settings, self._windows
         period = settings.periods[window.level]
@@ -219,7 +221,7 @@ class Counter:
             windows, windows.saved.get(window, {}), settings.kept_assets, settings.kept_rows_max
         )
         for brand, closed in found.items():
-            yield Key(brand, period, window.start), closed
+            yield WindowKey(brand, period, window.start), closed
 
     async def _apply_late_adjustments(self) -> None:
         """Some of those that wait; what cannot be applied yet goes on waiting."""

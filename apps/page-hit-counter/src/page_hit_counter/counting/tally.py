@@ -15,13 +15,13 @@ from itertools import takewhile
 
 import msgspec
 
-from page_hit_counter.counting.manifest import IDS, Manifest, Replay, Segment
-from page_hit_counter.processing.visits import Unpacked, unpack
-from page_hit_counter.settings import Settings
+from page_hit_counter.counting.segment_manifest import IDS, CountSegment, Replay, SegmentManifest
+from page_hit_counter.counting.tumbling_windows import Facet, TumblingWindow, TumblingWindows
+from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.processing.page_visits import CountedRecord, unpack
 from page_hit_counter.spam.adjustments import Adjustment, is_adjustment
 from page_hit_counter.storing.late_adjustments import LateAdjustment
-from page_hit_counter.windows import Facet, Window, Windows
-from partita.client.kinesis import KinesisRecord
+from partita.client.consumer.kinesis_source import KinesisRecord
 
 logger = logging.getLogger(__name__)
 
@@ -35,12 +35,12 @@ LATE_ADJUSTMENTS_BYTES_MAX = 150_000
 """Compressed, of the 400 KB of the manifest's item; a usual one takes about 30."""
 
 
-class Tally:
+class VisitTally:
     """The manifest, the open windows that belong to it, and record ids that were seen lately."""
 
-    def __init__(self, settings: Settings, manifest: Manifest) -> None:
+    def __init__(self, settings: PageHitSettings, manifest: SegmentManifest) -> None:
         self.manifest = manifest
-        self.windows = Windows(settings.periods)
+        self.windows = TumblingWindows(settings.periods)
         self.ids: dict[str, float] = {}
         self.unsaved_ids: list[str] = []
         self._settings = settings
@@ -62,7 +62,7 @@ class Tally:
         elif self._is_first(packed.id, record.arrived_at):
             self._count(packed, record.arrived_at - self._lateness)
 
-    def _count(self, packed: Unpacked, ended_by: float) -> None:
+    def _count(self, packed: CountedRecord, ended_by: float) -> None:
         """Windows that ended by that time are closed for these visits."""
         closed, end = self.manifest.closed, self.windows.end
         self.manifest.late += self.windows.count(
@@ -70,7 +70,7 @@ class Tally:
         )
         self.manifest.counted += len(packed.visits)
 
-    def _replay(self, packed: Unpacked, arrived: float) -> None:
+    def _replay(self, packed: CountedRecord, arrived: float) -> None:
         replays = self.manifest.replays
         replay = replays.get(packed.replay)
         if replay is None:
@@ -92,7 +92,7 @@ class Tally:
             manifest.repeated += 1
             return
         manifest.adjustments[mark] = int(arrived)
-        late: Counter[tuple[Window, int, Facet]] = Counter()
+        late: Counter[tuple[TumblingWindow, int, Facet]] = Counter()
         for row in adjustment.rows:
             facet = Facet(row.brand, row.section_id, row.paid_type, row.resource_type)
             for window in self.windows.windows_of(row.time):
@@ -119,7 +119,7 @@ class Tally:
             "%d counts of closed windows are not adjusted: too many adjustments wait.", len(late)
         )
 
-    def _is_open(self, window: Window, watermark: float) -> bool:
+    def _is_open(self, window: TumblingWindow, watermark: float) -> bool:
         if window in self.manifest.closed:
             return False
         return (
@@ -137,13 +137,13 @@ class Tally:
 
     # Closing
 
-    def closable(self, watermark: float) -> set[Window]:
+    def closable(self, watermark: float) -> set[TumblingWindow]:
         """Windows that nothing can be added to any more.
 
         With a window close all the shorter ones inside it, and with these the windows that get
         their counts and have ended too."""
         windows, levels = self.windows, range(len(self.windows.periods))
-        closable: set[Window] = set()
+        closable: set[TumblingWindow] = set()
         for level in levels:
             filled = {windows.longer(window, level) for window in closable}
             opened = {window for window in windows.open_windows() if window.level == level}
@@ -156,10 +156,10 @@ class Tally:
                 closable.update(each for each in longer if self._has_ended(each, watermark))
         return closable - self.manifest.closed
 
-    def _has_ended(self, window: Window, watermark: float) -> bool:
+    def _has_ended(self, window: TumblingWindow, watermark: float) -> bool:
         return self.windows.end(window) + self._lateness <= watermark
 
-    def _is_held(self, window: Window, watermark: float) -> bool:
+    def _is_held(self, window: TumblingWindow, watermark: float) -> bool:
         """Whether a replay may still bring visits of a window that ended before it began."""
         end = self.windows.end(window)
         return any(
@@ -197,10 +197,10 @@ class Tally:
             lambda segment: segment.level == IDS and segment.start < forgotten
         )
 
-    def drop_segments(self, window: Window) -> set[int]:
+    def drop_segments(self, window: TumblingWindow) -> set[int]:
         return self._drop_segments(lambda segment: segment.window == window)
 
-    def _drop_segments(self, is_dropped: Callable[[Segment], bool]) -> set[int]:
+    def _drop_segments(self, is_dropped: Callable[[CountSegment], bool]) -> set[int]:
         segments = self.manifest.segments
         dropped = {segment.number for segment in segments if is_dropped(segment)}
         self.manifest.segments = [s for s in segments if s.number not in dropped]

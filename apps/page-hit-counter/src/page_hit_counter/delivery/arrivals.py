@@ -12,31 +12,33 @@ from typing import Any
 
 import msgspec
 
-from page_hit_counter.delivery import objects
-from page_hit_counter.delivery.events import Event, arrived
+from page_hit_counter.delivery import delivered_files
+from page_hit_counter.delivery.arrival_events import Event, arrived
+from page_hit_counter.pagehits_settings import PageHitSettings
 from page_hit_counter.processing.producer import Producer
-from page_hit_counter.settings import Settings
-from page_hit_counter.storing.consumer import OK, set_aside
+from page_hit_counter.storing.window_consumer import OK, set_aside
 from partita.client import Client
-from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
+from partita.foundation.clock import Clock, system_clock
 
 HOUR_SECONDS = 3_600
 REMEMBERED_SECONDS = 2 * 86_400
 
 
-class Identified(msgspec.Struct):
+class IdentifiedRecord(msgspec.Struct):
     """What a record is recognised by."""
 
     id: str
     visits: list[msgspec.Raw]
 
 
-_identify = msgspec.json.Decoder(Identified).decode
+_identify = msgspec.json.Decoder(IdentifiedRecord).decode
 
 
 class Arrivals:
-    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+    def __init__(
+        self, client: Client, settings: PageHitSettings, clock: Clock = system_clock
+    ) -> None:
         self._client = client
         self._settings = settings
         self._folder = Path(settings.delivery.folder)
@@ -53,19 +55,19 @@ class Arrivals:
             return await self._look()
         records = await self._put(found.records)
         for key in found.keys:
-            records += await self._put(objects.read(self._folder, key))
+            records += await self._put(delivered_files.read(self._folder, key))
         return {"records": records, "files": len(found.keys)}
 
     async def _look(self) -> dict[str, int]:
         """Option D: which files are new is known from those that were read, hour by hour."""
         now = self._clock()
         records = files = 0
-        for hour in objects.hours(await self._looked_at() - HOUR_SECONDS, now):
-            keys = objects.keys(self._folder, self._settings.delivery.prefix + hour)
+        for hour in delivered_files.hours(await self._looked_at() - HOUR_SECONDS, now):
+            keys = delivered_files.keys(self._folder, self._settings.delivery.prefix + hour)
             known = await self._read_keys(hour) if keys else set()
             for key in keys:
                 if key not in known:
-                    records += await self._put(objects.read(self._folder, key))
+                    records += await self._put(delivered_files.read(self._folder, key))
                     await self._remember(hour, key)
                     files += 1
         await self._note_look(now)

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import orjson
 
-from page_hit_counter.delivery import events, objects
-from page_hit_counter.monitoring.figures import Figures
-from page_hit_counter.settings import Settings
+from page_hit_counter.delivery import arrival_events, delivered_files
+from page_hit_counter.monitoring.service_figures import ServiceFigures
+from page_hit_counter.pagehits_settings import PageHitSettings
 from partita.client import Client, ClientError
-from partita.client.consumer import Checkpoint, Consumer, Record
-from partita.client.functions import invoke
-from partita.clock import Clock, system_clock
+from partita.client.consumer.kinesis_consumer import Checkpoint, Consumer, Record
+from partita.client.lambda_invoke import invoke
 from partita.errors import PartitaError
+from partita.foundation.clock import Clock, system_clock
 
 logger = logging.getLogger(__name__)
 
@@ -34,11 +34,11 @@ DIRECT_BYTES_MAX = 4_000_000
 """A function takes 6 MB at once, and base64 makes more of them."""
 
 
-class CallFailed(PartitaError):
+class FunctionCallFailed(PartitaError):
     """A function was called and failed."""
 
 
-class Buffer:
+class RecordBuffer:
     """Records that wait for their file, and what saves the position behind them."""
 
     def __init__(self) -> None:
@@ -59,16 +59,16 @@ class DeliveryStream:
     def __init__(
         self,
         client: Client,
-        settings: Settings,
+        settings: PageHitSettings,
         clock: Clock = system_clock,
-        figures: Figures | None = None,
+        figures: ServiceFigures | None = None,
     ) -> None:
         self._client = client
         self._settings = settings.delivery
         self._figures = figures
         self._folder = Path(settings.delivery.folder)
         self._clock = clock
-        self._buffer = Buffer()
+        self._buffer = RecordBuffer()
         self._has_room = asyncio.Event()
         self._has_room.set()
 
@@ -115,7 +115,7 @@ class DeliveryStream:
         return self._is_full() or age >= self._settings.buffer_seconds
 
     async def _deliver_until_taken(self, stop: asyncio.Event) -> None:
-        buffer, self._buffer = self._buffer, Buffer()
+        buffer, self._buffer = self._buffer, RecordBuffer()
         self._has_room.set()
         key = ""
         while not stop.is_set():
@@ -126,7 +126,7 @@ class DeliveryStream:
                     await checkpoint()
                 self._note("deliveries" if buffer.records else None)
                 return
-            except (ClientError, CallFailed, OSError) as error:
+            except (ClientError, FunctionCallFailed, OSError) as error:
                 self._note("deliveryFailures")
                 logger.warning("A delivery is tried again in %s s: %s", REST_SECONDS, error)
                 with suppress(TimeoutError):
@@ -136,38 +136,38 @@ class DeliveryStream:
         if self._figures is not None and name is not None:
             self._figures.add(name)
 
-    async def _write(self, buffer: Buffer) -> str:
+    async def _write(self, buffer: RecordBuffer) -> str:
         """Returns the key of the file; without one, where records are delivered without files."""
         if self._settings.route == "direct" or not buffer.records:
             return ""
-        key = objects.object_key(self._settings.prefix, self._settings.name, buffer.oldest)
-        write = partial(objects.write, self._folder, key, buffer.records)
+        key = delivered_files.object_key(self._settings.prefix, self._settings.name, buffer.oldest)
+        write = partial(delivered_files.write, self._folder, key, buffer.records)
         await asyncio.to_thread(write)
         return key
 
-    async def _notify(self, buffer: Buffer, key: str) -> None:
+    async def _notify(self, buffer: RecordBuffer, key: str) -> None:
         route, name = self._settings.route, self._settings.function
         if not buffer.records or route == "schedule":
             return
         if route == "direct":
             for records in _pieces(buffer.records):
-                sent = events.of_records(self._settings.name, records, self._clock())
+                sent = arrival_events.of_records(self._settings.name, records, self._clock())
                 await self._call(name, sent)
             return
         size = (self._folder / key).stat().st_size
-        created = events.of_object(self._settings.bucket, key, size, self._clock())
+        created = arrival_events.of_object(self._settings.bucket, key, size, self._clock())
         if route == "bucket":
             await self._call(name, created)
             return
-        message = events.of_topic(self._settings.topic, created, self._clock())
+        message = arrival_events.of_topic(self._settings.topic, created, self._clock())
         for subscriber in (name, *self._settings.subscribers):
             await self._call(subscriber, message)
 
-    async def _call(self, function: str, event: events.Event) -> None:
+    async def _call(self, function: str, event: arrival_events.Event) -> None:
         answer = await invoke(self._client, function, orjson.dumps(event))
         if answer.is_error:
             text = answer.payload[:300].decode("utf-8", "replace")
-            raise CallFailed(f"The function {function} failed: {text}")
+            raise FunctionCallFailed(f"The function {function} failed: {text}")
 
 
 def _pieces(records: list[bytes]) -> list[list[bytes]]:

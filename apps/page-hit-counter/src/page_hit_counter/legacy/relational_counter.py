@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partita.errors import PartitaError
-from partita.optional_packages import packages_required
+from partita.installation.optional_packages import packages_required
 
 if TYPE_CHECKING:
     from psycopg import Connection

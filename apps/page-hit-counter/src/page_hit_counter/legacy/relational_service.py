@@ -18,9 +18,9 @@ import msgspec
 from msgspec import Meta
 
 from page_hit_counter.legacy.relational_counter import OLD_PERIODS, PageHit, RelationalCounter
-from partita.clock import Clock, system_clock
-from partita.server.http.web import Web
-from partita.server.http.web_messages import Request, Response, json_response, problem
+from partita.foundation.clock import Clock, system_clock
+from partita.server.http.web.web_messages import WebRequest, WebResponse, json_response, problem
+from partita.server.http.web.web_service import WebService
 
 DELETE_SECONDS = 60.0
 PARAMETERS = ("period", "resourceType", "section", "paidType")
@@ -47,7 +47,7 @@ class RelationalService:
         self._clock = clock
         self._turn = asyncio.Lock()
 
-    def add_routes(self, web: Web) -> None:
+    def add_routes(self, web: WebService) -> None:
         web.add("POST", "/pagehits", self.post_page_hits)
         web.add("GET", "/", self.get_list)
 
@@ -57,7 +57,7 @@ class RelationalService:
             await self._ask(lambda counter: counter.delete_stale(self._clock()))
             await asyncio.sleep(DELETE_SECONDS)
 
-    async def post_page_hits(self, request: Request) -> Response:
+    async def post_page_hits(self, request: WebRequest) -> WebResponse:
         try:
             sent = _decode(request.body)
         except msgspec.DecodeError as error:
@@ -72,7 +72,7 @@ class RelationalService:
         await self._ask(lambda counter: counter.count(batch))
         return json_response({"accepted": len(batch)})
 
-    async def get_list(self, request: Request) -> Response:
+    async def get_list(self, request: WebRequest) -> WebResponse:
         values: dict[str, list[str]] = {name: [] for name in PARAMETERS}
         for name, value in request.query:
             if name not in values:
@@ -121,7 +121,7 @@ async def serve(url: str, host: str, port: int, ready: Callable[[str], None]) ->
     counter = RelationalCounter.connect(url)
     counter.create()
     service = RelationalService(counter)
-    web = Web()
+    web = WebService()
     service.add_routes(web)
     deleting = asyncio.create_task(service.run())
     try:

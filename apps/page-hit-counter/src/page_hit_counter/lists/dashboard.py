@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from page_hit_counter.authorization import Access
-from partita.server.house import house_style
-from partita.server.http.web import Request, Response, Web
+from page_hit_counter.service.authorization import AccessControl
+from partita.server.http.web.web_service import WebRequest, WebResponse, WebService
+from partita.server.stylesheet import read_stylesheet
 
 PAGE = Path(__file__).with_name("dashboard.html")
 HOUSE = "/* house */"
@@ -18,10 +18,10 @@ POLICY = (
 )
 
 
-def add_dashboard(web: Web, access: Access) -> None:
+def add_dashboard(web: WebService, access: AccessControl) -> None:
     web.add("GET", "/dashboard", access.internal(_dashboard))
 
 
-async def _dashboard(request: Request) -> Response:
-    page = PAGE.read_text().replace(HOUSE, house_style(), 1)
-    return Response(200, page.encode(), HTML, {"content-security-policy": POLICY})
+async def _dashboard(request: WebRequest) -> WebResponse:
+    page = PAGE.read_text().replace(HOUSE, read_stylesheet(), 1)
+    return WebResponse(200, page.encode(), HTML, {"content-security-policy": POLICY})

@@ -19,13 +19,13 @@ from itertools import compress
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from page_hit_counter.counting.checkpoints import Progress, read_progress
-from page_hit_counter.settings import Period, Settings
-from page_hit_counter.storing.closed_windows import Key
+from page_hit_counter.counting.counter_checkpoints import CountingProgress, read_progress
+from page_hit_counter.pagehits_settings import PageHitSettings, Period
+from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.list_sums import ListSums
-from page_hit_counter.storing.rows import Columns, Row
+from page_hit_counter.storing.window_rows import RowColumns, WindowRow
 from partita.client import Client, ClientError
-from partita.clock import Clock, system_clock
+from partita.foundation.clock import Clock, system_clock
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ POLL_SECONDS = 0.5
 STORED_WITHIN_SECONDS = 60.0
 
 
-class Filter(NamedTuple):
+class ListFilter(NamedTuple):
     """Which rows count; an empty set is no restriction."""
 
     resource_types: frozenset[str] = frozenset()
@@ -49,22 +49,24 @@ class Filter(NamedTuple):
         )
 
 
-EVERYTHING = Filter()
+EVERYTHING = ListFilter()
 Asset = tuple[str, int]
 """A brand, and the number of an asset."""
 
 
-class Lists:
-    def __init__(self, client: Client, settings: Settings, clock: Clock = system_clock) -> None:
+class MostPopularLists:
+    def __init__(
+        self, client: Client, settings: PageHitSettings, clock: Clock = system_clock
+    ) -> None:
         self._client = client
         self._settings = settings
         self._clock = clock
         self._list_sums = ListSums(client, settings)
-        self._sums: OrderedDict[Key, Columns] = OrderedDict()
+        self._sums: OrderedDict[WindowKey, RowColumns] = OrderedDict()
         """The rows of lists, by their newest windows."""
-        self._reading: dict[Key, asyncio.Task[Columns]] = {}
+        self._reading: dict[WindowKey, asyncio.Task[RowColumns]] = {}
         """Concurrent readers of a list share one read."""
-        self.progress = Progress()
+        self.progress = CountingProgress()
         self.reads = 0
         """Lists that were read from the database."""
 
@@ -80,7 +82,7 @@ class Lists:
         progress = await read_progress(self._client, self._settings.state_table)
         if progress is None:
             # Another counter, such as Flink, whose windows are stored some time after they end.
-            progress = Progress(self._clock() - STORED_WITHIN_SECONDS)
+            progress = CountingProgress(self._clock() - STORED_WITHIN_SECONDS)
         if progress.edition != self.progress.edition:
             self._sums.clear()
             self._reading.clear()
@@ -92,16 +94,16 @@ class Lists:
         return ended - period.seconds
 
     async def most_popular(
-        self, brands: Sequence[str], period: Period, newest: int, chosen: Filter
+        self, brands: Sequence[str], period: Period, newest: int, chosen: ListFilter
     ) -> list[dict[str, Any]]:
         """Assets in order of hits, each with the attributes of its most popular row."""
-        keys = [Key(brand, period, newest) for brand in brands]
+        keys = [WindowKey(brand, period, newest) for brand in brands]
         sums = await asyncio.gather(*map(self._sum, keys))
         if chosen != EVERYTHING:
             sums = [_chosen(rows, chosen) for rows in sums]
         return [_result(*one) for one in ranked(zip(brands, sums, strict=True))]
 
-    async def _sum(self, newest: Key) -> Columns:
+    async def _sum(self, newest: WindowKey) -> RowColumns:
         """The rows of a list, from the cache if they are there."""
         if newest in self._sums:
             self._sums.move_to_end(newest)
@@ -112,7 +114,7 @@ class Lists:
             task = self._reading[newest] = asyncio.create_task(self._read(newest))
         return await asyncio.shield(task)
 
-    async def _read(self, newest: Key) -> Columns:
+    async def _read(self, newest: WindowKey) -> RowColumns:
         task = asyncio.current_task()
         try:
             rows = await self._list_sums.read(newest)
@@ -124,13 +126,13 @@ class Lists:
             if self._reading.get(newest) is task:
                 del self._reading[newest]
 
-    def _keep(self, newest: Key, rows: Columns) -> None:
+    def _keep(self, newest: WindowKey, rows: RowColumns) -> None:
         self._sums[newest] = rows
         while sum(key.period.count for key in self._sums) > self._settings.cached_windows_max:
             self._sums.popitem(last=False)
 
 
-def ranked(sums: Iterable[tuple[str, Columns]]) -> list[tuple[Asset, int, Row]]:
+def ranked(sums: Iterable[tuple[str, RowColumns]]) -> list[tuple[Asset, int, WindowRow]]:
     """The most popular assets with their hits and their most popular rows."""
     found = [
         (-hits, (brand, rows.assets[place]), rows, place)
@@ -141,7 +143,7 @@ def ranked(sums: Iterable[tuple[str, Columns]]) -> list[tuple[Asset, int, Row]]:
     return [(asset, -hits, rows.row(place)) for hits, asset, rows, place in first]
 
 
-def _candidates(rows: Columns) -> dict[int, int]:
+def _candidates(rows: RowColumns) -> dict[int, int]:
     """Hits of each asset that may be among the most popular ones, by the place of its first row.
 
     A list of a day has thousands of rows, and needs few: an asset has at most as many hits as its
@@ -164,7 +166,7 @@ def _candidates(rows: Columns) -> dict[int, int]:
     return {place: totals[asset_id] for asset_id, place in places.items()}
 
 
-def _chosen(rows: Columns, chosen: Filter) -> Columns:
+def _chosen(rows: RowColumns, chosen: ListFilter) -> RowColumns:
     """The rows that pass."""
     kinds = map(rows.kind, range(len(rows.kinds)))
     passing = {place for place, kind in enumerate(kinds) if chosen.passes(*kind)}
@@ -173,10 +175,10 @@ def _chosen(rows: Columns, chosen: Filter) -> Columns:
         array(column.typecode, compress(column, marks))
         for column in (rows.assets, rows.hits, rows.facets)
     )
-    return Columns(assets, hits, facets, rows.kinds, rows.rows_per_asset)
+    return RowColumns(assets, hits, facets, rows.kinds, rows.rows_per_asset)
 
 
-def _result(asset: Asset, hits: int, row: Row) -> dict[str, Any]:
+def _result(asset: Asset, hits: int, row: WindowRow) -> dict[str, Any]:
     brand, asset_id = asset
     return {
         "assetId": asset_id,

@@ -20,10 +20,10 @@ from typing import IO, NamedTuple, cast
 
 import msgspec
 
-from page_hit_counter.processing.catalogue import Asset, asset_of
+from page_hit_counter.pagehits_settings import PageHitSettings, UrlRule
+from page_hit_counter.processing.asset_catalogue import Asset, asset_of
+from page_hit_counter.processing.page_visits import PageVisit, ReceivedEvents
 from page_hit_counter.processing.processor import REFUSED, Processor
-from page_hit_counter.processing.visits import Received, Visit
-from page_hit_counter.settings import Settings, UrlRule
 from partita.errors import PartitaError
 
 BATCH_VISITS = 500
@@ -38,7 +38,7 @@ TIME = re.compile(r"(\d\d)/([A-Z][a-z]{2})/(\d{4}):(\d\d):(\d\d):(\d\d) ([+-])(\
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-class Counts(msgspec.Struct):
+class ImportCounts(msgspec.Struct):
     """What became of the lines."""
 
     lines: int = 0
@@ -63,19 +63,19 @@ class Counts(msgspec.Struct):
         return text
 
 
-class Line(NamedTuple):
-    visit: Visit
+class LogLine(NamedTuple):
+    visit: PageVisit
     asset: Asset | None
     """For the catalogue, if it does not have the asset yet."""
 
 
-class Rules:
+class ImportRules:
     """The rules of `[[urls]]`, in their order."""
 
     def __init__(self, rules: Sequence[UrlRule]) -> None:
         self._rules = [(re.compile(rule.pattern), rule) for rule in rules]
 
-    def read(self, target: str) -> Line | None:
+    def read(self, target: str) -> LogLine | None:
         for pattern, rule in self._rules:
             match = pattern.search(target)
             if match is not None:
@@ -84,8 +84,11 @@ class Rules:
 
 
 async def import_files(
-    paths: Sequence[Path], settings: Settings, processor: Processor, say: Callable[[str], None]
-) -> Counts:
+    paths: Sequence[Path],
+    settings: PageHitSettings,
+    processor: Processor,
+    say: Callable[[str], None],
+) -> ImportCounts:
     if not settings.urls:
         raise PartitaError(
             "There are no rules under [[urls]] in pagehits.toml: without them no address names an "
@@ -93,27 +96,27 @@ async def import_files(
         )
     for path in paths:
         _check(path)
-    counts = Counts()
-    rules = Rules(settings.urls)
+    counts = ImportCounts()
+    rules = ImportRules(settings.urls)
     ordered = sorted(paths, key=_first_time)
     replay = f"import-{_digest(ordered)}"
     number = 0
-    waiting: list[Line] = []
+    waiting: list[LogLine] = []
     for path in ordered:
         for line in _visits(path, rules, counts):
             waiting.append(line)
             if len(waiting) == BATCH_VISITS:
-                received = Received(_visits_of(waiting), replay, number)
+                received = ReceivedEvents(_visits_of(waiting), replay, number)
                 await _send(processor, received, waiting, counts)
                 number, waiting = number + 1, []
-    last = Received(_visits_of(waiting), replay, number, is_last=True)
+    last = ReceivedEvents(_visits_of(waiting), replay, number, is_last=True)
     await _send(processor, last, waiting, counts)
     say(str(counts))
     return counts
 
 
 async def _send(
-    processor: Processor, received: Received, lines: list[Line], counts: Counts
+    processor: Processor, received: ReceivedEvents, lines: list[LogLine], counts: ImportCounts
 ) -> None:
     assets = {line.visit.asset_id: line.asset for line in lines if line.asset is not None}
     await processor.add_assets(assets)
@@ -123,11 +126,11 @@ async def _send(
             counts.first_refusal = counts.first_refusal or answer.reason
 
 
-def _visits_of(lines: list[Line]) -> list[Visit | str]:
+def _visits_of(lines: list[LogLine]) -> list[PageVisit | str]:
     return [line.visit for line in lines]
 
 
-def _visits(path: Path, rules: Rules, counts: Counts) -> Iterator[Line]:
+def _visits(path: Path, rules: ImportRules, counts: ImportCounts) -> Iterator[LogLine]:
     with _open(path) as file:
         for number, raw in enumerate(file, 1):
             counts.lines += 1
@@ -143,7 +146,7 @@ def _visits(path: Path, rules: Rules, counts: Counts) -> Iterator[Line]:
                 yield line
 
 
-def _read(text: str, rules: Rules, counts: Counts) -> Line | None:
+def _read(text: str, rules: ImportRules, counts: ImportCounts) -> LogLine | None:
     """None when it is not a visit of an asset; `ValueError` when it is not a line of a log."""
     match = LINE.fullmatch(text)
     if match is None:
@@ -180,7 +183,7 @@ def read_time(text: str) -> float:
     return datetime(year, month, day, hour, minute, second, tzinfo=zone).timestamp()
 
 
-def _line(groups: dict[str, str | None], rule: UrlRule) -> Line | None:
+def _line(groups: dict[str, str | None], rule: UrlRule) -> LogLine | None:
     """None when what the groups matched cannot be an asset."""
     try:
         visit = msgspec.convert(
@@ -189,13 +192,13 @@ def _line(groups: dict[str, str | None], rule: UrlRule) -> Line | None:
                 "sectionId": int(groups.get("sectionId") or rule.section_id),
                 "paidType": groups.get("paidType") or rule.paid_type,
             },
-            Visit,
+            PageVisit,
         )
     except ValueError:
         return None
     brand = groups.get("brand") or rule.brand
     resource_type = groups.get("resourceType") or rule.resource_type
-    return Line(visit, asset_of(brand, resource_type))
+    return LogLine(visit, asset_of(brand, resource_type))
 
 
 def _first_time(path: Path) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from partita.client import Client, ClientError
-from partita.clock import Clock, system_clock
+from partita.foundation.clock import Clock, system_clock
 
 REMEMBERED_SECONDS = 900.0
 """As long as the counter recognises a record that comes again, see `counting.tally`."""

@@ -16,29 +16,29 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from page_hit_counter.authorization import NOBODY, Access
-from page_hit_counter.monitoring.figures import Figures
-from page_hit_counter.processing.catalogue import Asset, Catalogue
+from page_hit_counter.monitoring.service_figures import ServiceFigures
+from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.processing.asset_catalogue import Asset, AssetCatalogue
 from page_hit_counter.processing.idempotency import IdempotencyKeys
-from page_hit_counter.processing.producer import Producer
-from page_hit_counter.processing.seen_visits import read_since
-from page_hit_counter.processing.signatures import Signatures
-from page_hit_counter.processing.visits import (
+from page_hit_counter.processing.page_visits import (
     RECORD_BYTES_MAX,
-    Packed,
-    Received,
-    Visit,
+    PageVisit,
+    ReceivedEvents,
+    VisitRecord,
     decode,
     encode,
     settle_time,
 )
-from page_hit_counter.settings import Settings
+from page_hit_counter.processing.producer import Producer
+from page_hit_counter.processing.streamed_visits import read_since
+from page_hit_counter.processing.visit_signatures import VisitSignatures
+from page_hit_counter.service.authorization import NOBODY, AccessControl
 from page_hit_counter.spam.quarantine import Quarantine
-from page_hit_counter.spam.screen import Judgement, Screen
+from page_hit_counter.spam.spam_filter import Judgement, SpamFilter
 from partita.client import Client, ClientError
-from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
-from partita.server.http.web import Request, Response, Web, problem
+from partita.foundation.clock import Clock, system_clock
+from partita.server.http.web.web_service import WebRequest, WebResponse, WebService, problem
 
 EVENTS_MAX = 1_000
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
@@ -58,17 +58,17 @@ REFRESH_SECONDS = 10.0
 SAVE_SECONDS = 60.0
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class VisitsAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one event."""
 
     status: str
     reason: str = ""
 
 
-_ACCEPTED, _UNCATALOGUED = Answer(ACCEPTED), Answer(UNCATALOGUED)
+_ACCEPTED, _UNCATALOGUED = VisitsAnswer(ACCEPTED), VisitsAnswer(UNCATALOGUED)
 
 
-class TooLong(PartitaError):
+class VisitTooLong(PartitaError):
     pass
 
 
@@ -76,10 +76,10 @@ class Processor:
     def __init__(
         self,
         client: Client,
-        settings: Settings,
-        access: Access = NOBODY,
+        settings: PageHitSettings,
+        access: AccessControl = NOBODY,
         clock: Clock = system_clock,
-        figures: Figures | None = None,
+        figures: ServiceFigures | None = None,
     ) -> None:
         """`access` decides whose replays are taken."""
         self._client = client
@@ -87,7 +87,7 @@ class Processor:
         self._access = access
         self._clock = clock
         self._figures = figures
-        self._catalogue = Catalogue(
+        self._catalogue = AssetCatalogue(
             client, settings.assets_table, settings.catalogue_entries_max, clock
         )
         self._producer = Producer(client, settings.stream)
@@ -98,13 +98,13 @@ class Processor:
         self._keys = IdempotencyKeys(client, settings.state_table, clock)
         self._brands = {brand.name for brand in settings.brands}
         self._hosts = {host: brand.name for brand in settings.brands for host in brand.hosts}
-        self._signatures = Signatures(settings.signatures, settings.future_seconds)
+        self._signatures = VisitSignatures(settings.signatures, settings.future_seconds)
         self._withheld = 0
         """Visits, since the figures were noted last."""
-        self.screen = Screen(settings.spam)
+        self.screen = SpamFilter(settings.spam)
         self.quarantine = Quarantine.of(client, settings.spam, settings.stream, clock)
 
-    def add_routes(self, web: Web) -> None:
+    def add_routes(self, web: WebService) -> None:
         web.add("POST", "/events", self.post_events)
         web.add("OPTIONS", "/events", _preflight)
 
@@ -138,7 +138,7 @@ class Processor:
                 await self.quarantine.save(self.screen)
         await self.quarantine.save(self.screen)
 
-    async def post_events(self, request: Request) -> Response:
+    async def post_events(self, request: WebRequest) -> WebResponse:
         key = request.headers.get("idempotency-key")
         if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
             return _refusal(400, "An Idempotency-Key has 1 to 128 visible characters.")
@@ -166,13 +166,13 @@ class Processor:
                     "key of its own.",
                 )
             answers = await self.process(received, key)
-        except TooLong as error:
+        except VisitTooLong as error:
             return _refusal(413, str(error))
         except ClientError as error:
             return _refusal(503, f"The batch may not have been stored, send it again: {error}")
-        return Response(200, _encode_answers(answers), headers=CORS)
+        return WebResponse(200, _encode_answers(answers), headers=CORS)
 
-    async def process(self, received: Received, key: str | None) -> list[Answer]:
+    async def process(self, received: ReceivedEvents, key: str | None) -> list[VisitsAnswer]:
         """Put the visits of one batch on the stream; returns what became of each event, in
         order."""
         visits = self._settle_times(received.outcomes)
@@ -186,7 +186,7 @@ class Processor:
         return _answers(received.outcomes, reasons)
 
     def _check_signatures(
-        self, visits: list[Visit], key: str | None, received: Received
+        self, visits: list[PageVisit], key: str | None, received: ReceivedEvents
     ) -> Judgement:
         """History is not signed, and comes from senders who have the token."""
         mode = self._signatures.settings.mode
@@ -201,8 +201,8 @@ class Processor:
         return judged
 
     async def _pass(
-        self, visits: list[Visit], judged: Judgement, reasons: dict[int, str]
-    ) -> list[Visit]:
+        self, visits: list[PageVisit], judged: Judgement, reasons: dict[int, str]
+    ) -> list[PageVisit]:
         """Those that are not withheld; why the others are is noted by their identity."""
         await self._act_on(judged)
         self._withheld += sum(one.hits for one in judged.withheld)
@@ -212,7 +212,7 @@ class Processor:
         reasons.update((id(visit), why) for visit, why in paired if why)
         return [visit for visit, why in paired if why is None]
 
-    def _note(self, received: Received, visits: list[Visit]) -> None:
+    def _note(self, received: ReceivedEvents, visits: list[PageVisit]) -> None:
         withheld, self._withheld = self._withheld, 0
         if self._figures is not None:
             self._figures.add("visits", len(visits))
@@ -227,11 +227,11 @@ class Processor:
         if missing:
             await self._catalogue.put(missing)
 
-    def _settle_times(self, outcomes: list[Visit | str]) -> list[Visit]:
+    def _settle_times(self, outcomes: list[PageVisit | str]) -> list[PageVisit]:
         now, future = self._clock(), self._settings.future_seconds
         visits = []
         for place, outcome in enumerate(outcomes):
-            if isinstance(outcome, Visit):
+            if isinstance(outcome, PageVisit):
                 reason = settle_time(outcome, now, future)
                 if reason is None:
                     visits.append(outcome)
@@ -239,13 +239,13 @@ class Processor:
                     outcomes[place] = reason
         return visits
 
-    async def _look_up(self, visits: list[Visit]) -> None:
+    async def _look_up(self, visits: list[PageVisit]) -> None:
         known = self._catalogue.known
         unknown = [visit.asset_id for visit in visits if known(visit.asset_id) is None]
         if unknown:
             await self._catalogue.look_up(unknown)
 
-    def _enrich(self, outcomes: list[Visit | str], visits: list[Visit]) -> list[Visit]:
+    def _enrich(self, outcomes: list[PageVisit | str], visits: list[PageVisit]) -> list[PageVisit]:
         """Set brand and resource type; returns the visits without those of unknown brands."""
         known, brands = self._catalogue.known, self._brands
         has_strangers = False
@@ -260,9 +260,9 @@ class Processor:
         if not has_strangers:
             return visits
         for place, outcome in enumerate(outcomes):
-            if isinstance(outcome, Visit) and outcome.brand and outcome.brand not in brands:
+            if isinstance(outcome, PageVisit) and outcome.brand and outcome.brand not in brands:
                 outcomes[place] = f"brand {outcome.brand} is not in pagehits.toml"
-        return [outcome for outcome in outcomes if isinstance(outcome, Visit)]
+        return [outcome for outcome in outcomes if isinstance(outcome, PageVisit)]
 
     async def _act_on(self, judged: Judgement) -> None:
         if judged.withheld:
@@ -271,23 +271,27 @@ class Processor:
             brand = adjustment.rows[0].brand if adjustment.rows else adjustment.id
             await self._producer.put(brand, adjustment.encode())
 
-    async def _put(self, received: Received, key: str | None, visits: list[Visit]) -> None:
+    async def _put(
+        self, received: ReceivedEvents, key: str | None, visits: list[PageVisit]
+    ) -> None:
         if received.replay is not None and received.number is not None:
             name = f"{received.replay}/{received.number}"
             # One partition key, so that all batches of a replay go through one shard, in order.
             partition_key, producer = received.replay, self._producer
-            packed = Packed(name, visits, received.replay, received.number, received.is_last)
+            packed = VisitRecord(name, visits, received.replay, received.number, received.is_last)
         elif not visits:
             return
         elif key is not None:
             partition_key, producer = key, self._visits
-            packed = Packed(key, visits)
+            packed = VisitRecord(key, visits)
         else:
             await self._visits.put_visits(visits)
             return
         data = encode(packed)
         if len(data) > RECORD_BYTES_MAX:
-            raise TooLong("The batch is too large for one record of the stream: send fewer events.")
+            raise VisitTooLong(
+                "The batch is too large for one record of the stream: send fewer events."
+            )
         await producer.put(partition_key, data)
 
 
@@ -299,36 +303,36 @@ def _host(url: str) -> str:
         return ""
 
 
-def _fill_in(received: Received, headers: Mapping[str, str]) -> None:
+def _fill_in(received: ReceivedEvents, headers: Mapping[str, str]) -> None:
     """For beacons of browsers: agent and address come from the request."""
     agent = headers.get("user-agent", "")[:512]
     source = headers.get("x-forwarded-for", "").partition(",")[0].strip()[:64]
     for visit in received.outcomes:
-        if isinstance(visit, Visit):
+        if isinstance(visit, PageVisit):
             visit.agent = visit.agent or agent
             visit.source = visit.source or source
 
 
-def _answers(outcomes: list[Visit | str], reasons: dict[int, str]) -> list[Answer]:
+def _answers(outcomes: list[PageVisit | str], reasons: dict[int, str]) -> list[VisitsAnswer]:
     answers = []
     for outcome in outcomes:
         if isinstance(outcome, str):
-            answers.append(Answer(REFUSED, outcome))
+            answers.append(VisitsAnswer(REFUSED, outcome))
         elif id(outcome) in reasons:
-            answers.append(Answer(QUARANTINED, reasons[id(outcome)]))
+            answers.append(VisitsAnswer(QUARANTINED, reasons[id(outcome)]))
         else:
             answers.append(_ACCEPTED if outcome.resource_type else _UNCATALOGUED)
     return answers
 
 
-def _encode_answers(answers: list[Answer]) -> bytes:
+def _encode_answers(answers: list[VisitsAnswer]) -> bytes:
     counts = Counter(answer.status for answer in answers)
     return msgspec.json.encode({**counts, "events": answers})
 
 
-def _refusal(status: int, detail: str) -> Response:
+def _refusal(status: int, detail: str) -> WebResponse:
     return problem(status, detail, headers=CORS)
 
 
-async def _preflight(request: Request) -> Response:
-    return Response(204, headers=CORS)
+async def _preflight(request: WebRequest) -> WebResponse:
+    return WebResponse(204, headers=CORS)

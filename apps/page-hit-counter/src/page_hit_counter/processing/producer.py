@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from uuid import uuid4
 
-from page_hit_counter.concurrency import run_all
-from page_hit_counter.processing.visits import (
+from page_hit_counter.processing.page_visits import (
     RECORD_BYTES_MAX,
     VISITS_PER_RECORD_MAX,
-    Packed,
-    Visit,
+    PageVisit,
+    VisitRecord,
     encode,
 )
+from page_hit_counter.service.concurrent_calls import run_all
 from partita.client import Client, ClientError
 
 RECORDS_PER_CALL_MAX = 500
@@ -28,7 +28,7 @@ BYTES_PER_CALL_MAX = 4_000_000
 PAUSE_SECONDS = 0.1
 
 
-class Entry(NamedTuple):
+class PendingRecord(NamedTuple):
     partition_key: str
     data: bytes
     done: asyncio.Future[None]
@@ -38,14 +38,14 @@ class Producer:
     def __init__(self, client: Client, stream: str) -> None:
         self._client = client
         self._stream = stream
-        self._entries: deque[Entry] = deque()
-        self._loose: list[Visit] = []
+        self._entries: deque[PendingRecord] = deque()
+        self._loose: list[PageVisit] = []
         self._loose_done: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def put(self, partition_key: str, data: bytes) -> None:
         done = asyncio.get_running_loop().create_future()
-        self._entries.append(Entry(partition_key, data, done))
+        self._entries.append(PendingRecord(partition_key, data, done))
         self._begin()
         await done
 
@@ -53,7 +53,7 @@ class Producer:
         """Put several, each with its partition key."""
         await run_all((self.put(key, data) for key, data in records), RECORDS_PER_CALL_MAX)
 
-    async def put_visits(self, visits: list[Visit]) -> None:
+    async def put_visits(self, visits: list[PageVisit]) -> None:
         """Put visits in as few records as possible, shared with other callers."""
         if self._loose_done is None:
             self._loose_done = asyncio.get_running_loop().create_future()
@@ -83,13 +83,13 @@ class Producer:
         records = pack(visits)
         for record_id, data in records[:-1]:
             quiet = asyncio.get_running_loop().create_future()
-            self._entries.append(Entry(record_id, data, quiet))
+            self._entries.append(PendingRecord(record_id, data, quiet))
         record_id, data = records[-1]
-        self._entries.append(Entry(record_id, data, done))
+        self._entries.append(PendingRecord(record_id, data, done))
 
     async def _put_some(self) -> None:
         """One call. Records that the stream refuses for now are sent again, before later ones."""
-        entries: list[Entry] = []
+        entries: list[PendingRecord] = []
         size = 0
         while self._entries and len(entries) < RECORDS_PER_CALL_MAX and size < BYTES_PER_CALL_MAX:
             entry = self._entries.popleft()
@@ -118,7 +118,7 @@ class Producer:
             await asyncio.sleep(PAUSE_SECONDS)
 
 
-def pack(visits: list[Visit]) -> list[tuple[str, bytes]]:
+def pack(visits: list[PageVisit]) -> list[tuple[str, bytes]]:
     """Records of limited size, each with an id of its own."""
     records = []
     for first in range(0, len(visits), VISITS_PER_RECORD_MAX):
@@ -126,9 +126,9 @@ def pack(visits: list[Visit]) -> list[tuple[str, bytes]]:
     return records
 
 
-def _pack(visits: list[Visit]) -> list[tuple[str, bytes]]:
+def _pack(visits: list[PageVisit]) -> list[tuple[str, bytes]]:
     record_id = uuid4().hex
-    data = encode(Packed(record_id, visits))
+    data = encode(VisitRecord(record_id, visits))
     if len(data) <= RECORD_BYTES_MAX:
         return [(record_id, data)]
     middle = len(visits) // 2

@@ -10,7 +10,7 @@ import msgspec
 PREFIX = b'{"adjustment":'
 
 
-class Row(NamedTuple):
+class AdjustmentRow(NamedTuple):
     """Hits of one key of the counter; the time decides which windows they belong to."""
 
     brand: str
@@ -26,7 +26,7 @@ class Adjustment(msgspec.Struct, frozen=True):
     """A record of the stream. One whose id comes again counts once."""
 
     id: str = msgspec.field(name="adjustment")
-    rows: tuple[Row, ...]
+    rows: tuple[AdjustmentRow, ...]
 
     @property
     def mark(self) -> str:

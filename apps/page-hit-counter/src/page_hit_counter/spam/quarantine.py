@@ -24,14 +24,21 @@ from zlib import compress, decompress
 import msgspec
 
 from page_hit_counter.spam.adjustments import Adjustment
-from page_hit_counter.spam.cases import Case, Evidence, Status, Withheld, digest, summed
-from page_hit_counter.spam.detection.detector import Learned
+from page_hit_counter.spam.detection.detector import LearnedState
 from page_hit_counter.spam.detection.forest import Explanation
-from page_hit_counter.spam.screen import Decisions, Screen
-from page_hit_counter.spam.settings import SpamSettings
+from page_hit_counter.spam.spam_cases import (
+    CaseEvidence,
+    SpamCase,
+    Status,
+    WithheldHits,
+    digest,
+    summed,
+)
+from page_hit_counter.spam.spam_filter import Decisions, SpamFilter
+from page_hit_counter.spam.spam_settings import SpamSettings
 from partita.client import Client, ClientError
-from partita.clock import Clock, system_clock
 from partita.errors import PartitaError
+from partita.foundation.clock import Clock, system_clock
 
 TABLE = "pagehits-quarantine"
 DAY_SECONDS = 86_400
@@ -91,14 +98,14 @@ class Quarantine:
             TimeToLiveSpecification={"Enabled": True, "AttributeName": "expirationTime"},
         )
 
-    async def keep(self, withheld: list[Withheld]) -> None:
+    async def keep(self, withheld: list[WithheldHits]) -> None:
         """Two writes for each: the case gets more hits, and the evidence is put beside it."""
         writes = (
             write for one in withheld for write in (self._add_hits(one), self._add_evidence(one))
         )
         await asyncio.gather(*writes)
 
-    async def _add_hits(self, withheld: Withheld) -> None:
+    async def _add_hits(self, withheld: WithheldHits) -> None:
         members = {
             "subject": _text(withheld.subject),
             "reason": _text(withheld.reason),
@@ -122,7 +129,7 @@ class Quarantine:
             },
         )
 
-    async def _add_evidence(self, withheld: Withheld) -> None:
+    async def _add_evidence(self, withheld: WithheldHits) -> None:
         name = f"{withheld.time}#{uuid4().hex[:12]}"
         await self._call(
             "PutItem",
@@ -135,9 +142,11 @@ class Quarantine:
 
     # Reading
 
-    async def cases(self, brand: str, status: Status | None = None, limit: int = 100) -> list[Case]:
+    async def cases(
+        self, brand: str, status: Status | None = None, limit: int = 100
+    ) -> list[SpamCase]:
         """The newest first."""
-        found: list[Case] = []
+        found: list[SpamCase] = []
         async for item in self._items(f"cases#{brand}", forward=False):
             case = _case(brand, item)
             if status in (None, case.status):
@@ -146,7 +155,7 @@ class Quarantine:
                     break
         return found
 
-    async def case(self, brand: str, case_id: str) -> Case:
+    async def case(self, brand: str, case_id: str) -> SpamCase:
         answer: Item = {}
         if len(case_id) <= CASE_ID_CHARACTERS_MAX:
             answer = await self._call("GetItem", Key=_key(f"cases#{brand}", case_id))
@@ -154,7 +163,7 @@ class Quarantine:
             raise NoSuchCase(f"There is no case {case_id} of {brand} in the quarantine.")
         return _case(brand, answer["Item"])
 
-    async def evidence(self, brand: str, case_id: str) -> dict[str, Evidence]:
+    async def evidence(self, brand: str, case_id: str) -> dict[str, CaseEvidence]:
         """By range key."""
         return {
             item["rangeKey"]["S"]: _expanded(item["evidence"])
@@ -163,7 +172,7 @@ class Quarantine:
 
     # Deciding
 
-    async def release(self, brand: str, case_id: str) -> Case:
+    async def release(self, brand: str, case_id: str) -> SpamCase:
         """Count what was withheld, in the windows that it belongs to."""
         case = await self.case(brand, case_id)
         if case.status in ("quarantined", "confirmed"):
@@ -177,7 +186,7 @@ class Quarantine:
         return await self._decide(case, "released")
 
     async def _plan(
-        self, brand: str, case_id: str, evidence: dict[str, Evidence]
+        self, brand: str, case_id: str, evidence: dict[str, CaseEvidence]
     ) -> dict[str, list[str]]:
         """Which evidence each adjustment releases. It is written before any adjustment is sent,
         because a repeated release must send the same hits with the same id."""
@@ -199,7 +208,7 @@ class Quarantine:
             plan[number], left = names, left[len(names) :]
         return plan
 
-    async def confirm(self, brand: str, case_id: str) -> Case:
+    async def confirm(self, brand: str, case_id: str) -> SpamCase:
         """Mark a case as spam, and everything that its subject sends from now on."""
         case = await self.case(brand, case_id)
         if case.status in ("releasing", "released"):
@@ -208,7 +217,7 @@ class Quarantine:
             )
         return await self._decide(case, "confirmed")
 
-    async def _decide(self, case: Case, status: Status) -> Case:
+    async def _decide(self, case: SpamCase, status: Status) -> SpamCase:
         await self._call(
             "PutItem",
             Item={
@@ -221,7 +230,7 @@ class Quarantine:
         )
         return await self._mark(case, status, expected=case.status)
 
-    async def _mark(self, case: Case, status: Status, expected: Status) -> Case:
+    async def _mark(self, case: SpamCase, status: Status, expected: Status) -> SpamCase:
         answer = await self._call(
             "UpdateItem",
             Key=_key(f"cases#{case.brand}", case.id),
@@ -246,18 +255,18 @@ class Quarantine:
 
     # The state of a screen across restarts
 
-    async def restore(self, screen: Screen) -> None:
+    async def restore(self, screen: SpamFilter) -> None:
         """Load what earlier screens learned, and the decisions of people."""
         learned = {}
         async for entry in self._items("brands"):
             brand = entry["rangeKey"]["S"]
             pieces = [item async for item in self._items(f"learned#{brand}")]
             content = b"".join(b64decode(piece["content"]["B"]) for piece in pieces)
-            learned[brand] = msgspec.msgpack.decode(decompress(content), type=Learned)
+            learned[brand] = msgspec.msgpack.decode(decompress(content), type=LearnedState)
             screen.decide(brand, await self._decisions(brand))
         screen.relearn(learned)
 
-    async def refresh(self, screen: Screen) -> None:
+    async def refresh(self, screen: SpamFilter) -> None:
         for brand in screen.brands:
             screen.decide(brand, await self._decisions(brand))
 
@@ -267,7 +276,7 @@ class Quarantine:
             async for item in self._items(f"decisions#{brand}")
         }
 
-    async def save(self, screen: Screen) -> None:
+    async def save(self, screen: SpamFilter) -> None:
         """Write what the screen has learned, in one transaction: nobody reads half of it."""
         for brand, learned in screen.learned().items():
             content = compress(msgspec.msgpack.encode(learned))
@@ -324,9 +333,9 @@ def quarantine_description(table: str) -> dict[str, Any]:
     }
 
 
-def _case(brand: str, item: Item) -> Case:
+def _case(brand: str, item: Item) -> SpamCase:
     explanation = item.get("explanation", {"S": "[]"})["S"]
-    return Case(
+    return SpamCase(
         id=item["rangeKey"]["S"],
         brand=brand,
         reason=item["reason"]["S"],
@@ -340,7 +349,7 @@ def _case(brand: str, item: Item) -> Case:
     )
 
 
-def _first_rows(names: list[str], evidence: dict[str, Evidence]) -> list[str]:
+def _first_rows(names: list[str], evidence: dict[str, CaseEvidence]) -> list[str]:
     """As many as one record of the stream holds easily."""
     rows = 0
     for number, name in enumerate(names[:EVIDENCE_PER_ADJUSTMENT_MAX]):
@@ -362,9 +371,9 @@ def _number(value: float) -> dict[str, str]:
     return {"N": str(value)}
 
 
-def _compressed(evidence: Evidence) -> dict[str, str]:
+def _compressed(evidence: CaseEvidence) -> dict[str, str]:
     return {"B": b64encode(compress(msgspec.json.encode(evidence))).decode()}
 
 
-def _expanded(value: dict[str, str]) -> Evidence:
-    return msgspec.json.decode(decompress(b64decode(value["B"])), type=Evidence)
+def _expanded(value: dict[str, str]) -> CaseEvidence:
+    return msgspec.json.decode(decompress(b64decode(value["B"])), type=CaseEvidence)

@@ -12,9 +12,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from page_hit_counter.concurrency import run_all
-from page_hit_counter.settings import Period, Settings
-from page_hit_counter.storing.rows import Closed, Columns, pack_most, unpack
+from page_hit_counter.pagehits_settings import PageHitSettings, Period
+from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.storing.window_rows import ClosedRows, RowColumns, pack_most, unpack
 from partita.client import Client
 
 UNSTORED = "unstored"
@@ -26,7 +26,7 @@ TRAFFIC_SECONDS = 86_400
 """How long the totals of a window are kept at least, for the traffic of the past day."""
 
 
-class Key(NamedTuple):
+class WindowKey(NamedTuple):
     brand: str
     period: Period
     start: int
@@ -41,26 +41,26 @@ class Key(NamedTuple):
 
 
 class ClosedWindow(NamedTuple):
-    key: Key
+    key: WindowKey
     hits: int
     filtered: dict[str, int]
-    rows: Columns | None
+    rows: RowColumns | None
     """None when they were changed since, in the table of page hits."""
     is_stored: bool
     """Whether all of them are in the table of page hits."""
 
 
 class ClosedWindows:
-    def __init__(self, client: Client, settings: Settings) -> None:
+    def __init__(self, client: Client, settings: PageHitSettings) -> None:
         self._client = client
         self._settings = settings
         self._table = settings.windows_table
         self._periods = {period.code: period for period in settings.periods}
 
-    async def put_all(self, closed: Sequence[tuple[Key, Closed]], now: float) -> None:
+    async def put_all(self, closed: Sequence[tuple[WindowKey, ClosedRows]], now: float) -> None:
         await run_all((self._put(key, each, now) for key, each in closed), PUTS_AT_A_TIME)
 
-    async def _put(self, key: Key, closed: Closed, now: float) -> None:
+    async def _put(self, key: WindowKey, closed: ClosedRows, now: float) -> None:
         """May be repeated, as long as the rows of the window are not stored yet."""
         expires = self._settings.expiration_time(key.period, key.start)
         item = {
@@ -74,7 +74,7 @@ class ClosedWindows:
         }
         await self._client.call("dynamodb", "PutItem", {"TableName": self._table, "Item": item})
 
-    async def get(self, key: Key) -> ClosedWindow | None:
+    async def get(self, key: WindowKey) -> ClosedWindow | None:
         request = {"TableName": self._table, "Key": key.item_key, "ConsistentRead": True}
         answer = await self._client.call("dynamodb", "GetItem", request)
         item = answer.get("Item")
@@ -82,9 +82,9 @@ class ClosedWindows:
 
     async def between(
         self, brand: str, period: Period, first: int, last: int
-    ) -> dict[Key, ClosedWindow]:
+    ) -> dict[WindowKey, ClosedWindow]:
         """Those that start from the first to the last of these times."""
-        name = Key(brand, period, first).name
+        name = WindowKey(brand, period, first).name
         request: dict[str, Any] = {
             "TableName": self._table,
             "ConsistentRead": True,
@@ -96,17 +96,17 @@ class ClosedWindows:
                 ":last": {"N": str(last)},
             },
         }
-        found: dict[Key, ClosedWindow] = {}
+        found: dict[WindowKey, ClosedWindow] = {}
         while True:
             answer = await self._client.call("dynamodb", "Query", request)
             for item in answer["Items"]:
-                key = Key(brand, period, int(item["start"]["N"]))
+                key = WindowKey(brand, period, int(item["start"]["N"]))
                 found[key] = _window(key, item)
             if "LastEvaluatedKey" not in answer:
                 return found
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    async def unstored(self) -> list[Key]:
+    async def unstored(self) -> list[WindowKey]:
         """Those whose rows are not written yet, in the order in which they closed."""
         request = {
             "TableName": self._table,
@@ -117,7 +117,7 @@ class ClosedWindows:
         answer = await self._client.call("dynamodb", "Query", request)
         return [self._key(item) for item in answer["Items"]]
 
-    async def mark_stored(self, key: Key) -> None:
+    async def mark_stored(self, key: WindowKey) -> None:
         request = {
             "TableName": self._table,
             "Key": key.item_key,
@@ -147,12 +147,12 @@ class ClosedWindows:
                 return windows
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
-    def _key(self, item: dict[str, Any]) -> Key:
+    def _key(self, item: dict[str, Any]) -> WindowKey:
         brand, _, code = item["name"]["S"].rpartition("#")
-        return Key(brand, self._periods[code], int(item["start"]["N"]))
+        return WindowKey(brand, self._periods[code], int(item["start"]["N"]))
 
 
-def _window(key: Key, item: dict[str, Any]) -> ClosedWindow:
+def _window(key: WindowKey, item: dict[str, Any]) -> ClosedWindow:
     rows = item.get("rows")
     return ClosedWindow(
         key,

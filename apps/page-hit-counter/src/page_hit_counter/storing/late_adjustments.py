@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from page_hit_counter.settings import Settings
-from page_hit_counter.storing.closed_windows import ClosedWindows, Key
+from page_hit_counter.counting.tumbling_windows import Facet, TumblingWindow
+from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.storing.closed_windows import ClosedWindows, WindowKey
 from page_hit_counter.storing.list_sums import is_summed, withdrawal
-from page_hit_counter.storing.page_hits import (
+from page_hit_counter.storing.page_hits_table import (
     Item,
     compressed_item,
     item_of,
@@ -22,8 +23,7 @@ from page_hit_counter.storing.page_hits import (
     query_items,
     rows_of,
 )
-from page_hit_counter.storing.rows import Row, in_order
-from page_hit_counter.windows import Facet, Window
+from page_hit_counter.storing.window_rows import WindowRow, in_order
 from partita.client import Client, ClientError
 
 
@@ -31,21 +31,21 @@ class LateAdjustment(msgspec.Struct, array_like=True):
     """Hits to add to one count of a closed window; negative ones are taken away."""
 
     id: str
-    window: Window
+    window: TumblingWindow
     asset_id: int
     facet: Facet
     hits: int
 
 
 async def apply_all(
-    client: Client, settings: Settings, adjustments: list[LateAdjustment]
+    client: Client, settings: PageHitSettings, adjustments: list[LateAdjustment]
 ) -> list[LateAdjustment]:
     """Apply them in order; returns those that must wait until their window is stored."""
     closed_windows = ClosedWindows(client, settings)
     waiting = []
     for adjustment in adjustments:
         period = settings.periods[adjustment.window.level]
-        key = Key(adjustment.facet.brand, period, adjustment.window.start)
+        key = WindowKey(adjustment.facet.brand, period, adjustment.window.start)
         window = await closed_windows.get(key)
         if window is None:
             # It has expired: no list shows it any more.
@@ -57,7 +57,9 @@ async def apply_all(
     return waiting
 
 
-async def _apply(client: Client, settings: Settings, key: Key, adjustment: LateAdjustment) -> None:
+async def _apply(
+    client: Client, settings: PageHitSettings, key: WindowKey, adjustment: LateAdjustment
+) -> None:
     items = await query_items(client, settings, key)
     writes = [_mark(settings, key, adjustment), *_changes(settings, key, adjustment, items)]
     if is_summed(key.period):
@@ -70,7 +72,7 @@ async def _apply(client: Client, settings: Settings, key: Key, adjustment: LateA
             raise
 
 
-def _mark(settings: Settings, key: Key, adjustment: LateAdjustment) -> dict[str, Any]:
+def _mark(settings: PageHitSettings, key: WindowKey, adjustment: LateAdjustment) -> dict[str, Any]:
     update = {
         "TableName": settings.windows_table,
         "Key": key.item_key,
@@ -87,7 +89,7 @@ def _mark(settings: Settings, key: Key, adjustment: LateAdjustment) -> dict[str,
 
 
 def _changes(
-    settings: Settings, key: Key, adjustment: LateAdjustment, items: list[Item]
+    settings: PageHitSettings, key: WindowKey, adjustment: LateAdjustment, items: list[Item]
 ) -> list[dict[str, Any]]:
     """Hits are part of the key: the row's item is deleted, and one with the new hits is put."""
     if settings.compression:
@@ -96,7 +98,7 @@ def _changes(
         item = compressed_item(settings, key, changed)
         return [{"Put": {"TableName": settings.table, "Item": item}}]
     changes: list[dict[str, Any]] = []
-    row = Row(adjustment.asset_id, *adjustment.facet[1:], hits=0)
+    row = WindowRow(adjustment.asset_id, *adjustment.facet[1:], hits=0)
     taken = {item["rangeKey"]["S"] for item in items}
     for item in items:
         found = rows_of(item)[0]
@@ -113,8 +115,8 @@ def _changes(
     return changes
 
 
-def _changed(rows: list[Row], adjustment: LateAdjustment) -> list[Row]:
-    row = Row(adjustment.asset_id, *adjustment.facet[1:], hits=0)
+def _changed(rows: list[WindowRow], adjustment: LateAdjustment) -> list[WindowRow]:
+    row = WindowRow(adjustment.asset_id, *adjustment.facet[1:], hits=0)
     hits = sum(found.hits for found in rows if found.facets == row.facets) + adjustment.hits
     changed = [found for found in rows if found.facets != row.facets]
     if hits > 0:

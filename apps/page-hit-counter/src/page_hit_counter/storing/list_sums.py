@@ -14,16 +14,23 @@ from base64 import b64decode, b64encode
 from collections.abc import Sequence
 from typing import Any
 
-from page_hit_counter.concurrency import run_all
-from page_hit_counter.settings import Period, Settings
+from page_hit_counter.pagehits_settings import PageHitSettings, Period
+from page_hit_counter.service.concurrent_calls import run_all
 from page_hit_counter.storing.closed_windows import (
     PUTS_AT_A_TIME,
     ROWS_BYTES_MAX,
     ClosedWindows,
-    Key,
+    WindowKey,
 )
-from page_hit_counter.storing.page_hits import query_rows
-from page_hit_counter.storing.rows import Closed, Columns, columns_of, pack, summed, unpack
+from page_hit_counter.storing.page_hits_table import query_rows
+from page_hit_counter.storing.window_rows import (
+    ClosedRows,
+    RowColumns,
+    columns_of,
+    pack,
+    summed,
+    unpack,
+)
 from partita.client import Client, ClientError
 
 Group = tuple[str, Period]
@@ -31,12 +38,12 @@ Group = tuple[str, Period]
 
 
 class ListSums:
-    def __init__(self, client: Client, settings: Settings) -> None:
+    def __init__(self, client: Client, settings: PageHitSettings) -> None:
         self._client = client
         self._settings = settings
         self._closed_windows = ClosedWindows(client, settings)
 
-    async def read(self, newest: Key) -> Columns:
+    async def read(self, newest: WindowKey) -> RowColumns:
         """The rows of the list whose newest window this is."""
         item = await self._item((newest.brand, newest.period)) if is_summed(newest.period) else {}
         if "rows" in item and int(item["newest"]["N"]) == newest.start:
@@ -44,7 +51,7 @@ class ListSums:
         windows = await self._windows(newest)
         return columns_of(summed(windows)) if is_summed(newest.period) else windows[0]
 
-    async def put_all(self, closed: Sequence[tuple[Key, Closed]], now: float) -> None:
+    async def put_all(self, closed: Sequence[tuple[WindowKey, ClosedRows]], now: float) -> None:
         """Put closed windows, and the sums of those that lists show together. May be repeated."""
         newest: dict[Group, int] = {}
         for key, _ in closed:
@@ -64,7 +71,9 @@ class ListSums:
         item = await self._item(group)
         if "rows" in item or "withdrawals" not in item:
             return
-        newest = Key(*group, max(start, int(item["newest"]["N"]) if "newest" in item else start))
+        newest = WindowKey(
+            *group, max(start, int(item["newest"]["N"]) if "newest" in item else start)
+        )
         packed = pack(summed(await self._windows(newest)))
         if len(packed) > ROWS_BYTES_MAX:
             return
@@ -100,10 +109,10 @@ class ListSums:
         item: dict[str, Any] = answer.get("Item", {})
         return item
 
-    async def _windows(self, newest: Key) -> list[Columns]:
+    async def _windows(self, newest: WindowKey) -> list[RowColumns]:
         """Those of the list, newest first."""
         brand, period, start = newest
-        keys = [Key(brand, period, start - n * period.seconds) for n in range(period.count)]
+        keys = [WindowKey(brand, period, start - n * period.seconds) for n in range(period.count)]
         closed = await self._closed_windows.between(brand, period, keys[-1].start, start)
         found = {key: one.rows for key, one in closed.items() if one.rows is not None}
         changed = [key for key in keys if key not in found]
@@ -116,7 +125,7 @@ def is_summed(period: Period) -> bool:
     return period.count > 1
 
 
-def withdrawal(settings: Settings, group: Group) -> dict[str, Any]:
+def withdrawal(settings: PageHitSettings, group: Group) -> dict[str, Any]:
     """The update that goes with a change of one of the windows."""
     return {
         "TableName": settings.state_table,
@@ -128,4 +137,4 @@ def withdrawal(settings: Settings, group: Group) -> dict[str, Any]:
 
 
 def _item_key(group: Group) -> dict[str, Any]:
-    return {"name": {"S": f"sum#{Key(*group, 0).name}"}, "number": {"N": "0"}}
+    return {"name": {"S": f"sum#{WindowKey(*group, 0).name}"}, "number": {"N": "0"}}

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from page_hit_counter.settings import Settings
-from page_hit_counter.storing.closed_windows import ClosedWindows, Key
-from page_hit_counter.storing.consumer import OK, records_of
-from page_hit_counter.storing.delivering import Deliver
-from page_hit_counter.storing.page_hits import put_compressed
-from page_hit_counter.storing.rows import Row
+from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.storing.closed_windows import ClosedWindows, WindowKey
+from page_hit_counter.storing.consumer_calls import Deliver
+from page_hit_counter.storing.page_hits_table import put_compressed
+from page_hit_counter.storing.window_consumer import OK, records_of
+from page_hit_counter.storing.window_rows import WindowRow
 from partita.client import Client
-from partita.clock import Clock, system_clock
+from partita.foundation.clock import Clock, system_clock
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class PacedWriter:
     def __init__(
         self,
         client: Client,
-        settings: Settings,
+        settings: PageHitSettings,
         deliver: Deliver,
         clock: Clock = system_clock,
     ) -> None:
@@ -50,7 +50,7 @@ class PacedWriter:
             if not waiting:
                 await _sleep(POLL_SECONDS, stop)
 
-    async def _store(self, key: Key, windows: int, stop: asyncio.Event) -> None:
+    async def _store(self, key: WindowKey, windows: int, stop: asyncio.Event) -> None:
         window = await self._closed_windows.get(key)
         if window is None or window.is_stored or window.rows is None:
             return
@@ -68,7 +68,9 @@ class PacedWriter:
         seconds = self._settings.periods[0].seconds * self._settings.spread
         return min(self._settings.write_units, max(rows * windows / seconds, 1 / TICK_SECONDS))
 
-    async def _deliver(self, key: Key, rows: list[Row], pace: float, stop: asyncio.Event) -> None:
+    async def _deliver(
+        self, key: WindowKey, rows: list[WindowRow], pace: float, stop: asyncio.Event
+    ) -> None:
         """The most popular first. What could not be delivered is tried again."""
         records = records_of(key, rows)
         allowed = 0.0

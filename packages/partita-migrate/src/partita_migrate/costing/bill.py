@@ -6,9 +6,9 @@ import math
 
 from msgspec import Struct
 
-from partita.limits import GB, WRITE_UNIT_BYTES
-from partita_migrate.costing.units import ResourceUnits, Units
-from partita_migrate.prices.price_list import ClassPrices, Prices, ReservedPrices
+from partita.foundation.service_limits import GB, WRITE_UNIT_BYTES
+from partita_migrate.costing.capacity_estimate import CapacityEstimate, ResourceUnits
+from partita_migrate.costing.prices.price_list import ClassPrices, Prices, ReservedPrices
 
 # Reserved capacity is sold in blocks of 100 units.
 RESERVED_BLOCK = 100
@@ -38,7 +38,7 @@ class EstimateSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dax_hit_share: float = 0.8
 
 
-class Option(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PricingOption(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One way to pay for throughput and storage: a capacity mode with a table class."""
 
     name: str
@@ -50,7 +50,7 @@ class Option(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The payment at the start of a reservation; `monthly` already contains its share."""
 
 
-class Extra(Struct, frozen=True, kw_only=True):
+class ExtraCost(Struct, frozen=True, kw_only=True):
     """A cost beside throughput and storage, such as backups."""
 
     name: str
@@ -74,18 +74,18 @@ class Bill(Struct, frozen=True, kw_only=True):
     region: str
     prices_of: str
     stored_gb: float
-    options: list[Option]
-    extras: list[Extra]
-    one_time: list[Extra]
+    options: list[PricingOption]
+    extras: list[ExtraCost]
+    one_time: list[ExtraCost]
     break_even: list[BreakEven]
 
     @property
-    def cheapest(self) -> Option:
+    def cheapest(self) -> PricingOption:
         """Returns the cheapest option that needs no upfront payment."""
         free = [option for option in self.options if not option.upfront]
         return min(free, key=lambda option: option.monthly)
 
-    def option(self, name: str, table_class: str = "Standard") -> Option:
+    def option(self, name: str, table_class: str = "Standard") -> PricingOption:
         return next(
             option
             for option in self.options
@@ -97,7 +97,7 @@ class Bill(Struct, frozen=True, kw_only=True):
         return sum(extra.monthly for extra in self.extras)
 
 
-def bill(units: Units, prices: Prices, settings: EstimateSettings) -> Bill:
+def bill(units: CapacityEstimate, prices: Prices, settings: EstimateSettings) -> Bill:
     """Prices the capacity estimate in every capacity mode and table class."""
     writer = _BillWriter(units, prices, settings)
     return Bill(
@@ -118,14 +118,14 @@ def whole_units(resource: ResourceUnits, amount: float) -> int:
 
 
 class _BillWriter:
-    def __init__(self, units: Units, prices: Prices, settings: EstimateSettings) -> None:
+    def __init__(self, units: CapacityEstimate, prices: Prices, settings: EstimateSettings) -> None:
         self.units = units
         self.prices = prices
         self.settings = settings
         self.gb = units.stored_bytes / GB
         self.hours = settings.hours_per_month
 
-    def options(self) -> list[Option]:
+    def options(self) -> list[PricingOption]:
         found = []
         classes = (("Standard", self.prices.standard), ("Standard-IA", self.prices.standard_ia))
         for name, prices in classes:
@@ -136,7 +136,7 @@ class _BillWriter:
                 ("on-demand", self._on_demand(prices)),
             ):
                 found.append(
-                    Option(
+                    PricingOption(
                         name=mode,
                         table_class=name,
                         throughput=throughput,
@@ -175,7 +175,7 @@ class _BillWriter:
         read = self.units.read_units * seconds / 1e6 * prices.read_requests_million
         return read + self.units.write_units * seconds / 1e6 * prices.write_requests_million
 
-    def _reserved(self, term: str, reserved: ReservedPrices) -> Option:
+    def _reserved(self, term: str, reserved: ReservedPrices) -> PricingOption:
         """Prices reserved capacity for a term; units that fill no block are paid by the hour."""
         read, write = self._capacity(1)
         prices = self.prices.standard
@@ -194,7 +194,7 @@ class _BillWriter:
         )
         throughput = upfront / MONTHS[term] + hourly + rest
         storage = self.gb * self.prices.standard.storage_gb_month
-        return Option(
+        return PricingOption(
             name=f"reserved, {term}",
             throughput=throughput,
             storage=storage,
@@ -219,7 +219,7 @@ class _BillWriter:
 
     # Beside throughput and storage.
 
-    def extras(self) -> list[Extra]:
+    def extras(self) -> list[ExtraCost]:
         found = [self._recovery(), self._backups(), self._streams(), self._kinesis(), self._dax()]
         return [extra for extra in found if extra is not None]
 
@@ -231,28 +231,28 @@ class _BillWriter:
             / GB
         )
 
-    def _recovery(self) -> Extra | None:
+    def _recovery(self) -> ExtraCost | None:
         if not self.settings.point_in_time_recovery:
             return None
         gb = self._table_gb()
-        return Extra(
+        return ExtraCost(
             name="point-in-time recovery",
             monthly=gb * self.prices.backup.point_in_time_gb_month,
             detail=f"{gb:,.1f} GB of tables, without indexes",
         )
 
-    def _backups(self) -> Extra | None:
+    def _backups(self) -> ExtraCost | None:
         kept = self.settings.backups_kept
         if not kept:
             return None
         gb = self._table_gb() * kept
-        return Extra(
+        return ExtraCost(
             name="on-demand backups",
             monthly=gb * self.prices.backup.on_demand_gb_month,
             detail=f"{kept} full backups, {gb:,.1f} GB",
         )
 
-    def _streams(self) -> Extra | None:
+    def _streams(self) -> ExtraCost | None:
         readers = self.settings.stream_readers
         if not readers:
             return None
@@ -260,36 +260,36 @@ class _BillWriter:
             resource.partitions for resource in self.units.resources if resource.index is None
         )
         requests = shards * readers * self.settings.stream_polls_per_second * self.hours * 3600
-        return Extra(
+        return ExtraCost(
             name="streams",
             monthly=requests / 1e5 * self.prices.streams.read_requests_100k,
             detail=f"{readers} readers of {shards} shards, {requests:,.0f} requests",
         )
 
-    def _kinesis(self) -> Extra | None:
+    def _kinesis(self) -> ExtraCost | None:
         if not self.settings.kinesis:
             return None
         written = sum(
             resource.write_units for resource in self.units.resources if resource.index is None
         )
         captured = written * self.hours * 3600 * self.settings.load
-        return Extra(
+        return ExtraCost(
             name="changes to Kinesis",
             monthly=captured / 1e6 * self.prices.streams.kinesis_units_million,
             detail=f"{captured:,.0f} change data capture units; the stream itself is extra",
         )
 
-    def _dax(self) -> Extra | None:
+    def _dax(self) -> ExtraCost | None:
         nodes, node = self.settings.dax_nodes, self.settings.dax_node
         if not nodes:
             return None
         price = self.prices.dax.get(node)
         if price is None:
-            return Extra(name="DAX", monthly=0.0, detail=f"the prices do not know {node}")
+            return ExtraCost(name="DAX", monthly=0.0, detail=f"the prices do not know {node}")
         cost = nodes * price * self.hours
         saved = self.settings.dax_hit_share * self.units.read_units * self.hours
         saved *= self.prices.standard.read_unit_hour
-        return Extra(
+        return ExtraCost(
             name="DAX",
             monthly=cost - saved,
             detail=(
@@ -298,7 +298,7 @@ class _BillWriter:
             ),
         )
 
-    def one_time(self) -> list[Extra]:
+    def one_time(self) -> list[ExtraCost]:
         gb, backup = self._table_gb(), self.prices.backup
         written = sum(
             resource.items * math.ceil(resource.item_bytes / WRITE_UNIT_BYTES)
@@ -306,17 +306,17 @@ class _BillWriter:
         )
         million = self.prices.standard.write_requests_million
         return [
-            Extra(
+            ExtraCost(
                 name="load by import from S3",
                 monthly=gb * backup.import_gb,
                 detail=f"{gb:,.1f} GB uncompressed, once",
             ),
-            Extra(
+            ExtraCost(
                 name="load by on-demand writes",
                 monthly=written / 1e6 * million,
                 detail=f"{written:,.0f} write units over tables and indexes, once",
             ),
-            Extra(
+            ExtraCost(
                 name="restore",
                 monthly=gb * backup.restore_gb,
                 detail=f"{gb:,.1f} GB, each time",

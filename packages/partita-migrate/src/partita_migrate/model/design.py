@@ -17,9 +17,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct, field
 
-from partita_migrate.model.row_conditions import parse_condition
-from partita_migrate.model.templates import SHARD, template_fields, template_text
-from partita_migrate.understanding.schema.column_refs import Ref, qualified
+from partita_migrate.model.items.row_conditions import parse_condition
+from partita_migrate.model.keys.key_templates import SHARD, template_fields, template_text
+from partita_migrate.understanding.schema.column_refs import ColumnRef, qualified
 
 KeyType = Literal["S", "N", "B"]
 AttributeType = Literal["S", "N", "B", "BOOL", "SS", "NS", "BS", "L", "M"]
@@ -46,7 +46,9 @@ class KeyAttribute(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     type: KeyType
 
 
-class Attribute(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class ItemAttribute(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """An attribute of an item, and the origin of its values."""
 
     name: str
@@ -97,10 +99,10 @@ class Entity(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     is_guard: bool = False
     """True for an item that keeps a unique constraint. It is written in one transaction with the
     item that it guards."""
-    attributes: list[Attribute]
+    attributes: list[ItemAttribute]
     why: str = ""
 
-    def attribute(self, name: str) -> Attribute | None:
+    def attribute(self, name: str) -> ItemAttribute | None:
         return next((attribute for attribute in self.attributes if attribute.name == name), None)
 
     @property
@@ -163,7 +165,9 @@ class TableDesign(
         return next((entity for entity in self.entities if entity.name == name), None)
 
 
-class Condition(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class AccessCondition(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A condition on one attribute: of a key, a filter, or a test in the application."""
 
     attribute: str
@@ -173,7 +177,9 @@ class Condition(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     "A or B"."""
 
 
-class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class PatternAccess(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A request that serves an access pattern; a pattern can need several."""
 
     pattern: str
@@ -181,13 +187,13 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     table: str
     index: str | None = None
     entity: str
-    key: list[Condition] = field(default_factory=list)
-    filter: list[Condition] = field(default_factory=list)
+    key: list[AccessCondition] = field(default_factory=list)
+    filter: list[AccessCondition] = field(default_factory=list)
     """Of a read: applied after reading, so filtered items are charged as well. Of a write: its
     condition expression."""
     adds: list[str] = field(default_factory=list)
     """Arithmetic that an UpdateItem leaves to DynamoDB: "hits + 1", "balance - {balance}"."""
-    tested: list[Condition] = field(default_factory=list)
+    tested: list[AccessCondition] = field(default_factory=list)
     """Tests that the application makes, because neither a key nor a filter expression can."""
     is_descending: bool = False
     limit: int | None = None
@@ -218,7 +224,9 @@ class Access(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     why: str = ""
 
 
-class Unique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class UniqueOutcome(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """How the design keeps a unique constraint."""
 
     table: str
@@ -227,7 +235,9 @@ class Unique(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     why: str = ""
 
 
-class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class ForeignKeyOutcome(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """How the design keeps a foreign key, or why it cannot."""
 
     table: str
@@ -238,14 +248,18 @@ class Reference(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     why: str = ""
 
 
-class Unserved(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class UnservedPattern(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A pattern that no request of the design can serve."""
 
     pattern: str
     why: str
 
 
-class LeftOut(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class LeftOutColumn(
+    Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
+):
     """A column that no item of the design holds."""
 
     column: str
@@ -277,11 +291,11 @@ class Design(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkno
     """The decisions about the design as a whole, one sentence each."""
     risks: list[str] = field(default_factory=list)
     tables: list[TableDesign] = field(default_factory=list)
-    access: list[Access] = field(default_factory=list)
-    unique: list[Unique] = field(default_factory=list)
-    references: list[Reference] = field(default_factory=list)
-    left_out: list[LeftOut] = field(default_factory=list)
-    unserved: list[Unserved] = field(default_factory=list)
+    access: list[PatternAccess] = field(default_factory=list)
+    unique: list[UniqueOutcome] = field(default_factory=list)
+    references: list[ForeignKeyOutcome] = field(default_factory=list)
+    left_out: list[LeftOutColumn] = field(default_factory=list)
+    unserved: list[UnservedPattern] = field(default_factory=list)
     techniques: list[Technique] = field(default_factory=list)
 
     def table(self, name: str) -> TableDesign | None:
@@ -305,7 +319,7 @@ def type_attribute(table: TableDesign) -> str | None:
     return min(shared, default=None) if shared else None
 
 
-def template_shape(attribute: Attribute) -> str:
+def template_shape(attribute: ItemAttribute) -> str:
     r"""Returns the fixed part of an attribute's values, with NUL in place of every field.
 
     Two attributes with the same shape can have equal values, for example `ORDER#\0`.
@@ -315,14 +329,14 @@ def template_shape(attribute: Attribute) -> str:
     return template_text(attribute.template, "\0") if attribute.template else "\0"
 
 
-def columns_of(entity: Entity, attribute: Attribute) -> list[Ref]:
+def columns_of(entity: Entity, attribute: ItemAttribute) -> list[ColumnRef]:
     """Returns the columns that an attribute is made of."""
     named = [attribute.column, attribute.expires, *attribute.collect]
-    refs = [Ref.parse(name) for name in named if name]
+    refs = [ColumnRef.parse(name) for name in named if name]
     for part in template_fields(attribute.template or ""):
         if part.name != SHARD:
             refs.append(qualified(entity.source, part.name))
     condition = parse_condition(attribute.when)
     if condition is not None:
-        refs.append(Ref(entity.source, condition.column))
+        refs.append(ColumnRef(entity.source, condition.column))
     return refs

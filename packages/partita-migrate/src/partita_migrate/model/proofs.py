@@ -12,8 +12,8 @@ from typing import Literal
 import msgspec
 from msgspec import Struct, field
 
-from partita_migrate.folder import Folder
 from partita_migrate.model.design import Design
+from partita_migrate.workspace.migration_folder import Folder
 
 TEST = "test.json"
 RUNS = "tests"

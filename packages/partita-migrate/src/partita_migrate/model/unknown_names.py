@@ -10,19 +10,19 @@ from collections.abc import Generator, Iterator, Sequence
 from partita.errors import PartitaError
 from partita_migrate.model.design import (
     LATEST,
-    Attribute,
     Entity,
+    ItemAttribute,
     KeyAttribute,
     TableDesign,
     columns_of,
 )
-from partita_migrate.model.findings import Finding, Subject, error
-from partita_migrate.model.row_conditions import parse_condition
-from partita_migrate.model.templates import PATH, ROOT, template_fields
-from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.model.design_findings import CheckedDesign, DesignFinding, error
+from partita_migrate.model.items.row_conditions import parse_condition
+from partita_migrate.model.keys.key_templates import PATH, ROOT, template_fields
+from partita_migrate.understanding.schema.column_refs import ColumnRef, parse_join
 
 
-def refuse_unknown_names(file: str, subject: Subject) -> None:
+def refuse_unknown_names(file: str, subject: CheckedDesign) -> None:
     """Fails on the first unknown name, which has no size, no price and no items."""
     for finding in find_unknown_names(subject):
         raise PartitaError(
@@ -31,14 +31,14 @@ def refuse_unknown_names(file: str, subject: Subject) -> None:
         )
 
 
-def find_unknown_names(subject: Subject) -> Iterator[Finding]:
+def find_unknown_names(subject: CheckedDesign) -> Iterator[DesignFinding]:
     yield from _origins(subject)
     yield from _keys_are_attributes(subject)
     yield from _accesses_exist(subject)
     yield from _left_out_exists(subject)
 
 
-def _origins(subject: Subject) -> Iterator[Finding]:
+def _origins(subject: CheckedDesign) -> Iterator[DesignFinding]:
     for table, entity in subject.design.entities():
         place = f"{table.name}, {entity.name}"
         if subject.volumes.inventory.table(entity.source) is None:
@@ -47,7 +47,7 @@ def _origins(subject: Subject) -> Iterator[Finding]:
         if entity.tells_latest and not (entity.latest_by and entity.per):
             yield error(place, "latest needs latest_by and per, which decide the latest row")
         named = [name for name in (entity.latest_by, *entity.per) if name]
-        yield from _columns_exist(subject, place, [Ref.parse(name) for name in named])
+        yield from _columns_exist(subject, place, [ColumnRef.parse(name) for name in named])
         for way in entity.unless:
             yield from _way(subject, place, "unless", entity, way)
         for attribute in entity.attributes:
@@ -55,8 +55,8 @@ def _origins(subject: Subject) -> Iterator[Finding]:
 
 
 def _origin(
-    subject: Subject, place: str, entity: Entity, attribute: Attribute
-) -> Iterator[Finding]:
+    subject: CheckedDesign, place: str, entity: Entity, attribute: ItemAttribute
+) -> Iterator[DesignFinding]:
     origins = (attribute.column, attribute.constant, attribute.template, attribute.expires)
     count = sum(origin is not None for origin in origins) + bool(attribute.collect)
     if count != 1:
@@ -65,7 +65,7 @@ def _origin(
             "give exactly one of column, constant, template, collect and expires"
             f" (there are {count})",
         )
-    members = [Ref.parse(name).column for name in attribute.collect]
+    members = [ColumnRef.parse(name).column for name in attribute.collect]
     for name in sorted({member for member in members if members.count(member) > 1}):
         yield error(place, f"collect has two columns named {name}; a map can hold only one of them")
     reached = yield from _way(subject, place, "through", entity, attribute.through)
@@ -94,8 +94,8 @@ def _origin(
 
 
 def _way(
-    subject: Subject, place: str, word: str, entity: Entity, way: Sequence[str]
-) -> Generator[Finding, None, list[str] | None]:
+    subject: CheckedDesign, place: str, word: str, entity: Entity, way: Sequence[str]
+) -> Generator[DesignFinding, None, list[str] | None]:
     """Checks a list of foreign keys.
 
     Returns the tables that it leads to, or None if it cannot be parsed.
@@ -115,7 +115,9 @@ def _way(
     return reached
 
 
-def _columns_exist(subject: Subject, place: str, refs: list[Ref]) -> Iterator[Finding]:
+def _columns_exist(
+    subject: CheckedDesign, place: str, refs: list[ColumnRef]
+) -> Iterator[DesignFinding]:
     for ref in refs:
         table = subject.volumes.inventory.table(ref.table)
         if table is None:
@@ -124,7 +126,7 @@ def _columns_exist(subject: Subject, place: str, refs: list[Ref]) -> Iterator[Fi
             yield error(place, f"the source has no column {str(ref)!r}")
 
 
-def _keys_are_attributes(subject: Subject) -> Iterator[Finding]:
+def _keys_are_attributes(subject: CheckedDesign) -> Iterator[DesignFinding]:
     for table in subject.design.tables:
         for entity in table.entities:
             for key in table.keys:
@@ -143,7 +145,7 @@ def _keys_are_attributes(subject: Subject) -> Iterator[Finding]:
 
 def _key_attribute(
     table: TableDesign, entity: Entity, key: KeyAttribute, *, is_required: bool
-) -> Iterator[Finding]:
+) -> Iterator[DesignFinding]:
     place = f"{table.name}, {entity.name}"
     attribute = entity.attribute(key.name)
     if attribute is None:
@@ -156,7 +158,7 @@ def _key_attribute(
         )
 
 
-def _accesses_exist(subject: Subject) -> Iterator[Finding]:
+def _accesses_exist(subject: CheckedDesign) -> Iterator[DesignFinding]:
     for access in subject.design.access:
         place = f"access {access.pattern!r}"
         table = subject.design.table(access.table)
@@ -168,9 +170,9 @@ def _accesses_exist(subject: Subject) -> Iterator[Finding]:
             yield error(place, f"{table.name} has no entity {access.entity!r}")
 
 
-def _left_out_exists(subject: Subject) -> Iterator[Finding]:
+def _left_out_exists(subject: CheckedDesign) -> Iterator[DesignFinding]:
     for column in subject.design.left_out:
-        ref = Ref.parse(column.column)
+        ref = ColumnRef.parse(column.column)
         table = subject.volumes.inventory.table(ref.table)
         is_known = table is not None and (
             ref.column == "*" or any(column.name == ref.column for column in table.columns)

@@ -8,21 +8,21 @@ from copy import copy
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita.limits import KB
-from partita_migrate.folder import Folder
+from partita.foundation.service_limits import KB
 from partita_migrate.model.design import (
     LATEST,
-    Attribute,
     Entity,
+    ItemAttribute,
     SecondaryIndex,
     TableDesign,
     columns_of,
 )
-from partita_migrate.model.row_conditions import RowCondition, parse_condition
-from partita_migrate.model.templates import PATH, SHARD, template_fields, template_text
+from partita_migrate.model.items.row_conditions import RowCondition, parse_condition
+from partita_migrate.model.keys.key_templates import PATH, SHARD, template_fields, template_text
 from partita_migrate.understanding.analysis import Analysis, ColumnFigures, KeySkew, read_analysis
-from partita_migrate.understanding.schema.column_refs import Ref, parse_join, qualified
+from partita_migrate.understanding.schema.column_refs import ColumnRef, parse_join, qualified
 from partita_migrate.understanding.schema.inventory import ColumnKind, Inventory, read_inventory
+from partita_migrate.workspace.migration_folder import Folder
 
 TYPICAL_BYTES: dict[ColumnKind, int] = {
     "string": 24,
@@ -79,13 +79,13 @@ class Volumes:
         self.expect = expect or {}
         self._tables = {table.name: table for table in inventory.tables}
         self._kinds = {
-            Ref(table.name, column.name): column.kind
+            ColumnRef(table.name, column.name): column.kind
             for table in inventory.tables
             for column in table.columns
         }
         self._measured = {table.table: table for table in self.analysis.tables}
         self._figures = {
-            Ref(table.table, column.name): column
+            ColumnRef(table.table, column.name): column
             for table in self.analysis.tables
             if table.sampled
             for column in table.columns
@@ -128,24 +128,24 @@ class Volumes:
             return measured.item_bytes.p95
         found = self._tables.get(table)
         return sum(
-            len(column.name.encode()) + self.value_bytes(Ref(table, column.name))
+            len(column.name.encode()) + self.value_bytes(ColumnRef(table, column.name))
             for column in (found.columns if found else [])
         )
 
-    def value_bytes(self, ref: Ref) -> float:
+    def value_bytes(self, ref: ColumnRef) -> float:
         """Returns the average size of a column's value, counting NULL as 0 bytes."""
         measured = self.column(ref)
         if measured is not None:
             return measured.bytes_mean * (1 - measured.null_share)
         return TYPICAL_BYTES[self.kind(ref)]
 
-    def kind(self, ref: Ref) -> ColumnKind:
+    def kind(self, ref: ColumnRef) -> ColumnKind:
         return self._kinds.get(ref, "other")
 
-    def column(self, ref: Ref) -> ColumnFigures | None:
+    def column(self, ref: ColumnRef) -> ColumnFigures | None:
         return self._figures.get(ref)
 
-    def null_share(self, ref: Ref) -> float:
+    def null_share(self, ref: ColumnRef) -> float:
         measured = self.column(ref)
         return measured.null_share if measured else 0.0
 
@@ -163,7 +163,7 @@ class Volumes:
         parents = self.rows(parent) if parent else 0
         return self.rows(table) / parents if parents else 1.0
 
-    def padding(self, ref: Ref) -> int:
+    def padding(self, ref: ColumnRef) -> int:
         """Returns the number of digits to pad a number to, so that its text sorts as the number
         does."""
         measured = self.column(ref)
@@ -183,7 +183,7 @@ class Volumes:
 
     def latest_rows(self, entity: Entity) -> float:
         rows = self.rows(entity.source)
-        skew = self.skew(entity.source, [Ref.parse(name).column for name in entity.per])
+        skew = self.skew(entity.source, [ColumnRef.parse(name).column for name in entity.per])
         return skew.distinct * self._rows_times.get(entity.source, 1) if skew and rows else rows
 
     def item_bytes(self, entity: Entity) -> float:
@@ -203,7 +203,7 @@ class Volumes:
         own: set[str] = set()
         added = 0.0
         for attribute in entity.attributes:
-            column = Ref.parse(attribute.column or "")
+            column = ColumnRef.parse(attribute.column or "")
             if column.table == entity.source and column.column not in own:
                 own.add(column.column)
                 added += len(attribute.name.encode()) - len(column.column.encode())
@@ -211,13 +211,13 @@ class Volumes:
                 added += self.attribute_bytes(entity, attribute)
         table = self._tables.get(entity.source)
         absent = sum(
-            len(column.name.encode()) + self.value_bytes(Ref(entity.source, column.name))
+            len(column.name.encode()) + self.value_bytes(ColumnRef(entity.source, column.name))
             for column in (table.columns if table else [])
             if column.name not in own
         )
         return max(self.row_bytes(entity.source) - absent + added, 1.0)
 
-    def attribute_bytes(self, entity: Entity, attribute: Attribute) -> float:
+    def attribute_bytes(self, entity: Entity, attribute: ItemAttribute) -> float:
         name = len(attribute.name.encode())
         if attribute.constant is not None:
             return name + len(attribute.constant.encode())
@@ -229,11 +229,13 @@ class Volumes:
         if not attribute.collect:
             return name + values
         if attribute.type == "L":
-            names = sum(len(Ref.parse(column).column.encode()) + 1 for column in attribute.collect)
+            names = sum(
+                len(ColumnRef.parse(column).column.encode()) + 1 for column in attribute.collect
+            )
             values += names + CONTAINER_BYTES + 1
         return name + CONTAINER_BYTES + values * self.members(attribute)
 
-    def members(self, attribute: Attribute) -> float:
+    def members(self, attribute: ItemAttribute) -> float:
         """Returns how many rows an attribute collects on average: the product over its foreign
         keys."""
         count = 1.0
@@ -282,7 +284,7 @@ class Volumes:
             share *= 1 - self.absent_share(entity, attribute)
         return share
 
-    def absent_share(self, entity: Entity, attribute: Attribute) -> float:
+    def absent_share(self, entity: Entity, attribute: ItemAttribute) -> float:
         """Returns the share of an entity's rows that lack an attribute: its columns are all NULL,
         or its condition does not hold."""
         if attribute.when == LATEST:
@@ -298,7 +300,7 @@ class Volumes:
 
         A value that was not counted by itself is assumed to be as frequent as the average value.
         """
-        nulls = self.null_share(Ref(table, condition.column))
+        nulls = self.null_share(ColumnRef(table, condition.column))
         if condition.test != "=":
             return nulls if condition.test == "is null" else 1 - nulls
         skew = self.skew(table, [condition.column])

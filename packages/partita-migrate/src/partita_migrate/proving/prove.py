@@ -12,49 +12,63 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 from partita.errors import PartitaError
-from partita_migrate.designing.requests.reads import ReadPlanner
-from partita_migrate.folder import Folder
-from partita_migrate.model.design import Access, Design
-from partita_migrate.model.files import CHOSEN, read_design
-from partita_migrate.model.findings import subject_of
+from partita_migrate.designing.requests.read_planner import ReadPlanner
+from partita_migrate.model.design import Design, PatternAccess
+from partita_migrate.model.design_findings import subject_of
+from partita_migrate.model.model_files import CHOSEN, read_design
 from partita_migrate.model.proofs import RUNS, TEST, Verdict, fingerprint
 from partita_migrate.model.unknown_names import find_unknown_names
 from partita_migrate.model.volumes import Volumes, read_volumes
-from partita_migrate.progress import Progress, silent
-from partita_migrate.proving.acceptance import user_acceptance
-from partita_migrate.proving.collated_texts import collation_problems
-from partita_migrate.proving.load import load_checks
-from partita_migrate.proving.made_items import Making
-from partita_migrate.proving.model_lines import ModelLines
-from partita_migrate.proving.parameters import Draw
-from partita_migrate.proving.private_server import DynamoDB, private_server
-from partita_migrate.proving.private_source import NoCopy, private_copy
-from partita_migrate.proving.reads import ReadProof
-from partita_migrate.proving.recovery import recovery_checks
-from partita_migrate.proving.rehearsal import Rehearsal
-from partita_migrate.proving.results import Check, KeyProblem, PatternProof, ProofRun, Summary
-from partita_migrate.proving.sampling import sample as sampled_rows
-from partita_migrate.proving.settings import ProofSettings
-from partita_migrate.proving.snapshot import Snapshot
-from partita_migrate.proving.staging import Staging
-from partita_migrate.proving.tables import (
+from partita_migrate.proving.nonfunctional_checks.capacity_rehearsal import CapacityRehearsal
+from partita_migrate.proving.nonfunctional_checks.concurrency_checks import load_checks
+from partita_migrate.proving.nonfunctional_checks.restore_checks import recovery_checks
+from partita_migrate.proving.parameter_sets.collation_variants import collation_problems
+from partita_migrate.proving.parameter_sets.matching_rows import taken_rows
+from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw
+from partita_migrate.proving.proof_run.model_file_lines import ModelLines
+from partita_migrate.proving.proof_run.proof_results import (
+    KeyProblem,
+    PatternProof,
+    ProofCheck,
+    ProofRun,
+    ProofSummary,
+)
+from partita_migrate.proving.proof_run.proof_settings import ProofSettings
+from partita_migrate.proving.proof_run.unfinished_run import (
+    AcknowledgedItems,
+    RunHead,
+    UnfinishedRun,
+)
+from partita_migrate.proving.proof_run.user_acceptance import user_acceptance
+from partita_migrate.proving.read_proofs.read_proof import ReadProof
+from partita_migrate.proving.sandbox.design_tables import (
     create_tables,
     delete_table,
     list_tables,
     put_all,
 )
-from partita_migrate.proving.taken_rows import taken_rows
-from partita_migrate.proving.unfinished import Loaded, RunHead, Unfinished
-from partita_migrate.proving.writes.proof import WriteProof
-from partita_migrate.statements.patterns import Statements
-from partita_migrate.statements.question import Modification, NotExact, Question
+from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient, private_server
+from partita_migrate.proving.sandbox.row_sampling import sample as sampled_rows
+from partita_migrate.proving.sandbox.source_copy import CopyNotPossible, private_copy
+from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
+from partita_migrate.proving.staged_items import StagedItems
+from partita_migrate.proving.write_proofs.write_proof import WriteProof
+from partita_migrate.row_store.staged_rows import StagedRows
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.patterns.file import read_patterns
-from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita_migrate.understanding.schema.inventory import Inventory, Table
-from partita_migrate.understanding.sources.connection import Source, connect
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
+from partita_migrate.understanding.patterns.pattern_files import read_patterns
+from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
+from partita_migrate.understanding.sources.source_connection import SourceDatabase, connect
+from partita_migrate.understanding.statements.pattern_statements import PatternStatements
+from partita_migrate.understanding.statements.resolved_statements import (
+    Modification,
+    NotExact,
+    ResolvedQuery,
+)
+from partita_migrate.workspace.migration_folder import Folder
+from partita_migrate.workspace.stage_progress import Progress, silent
 
 ALL_ROWS_MAX = 200_000
 """A source with more rows is sampled, unless every row is asked for."""
@@ -69,7 +83,7 @@ STATEMENT_SECONDS_MAX = 3600
 
 
 @dataclass(frozen=True)
-class Claim:
+class DesignClaim:
     """A design, and what it is to be proven on."""
 
     folder: Folder
@@ -83,15 +97,15 @@ class Claim:
         return self.volumes.inventory
 
     @property
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[SourceTable]:
         return [one for one in self.inventory.tables if one.is_readable and one.columns]
 
 
 @dataclass(frozen=True)
-class Place:
+class TestServer:
     """Where it is proven: a server, a name before each table, files that go afterwards."""
 
-    server: DynamoDB
+    server: DynamoDBClient
     address: str
     prefix: str
     space: Path
@@ -113,7 +127,7 @@ def test(
     with (
         connect(folder, ask) as source,
         source.limit(STATEMENT_SECONDS_MAX),
-        Snapshot(source, claim.inventory) as snapshot,
+        SourceSnapshot(source, claim.inventory) as snapshot,
     ):
         counts = _counts(claim, source)
         is_whole = is_all or (sample is None and sum(counts.values()) <= ALL_ROWS_MAX)
@@ -126,22 +140,22 @@ def test(
             statements={one.name: one.statement or "" for one in claim.patterns},
         )
         with (
-            Unfinished(path, head, is_resumed=is_resumed) as unfinished,
+            UnfinishedRun(path, head, is_resumed=is_resumed) as unfinished,
             _place(endpoint, unfinished) as place,
             ExitStack() as stack,
         ):
             staging = _staged(claim, snapshot, unfinished, progress)
             stack.callback(staging.close)
-            making = Making(unfinished.space / "items", claim.design, claim.inventory, staging)
+            making = StagedItems(unfinished.space / "items", claim.design, claim.inventory, staging)
             stack.callback(making.close)
             making.make(progress)
             read_side, loaded, rows = snapshot, making, staging
             if not is_whole:
-                part = _Part(claim, source, staging, place, sample or SAMPLE_ROWS, stack)
+                part = _SampleCopy(claim, source, staging, place, sample or SAMPLE_ROWS, stack)
                 read_side, loaded, rows = part.snapshot, part.making, part.staging
             stack.callback(_drop, place, claim.design, unfinished)
             _load(loaded, claim.design, place, unfinished, progress)
-            draw = Draw(rows, claim.inventory)
+            draw = ParameterDraw(rows, claim.inventory)
             reads = ReadProof(
                 claim.design, claim.inventory, read_side, place.server, draw, place.prefix
             )
@@ -180,7 +194,7 @@ def test(
     return run
 
 
-def _claim(folder: Folder, name: str) -> Claim:
+def _claim(folder: Folder, name: str) -> DesignClaim:
     volumes = read_volumes(folder)
     design = read_design(folder, name)
     patterns = read_patterns(folder, volumes.inventory).patterns
@@ -189,7 +203,7 @@ def _claim(folder: Folder, name: str) -> Claim:
         raise PartitaError(
             f"{folder.path / name} cannot be loaded: {wrong[0].place}, {wrong[0].message}"
         )
-    return Claim(folder, name, design, patterns, volumes)
+    return DesignClaim(folder, name, design, patterns, volumes)
 
 
 def _keep(folder: Folder, run: ProofRun) -> None:
@@ -201,29 +215,29 @@ def _keep(folder: Folder, run: ProofRun) -> None:
 
 
 @contextmanager
-def _place(endpoint: str | None, unfinished: Unfinished) -> Iterator[Place]:
+def _place(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[TestServer]:
     """A private server, or tables with names of their own on another one: those of a run that was
     stopped, if there are some."""
     with ExitStack() as stack:
         space = Path(stack.enter_context(TemporaryDirectory(prefix="partita-test-")))
         address = endpoint if endpoint is not None else stack.enter_context(private_server())
-        server = DynamoDB(address)
+        server = DynamoDBClient(address)
         stack.callback(server.close)
         shown = endpoint or "a private server"
         prefix = f"partita-test-{secrets.token_hex(4)}." if endpoint is not None else ""
         left = unfinished.left
         if left is not None and left.endpoint == endpoint:
             prefix = left.prefix
-        yield Place(server, shown, prefix, space)
+        yield TestServer(server, shown, prefix, space)
 
 
 # Rows.
 
 
 def _staged(
-    claim: Claim, snapshot: Snapshot, unfinished: Unfinished, progress: Progress
-) -> Staging:
-    staging = Staging(unfinished.space / STAGED_ROWS, claim.inventory, claim.design)
+    claim: DesignClaim, snapshot: SourceSnapshot, unfinished: UnfinishedRun, progress: Progress
+) -> StagedRows:
+    staging = StagedRows(unfinished.space / STAGED_ROWS, claim.inventory, claim.design)
     total = sum(table.row_count for table in claim.tables)
     done = 0
     for table in claim.tables:
@@ -234,7 +248,7 @@ def _staged(
     return staging
 
 
-def _counts(claim: Claim, source: Source) -> dict[str, int]:
+def _counts(claim: DesignClaim, source: SourceDatabase) -> dict[str, int]:
     """As the source itself counts, in the same transaction."""
     return {
         table.name: int(source.rows(f"SELECT count(*) FROM {source.relation(table)}")[0][0])
@@ -242,29 +256,29 @@ def _counts(claim: Claim, source: Source) -> dict[str, int]:
     }
 
 
-class _Part:
+class _SampleCopy:
     """Some rows of each table, in a private copy, which is what reads are asked of then."""
 
     def __init__(
         self,
-        claim: Claim,
-        source: Source,
-        whole: Staging,
-        place: Place,
+        claim: DesignClaim,
+        source: SourceDatabase,
+        whole: StagedRows,
+        place: TestServer,
         count: int,
         stack: ExitStack,
     ) -> None:
         rows = sampled_rows(whole, claim.inventory, count)
         try:
             copy = stack.enter_context(private_copy(source, claim.inventory, rows))
-        except NoCopy as reason:
+        except CopyNotPossible as reason:
             raise PartitaError(f"{reason} A sample needs one; --all does without.") from reason
-        self.snapshot = Snapshot(copy, claim.inventory, is_streamed=False)
-        self.staging = Staging(place.space / "sample", claim.inventory, claim.design)
+        self.snapshot = SourceSnapshot(copy, claim.inventory, is_streamed=False)
+        self.staging = StagedRows(place.space / "sample", claim.inventory, claim.design)
         for table in claim.tables:
             for _ in self.staging.fill(table.name, self.snapshot.rows(table)):
                 pass
-        self.making = Making(
+        self.making = StagedItems(
             place.space / "sampled-items", claim.design, claim.inventory, self.staging
         )
         self.making.make(silent)
@@ -273,7 +287,11 @@ class _Part:
 
 
 def _load(
-    making: Making, design: Design, place: Place, unfinished: Unfinished, progress: Progress
+    making: StagedItems,
+    design: Design,
+    place: TestServer,
+    unfinished: UnfinishedRun,
+    progress: Progress,
 ) -> None:
     """What a server that outlives a run has acknowledged is not put again."""
     left = unfinished.left
@@ -287,11 +305,13 @@ def _load(
         progress("Loading", skipped + count, total)
         if place.prefix:
             unfinished.note_loaded(
-                Loaded(endpoint=place.address, prefix=place.prefix, items=skipped + count)
+                AcknowledgedItems(
+                    endpoint=place.address, prefix=place.prefix, items=skipped + count
+                )
             )
 
 
-def _items_left(place: Place, design: Design) -> int:
+def _items_left(place: TestServer, design: Design) -> int:
     """More than any run would have loaded, if the tables of a stopped run are all there; else 0,
     and none of them is."""
     names = [
@@ -305,7 +325,7 @@ def _items_left(place: Place, design: Design) -> int:
     return sys.maxsize if is_whole else 0
 
 
-def _drop(place: Place, design: Design, unfinished: Unfinished) -> None:
+def _drop(place: TestServer, design: Design, unfinished: UnfinishedRun) -> None:
     there = set(list_tables(place.server))
     for table in design.tables:
         if place.prefix + table.name in there:
@@ -318,7 +338,7 @@ def _drop(place: Place, design: Design, unfinished: Unfinished) -> None:
 
 @contextmanager
 def _write_proof(
-    claim: Claim, source: Source, staging: Staging, place: Place
+    claim: DesignClaim, source: SourceDatabase, staging: StagedRows, place: TestServer
 ) -> Iterator[WriteProof | str]:
     """Or why writes cannot be run here."""
     if all(one.operation in ("read", "aggregate") for one in claim.patterns):
@@ -328,7 +348,7 @@ def _write_proof(
     with ExitStack() as stack:
         try:
             copy = stack.enter_context(private_copy(source, claim.inventory, rows))
-        except NoCopy as reason:
+        except CopyNotPossible as reason:
             yield str(reason)
             return
         proof = WriteProof(
@@ -343,9 +363,9 @@ def _write_proof(
         yield proof
 
 
-def _taken(claim: Claim, staging: Staging) -> Iterator[tuple[str, Item]]:
+def _taken(claim: DesignClaim, staging: StagedRows) -> Iterator[tuple[str, Item]]:
     """Rows that the writes would change, so that their proof changes some."""
-    statements = Statements(SchemaLookup(claim.inventory))
+    statements = PatternStatements(SchemaLookup(claim.inventory))
     for pattern in claim.patterns:
         with suppress(NotExact):
             statement = statements.of(pattern)
@@ -354,15 +374,15 @@ def _taken(claim: Claim, staging: Staging) -> Iterator[tuple[str, Item]]:
 
 
 def _functional(
-    claim: Claim,
+    claim: DesignClaim,
     reads: ReadProof,
     writes: WriteProof | str,
-    unfinished: Unfinished,
+    unfinished: UnfinishedRun,
     progress: Progress,
 ) -> list[PatternProof]:
-    statements = Statements(SchemaLookup(claim.inventory))
+    statements = PatternStatements(SchemaLookup(claim.inventory))
     lines = ModelLines(claim.folder, claim.name)
-    served: dict[str, list[Access]] = {}
+    served: dict[str, list[PatternAccess]] = {}
     for access in claim.design.access:
         served.setdefault(access.pattern, []).append(access)
     unserved = {one.pattern: one.why for one in claim.design.unserved}
@@ -384,7 +404,7 @@ def _functional(
             found.append(known)
             continue
         line = lines.of_pattern(pattern.name)
-        if isinstance(statement, Question):
+        if isinstance(statement, ResolvedQuery):
             found.append(reads.of(pattern, statement, accesses, line))
         elif accesses[0].request == "TTL":
             found.append(_without(pattern, "unproven", "the service deletes when it likes"))
@@ -398,22 +418,22 @@ def _functional(
 
 
 def _rehearsed(
-    claim: Claim, staging: Staging, making: Making, items: int, place: Place
-) -> list[Check]:
+    claim: DesignClaim, staging: StagedRows, making: StagedItems, items: int, place: TestServer
+) -> list[ProofCheck]:
     calls_max = claim.folder.section("test", ProofSettings).load_calls
     if not calls_max:
         said = "[test] load_calls in migration.toml is 0."
-        return [Check(name="stated rates and peaks", outcome="not done", detail=said)]
-    rehearsal = Rehearsal(
+        return [ProofCheck(name="stated rates and peaks", outcome="not done", detail=said)]
+    rehearsal = CapacityRehearsal(
         claim.design, claim.patterns, claim.volumes, staging, making, items, calls_max
     )
     return rehearsal.checks(place.server.endpoint, place.prefix)
 
 
-def _recovered(claim: Claim, place: Place) -> list[Check]:
+def _recovered(claim: DesignClaim, place: TestServer) -> list[ProofCheck]:
     if not claim.folder.section("test", ProofSettings).recovery:
         said = "[test] recovery in migration.toml is false."
-        return [Check(name="back up, lose, restore", outcome="not done", detail=said)]
+        return [ProofCheck(name="back up, lose, restore", outcome="not done", detail=said)]
     return recovery_checks(place.server, claim.design, place.prefix)
 
 
@@ -427,7 +447,7 @@ def _without(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof
     )
 
 
-def _ranges(claim: Claim) -> Iterator[KeyProblem]:
+def _ranges(claim: DesignClaim) -> Iterator[KeyProblem]:
     """Requests in whose range items of another type lie, which nothing filters out."""
     planner = ReadPlanner(claim.design, claim.inventory)
     for access in claim.design.access:
@@ -439,9 +459,9 @@ def _ranges(claim: Claim) -> Iterator[KeyProblem]:
             )
 
 
-def _summary(functional: list[PatternProof], key_problems: int) -> Summary:
+def _summary(functional: list[PatternProof], key_problems: int) -> ProofSummary:
     verdicts = [one.verdict for one in functional]
-    return Summary(
+    return ProofSummary(
         proven=verdicts.count("proven"),
         differs=verdicts.count("differs"),
         unproven=verdicts.count("unproven"),

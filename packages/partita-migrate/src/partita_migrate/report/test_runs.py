@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from partita_migrate.folder import Folder
 from partita_migrate.model.design import Design
 from partita_migrate.model.proofs import RUNS, TEST, fingerprint
-from partita_migrate.proving.results import ProofRun, Summary
+from partita_migrate.proving.proof_run.proof_results import ProofRun, ProofSummary
+from partita_migrate.workspace.migration_folder import Folder
 
 RUNS_SHOWN = 20
 
@@ -19,7 +19,7 @@ class EarlierRun(msgspec.Struct, frozen=True, kw_only=True):
 
     at: str
     model: str
-    summary: Summary
+    summary: ProofSummary
 
 
 def last_run(folder: Folder, design: Design) -> ProofRun | None:

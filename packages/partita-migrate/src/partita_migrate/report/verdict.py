@@ -11,13 +11,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from partita.limits import GB
-from partita_migrate.amounts import amount, money, percent
-from partita_migrate.costing.estimate import Estimate, monthly
-from partita_migrate.report.contents import Contents, Model
+from partita.foundation.service_limits import GB
+from partita_migrate.costing.amounts import amount, money, percent
+from partita_migrate.costing.estimate_stage import Estimate, monthly
+from partita_migrate.report.folder_contents import FolderContents, ReportedDesign
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 from partita_migrate.understanding.planning.difficulties.difficulty import number_of
-from partita_migrate.understanding.planning.page import bytes_text
+from partita_migrate.understanding.planning.plan_page import bytes_text
 
 Decision = Literal["go", "go in part", "stay", "not decided"]
 
@@ -45,7 +45,7 @@ MOVABLE_MIN = 0.2
 NAMES_MAX = 3
 
 
-class Reason(Struct, frozen=True, kw_only=True):
+class VerdictReason(Struct, frozen=True, kw_only=True):
     speaks_for: Decision
     weight: int
     text: str
@@ -62,7 +62,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """What the chosen design would cost."""
 
 
-def decide(contents: Contents) -> Verdict:
+def decide(contents: FolderContents) -> Verdict:
     chosen = contents.chosen
     estimate = chosen.estimate if chosen else None
     if chosen is None or estimate is None or not contents.patterns.patterns:
@@ -76,9 +76,9 @@ def decide(contents: Contents) -> Verdict:
 
 
 def _verdict(
-    contents: Contents,
+    contents: FolderContents,
     decision: Decision,
-    reasons: list[Reason],
+    reasons: list[VerdictReason],
     estimate: Estimate | None,
     condition: str = "",
 ) -> Verdict:
@@ -93,26 +93,26 @@ def _verdict(
     )
 
 
-def _rank(reason: Reason, decision: Decision) -> int:
+def _rank(reason: VerdictReason, decision: Decision) -> int:
     """To go in part, what speaks for going comes before what speaks for staying."""
     if reason.speaks_for == decision:
         return 0
     return 2 if "stay" in (reason.speaks_for, decision) else 1
 
 
-def _said(reason: Reason, decision: Decision) -> str:
+def _said(reason: VerdictReason, decision: Decision) -> str:
     """What speaks for moving is against staying, and the other way round."""
     sides = {reason.speaks_for, decision}
     is_against = "stay" in sides and bool(sides & {"go", "go in part"})
     return f"Against it: {reason.text}" if is_against else reason.text
 
 
-def _missing(contents: Contents) -> Iterator[Reason]:
+def _missing(contents: FolderContents) -> Iterator[VerdictReason]:
     for one in contents.missing:
         text = f"{one.why} `{one.command}` does that."
-        yield Reason(speaks_for="not decided", weight=2, text=text)
+        yield VerdictReason(speaks_for="not decided", weight=2, text=text)
     if not contents.patterns.patterns and contents.inventory:
-        yield Reason(
+        yield VerdictReason(
             speaks_for="not decided",
             weight=3,
             text="No access patterns are known: nobody can say what DynamoDB would have to do.",
@@ -123,9 +123,9 @@ def _missing(contents: Contents) -> Iterator[Reason]:
             text = f"The source holds {bytes_text(size)}."
             if size < SMALL_BYTES:
                 text += " So little stays on SQL, unless it is asked for very often."
-            yield Reason(speaks_for="not decided", weight=1, text=text)
+            yield VerdictReason(speaks_for="not decided", weight=1, text=text)
     if contents.goals.monthly_cost is None:
-        yield Reason(speaks_for="not decided", weight=0, text=_ask_for_bill())
+        yield VerdictReason(speaks_for="not decided", weight=0, text=_ask_for_bill())
 
 
 def _ask_for_bill() -> str:
@@ -135,7 +135,9 @@ def _ask_for_bill() -> str:
 class _Case:
     """All that is weighed."""
 
-    def __init__(self, contents: Contents, chosen: Model, estimate: Estimate) -> None:
+    def __init__(
+        self, contents: FolderContents, chosen: ReportedDesign, estimate: Estimate
+    ) -> None:
         self.contents = contents
         self.chosen = chosen
         self.estimate = estimate
@@ -233,11 +235,11 @@ class _Case:
 
     # The reasons.
 
-    def reasons(self) -> list[Reason]:
+    def reasons(self) -> list[VerdictReason]:
         looks = (self._of_size, self._of_cost, self._of_patterns, self._of_tables, self._obstacles)
         return [reason for look in looks for reason in look()]
 
-    def _of_size(self) -> Iterator[Reason]:
+    def _of_size(self) -> Iterator[VerdictReason]:
         size = bytes_text(round(self.size)) + (" (expected)" if self.is_expected else "")
         figures = f"{size} and {_calls(self.calls)}"
         if self.is_small:
@@ -245,9 +247,9 @@ class _Case:
                 f"{figures}: one small server holds and answers that with ease, so that nothing"
                 " pays for the work of moving."
             )
-            yield Reason(speaks_for="stay", weight=10, text=text + self._reservation())
+            yield VerdictReason(speaks_for="stay", weight=10, text=text + self._reservation())
         elif self.is_large:
-            yield Reason(
+            yield VerdictReason(
                 speaks_for="go",
                 weight=4,
                 text=f"{figures}: DynamoDB grows with that, where a server has to be replaced by a"
@@ -255,7 +257,7 @@ class _Case:
             )
         else:
             decision = self.decision()
-            yield Reason(
+            yield VerdictReason(
                 speaks_for=decision if decision == "stay" else "not decided",
                 weight=1,
                 text=f"{figures}: either database answers that, so that size decides nothing.",
@@ -267,12 +269,12 @@ class _Case:
             return f" (Rates are those of {number_of(round(minutes) or 1, 'minute')}.)"
         return ""
 
-    def _of_cost(self) -> Iterator[Reason]:
+    def _of_cost(self) -> Iterator[VerdictReason]:
         currency = self.estimate.bill.currency
         costs = money(self.monthly, currency)
         if not self.today:
             text = f"DynamoDB would cost {costs} a month. {_ask_for_bill()}"
-            yield Reason(speaks_for=self.decision(), weight=2, text=text)
+            yield VerdictReason(speaks_for=self.decision(), weight=2, text=text)
             return
         share = self.monthly / self.today
         text = (
@@ -280,27 +282,27 @@ class _Case:
             f" {money(self.today, currency)}"
         )
         if share > DEARER:
-            yield Reason(speaks_for="stay", weight=9, text=f"{text}.")
+            yield VerdictReason(speaks_for="stay", weight=9, text=f"{text}.")
         elif share < CHEAPER:
             saved = f"{money((self.today - self.monthly) * 12, currency)} less in a year"
             if self.is_small:
                 saved += ", which a smaller server would save too"
-            yield Reason(speaks_for="go", weight=6, text=f"{text}: {saved}.")
+            yield VerdictReason(speaks_for="go", weight=6, text=f"{text}: {saved}.")
         elif self.decision() == "stay":
             text = f"{text}: nothing that would pay for the work of moving."
-            yield Reason(speaks_for="stay", weight=2, text=text)
+            yield VerdictReason(speaks_for="stay", weight=2, text=text)
         else:
-            yield Reason(speaks_for="go", weight=2, text=f"{text}: about as much.")
+            yield VerdictReason(speaks_for="go", weight=2, text=f"{text}: about as much.")
 
     def _holds_back(self) -> Decision:
         """What speaks for moving less: for staying, where that is decided."""
         return "stay" if self.decision() == "stay" else "go in part"
 
-    def _of_patterns(self) -> Iterator[Reason]:
+    def _of_patterns(self) -> Iterator[VerdictReason]:
         if self.unserved:
             share = self._share(self.unserved)
             part = f"{percent(share)} of the calls" if self.calls else "how often, nobody knows"
-            yield Reason(
+            yield VerdictReason(
                 speaks_for=self._holds_back(),
                 weight=8,
                 text=f"The design does not serve {len(self.unserved)} of"
@@ -310,7 +312,7 @@ class _Case:
         served = [pattern for pattern in self.patterns if pattern not in self.unserved]
         proven = [one for one in served if self.contents.proof(one.name) == "proven"]
         if served:
-            yield Reason(
+            yield VerdictReason(
                 speaks_for="go",
                 weight=5,
                 text=f"{_asked_by_key(len(served), len(self.patterns))}"
@@ -326,21 +328,21 @@ class _Case:
             return ", unproven."
         return ", unproven: run `partita migrate test` before anything moves."
 
-    def _of_tables(self) -> Iterator[Reason]:
+    def _of_tables(self) -> Iterator[VerdictReason]:
         asked = [pattern for pattern in self.patterns if pattern.table in self.poor]
         if not self.poor:
             return
         part = percent(self._share(asked))
         share = f", with {part} of the calls" if asked and self.calls else ""
         one = len(self.poor) == 1
-        yield Reason(
+        yield VerdictReason(
             speaks_for=self._holds_back(),
             weight=7,
             text=f"{_some(self.poor)} {'suits' if one else 'suit'} DynamoDB badly{share}:"
             f" {'it is' if one else 'they are'} better left on SQL, or moved otherwise.",
         )
 
-    def _obstacles(self) -> Iterator[Reason]:
+    def _obstacles(self) -> Iterator[VerdictReason]:
         plan = self.contents.plan
         found = (
             [difficulty for difficulty in plan.difficulties if difficulty.severity == "obstacle"]
@@ -349,7 +351,7 @@ class _Case:
         )
         if found:
             kinds: list[str] = list(dict.fromkeys(one.kind for one in found))
-            yield Reason(
+            yield VerdictReason(
                 speaks_for=self._holds_back(),
                 weight=3,
                 text=f"{number_of(len(found), 'obstacle')} to solve first: {_some(kinds)}.",

@@ -18,12 +18,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from partita.database.item.values import AttributeValue, Item
+from partita.database.item.attribute_values import AttributeValue, Item
 from partita_migrate.model.design import Design
-from partita_migrate.model.making import order
-from partita_migrate.statements.values import fold_of, folded
-from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.model.items.item_maker import order
+from partita_migrate.understanding.schema.column_refs import ColumnRef, parse_join
 from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.statements.literal_values import fold_of, folded
 
 CHUNK_ROWS = 2000
 CACHED_LOOKUPS = 20_000
@@ -40,7 +40,7 @@ def lookup_columns(design: Design, inventory: Inventory) -> dict[str, list[tuple
             lookups.setdefault(key.referenced_table, set()).add(tuple(key.referenced_columns))
     for _, entity in design.entities():
         if entity.per:
-            per = tuple(Ref.parse(name).column for name in entity.per)
+            per = tuple(ColumnRef.parse(name).column for name in entity.per)
             lookups.setdefault(entity.source, set()).add(per)
         for text in chain.from_iterable(entity.ways):
             join = parse_join(text)
@@ -86,7 +86,7 @@ class RowStore:
         self.tables = {table.name: table for table in inventory.tables}
         self._places = {table.name: place for place, table in enumerate(inventory.tables)}
         self._folds = {
-            Ref(table.name, column.name): fold
+            ColumnRef(table.name, column.name): fold
             for table in inventory.tables
             for column in table.columns
             if (fold := fold_of(column, inventory.dialect))
@@ -164,7 +164,7 @@ class RowStore:
     def _is_identity(self, table: str, columns: tuple[str, ...]) -> bool:
         """True when a lookup by these columns compares as the primary key's text does."""
         is_primary = tuple(self._primary_keys[table]) == columns
-        return is_primary and not any(Ref(table, name) in self._folds for name in columns)
+        return is_primary and not any(ColumnRef(table, name) in self._folds for name in columns)
 
     # Reading.
 
@@ -176,7 +176,7 @@ class RowStore:
                 home = "pk"
             elif columns in self.lookup_columns[table]:
                 home = f"k{self.lookup_columns[table].index(columns)}"
-            folds = tuple(self._folds.get(Ref(table, name), "") for name in columns)
+            folds = tuple(self._folds.get(ColumnRef(table, name), "") for name in columns)
             lookup = self._lookups[table, columns] = ColumnLookup(columns, folds, home)
         return lookup
 

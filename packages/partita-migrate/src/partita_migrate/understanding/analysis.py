@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from partita.database.item.values import Item
-from partita_migrate.folder import ANALYSIS, Folder
+from partita.database.item.attribute_values import Item
+from partita_migrate.workspace.migration_folder import ANALYSIS, Folder
 
 
-class Distribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SizeDistribution(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Of item sizes in bytes, by AWS's rules."""
 
     mean: float
@@ -65,14 +65,14 @@ class TableAnalysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sampled: int
     confidence: str
     """In words: how far the figures may be off, and how probably not."""
-    item_bytes: Distribution
+    item_bytes: SizeDistribution
     columns: list[ColumnFigures]
     keys: list[KeySkew] = field(default_factory=list)
     growth_rows_per_day: float | None = None
     growth_reason: str = ""
 
 
-class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AnalysisProblem(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A part that could not be analyzed, and why; the others are not touched by it."""
 
     subject: str
@@ -82,7 +82,7 @@ class Problem(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 class Analysis(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tables: list[TableAnalysis]
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[AnalysisProblem] = field(default_factory=list)
     seed: int = 0
     sample_rows: int = 0
     """How many rows of the whole database were asked for."""

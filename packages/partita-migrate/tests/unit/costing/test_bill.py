@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita.limits import GB
+from partita.foundation.service_limits import GB
 from partita_migrate.costing.bill import Bill, EstimateSettings, bill
-from partita_migrate.costing.units import ResourceUnits, Units, units
-from partita_migrate.designing.proposals.keys.indexes import WRITE_UNIT_IN_READ_UNITS
+from partita_migrate.costing.capacity_estimate import CapacityEstimate, ResourceUnits, units
+from partita_migrate.costing.prices import price_list
+from partita_migrate.costing.prices.price_list import COMPARED, NEWEST, read_prices
+from partita_migrate.designing.model_settings import ModelSettings
+from partita_migrate.designing.proposals.keys.index_plans import WRITE_UNIT_IN_READ_UNITS
 from partita_migrate.designing.proposals.propose import denormalized
-from partita_migrate.designing.settings import ModelSettings
 from partita_migrate.model.volumes import Volumes
-from partita_migrate.prices import price_list
-from partita_migrate.prices.price_list import COMPARED, NEWEST, read_prices
 from partita_migrate.understanding.analysis import Analysis
 
 from ..games import expected, table_4
@@ -24,7 +24,7 @@ from ..schemas import inventory, table
 HOURS = 730
 
 
-def need(read: float, write: float, size_gb: float = 0) -> Units:
+def need(read: float, write: float, size_gb: float = 0) -> CapacityEstimate:
     resource = ResourceUnits(
         table="t",
         items=0,
@@ -37,10 +37,10 @@ def need(read: float, write: float, size_gb: float = 0) -> Units:
         partitions_by_size=1,
         partitions_by_throughput=1,
     )
-    return Units(patterns=[], resources=[resource])
+    return CapacityEstimate(patterns=[], resources=[resource])
 
 
-def made_out(needed: Units, **settings: object) -> Bill:
+def made_out(needed: CapacityEstimate, **settings: object) -> Bill:
     return bill(needed, read_prices(), EstimateSettings(**settings))  # type: ignore[arg-type]
 
 

@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from partita.database.capacity.sizing import partitions_for
-from partita.limits import GB, KB
-from partita_migrate.costing.units import read_units, units, write_units
+from partita.database.capacity.partition_sizing import partitions_for
+from partita.foundation.service_limits import GB, KB
+from partita_migrate.costing.capacity_estimate import read_units, units, write_units
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.propose import denormalized
-from partita_migrate.designing.settings import ModelSettings
 from partita_migrate.model.design import (
-    Access,
-    Attribute,
-    Condition,
+    AccessCondition,
     Design,
     Entity,
+    ItemAttribute,
     KeyAttribute,
+    PatternAccess,
     TableDesign,
 )
 from partita_migrate.model.volumes import Volumes
 from partita_migrate.understanding.analysis import Analysis
-from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita_migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
+from partita_migrate.understanding.patterns.mining.pattern_miner import PatternMiner, RanStatement
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
 
 from ..designing.test_rules import measured
 from ..games import ASSOCIATIONS, expected, games, pattern, table_4
@@ -233,7 +233,7 @@ def test_skewed_collections_are_priced_by_what_is_read() -> None:
                         name="orders",
                         source="orders",
                         attributes=[
-                            Attribute(name=name, type=kind, column=f"orders.{name}")  # type: ignore[arg-type]
+                            ItemAttribute(name=name, type=kind, column=f"orders.{name}")  # type: ignore[arg-type]
                             for name, kind in (("customer_id", "N"), ("id", "N"), ("state", "S"))
                         ],
                     )
@@ -241,10 +241,10 @@ def test_skewed_collections_are_priced_by_what_is_read() -> None:
             )
         ],
         access=[
-            Access(
+            PatternAccess(
                 pattern="open", request="Query", table="orders", entity="orders",
-                key=[Condition(attribute="customer_id", value="{customer_id}")],
-                filter=[Condition(attribute="state", value="open")],
+                key=[AccessCondition(attribute="customer_id", value="{customer_id}")],
+                filter=[AccessCondition(attribute="state", value="open")],
             )
         ],
     )  # fmt: skip

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from partita_migrate.designing.checks.check import check
+from partita_migrate.designing.checks.check_design import check
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.propose import denormalized
-from partita_migrate.designing.settings import ModelSettings
-from partita_migrate.model.design import Attribute, Design
-from partita_migrate.model.files import to_toml
-from partita_migrate.model.findings import Finding
+from partita_migrate.model.design import Design, ItemAttribute
+from partita_migrate.model.design_findings import DesignFinding
+from partita_migrate.model.model_files import to_toml
 from partita_migrate.model.volumes import Volumes
 from partita_migrate.understanding.analysis import Analysis
 
@@ -23,7 +23,7 @@ from ..schemas import inventory, table, unique
 from .test_rules import measured
 
 
-def edited(old: str, new: str) -> list[Finding]:
+def edited(old: str, new: str) -> list[DesignFinding]:
     """The findings after a person has changed a line of the file."""
     text = to_toml(denormalized(expected(), table_4(), ModelSettings()))
     assert old in text
@@ -144,7 +144,7 @@ def test_values_that_follow_each_other_in_a_key_are_separated() -> None:
         ("{Score:08}{PlayerId}", False),
     ):
         keyed = [
-            Attribute(name="PlayerId", type="S", template=template)
+            ItemAttribute(name="PlayerId", type="S", template=template)
             if one.name == "PlayerId"
             else one
             for one in entity.attributes

@@ -6,9 +6,10 @@ from copy import deepcopy
 
 import pytest
 
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.design_inputs import DesignInputs, design_inputs
-from partita_migrate.designing.proposals.items.drafted import DraftedItems
-from partita_migrate.designing.proposals.items.drafts import draft_items
+from partita_migrate.designing.proposals.items.drafted_items import DraftedItems
+from partita_migrate.designing.proposals.items.item_drafts import draft_items
 from partita_migrate.designing.proposals.items.large_columns import find_large_columns
 from partita_migrate.designing.proposals.items.unique_values import keep_unique
 from partita_migrate.designing.proposals.keys.natural_keys import with_natural_keys
@@ -19,16 +20,15 @@ from partita_migrate.designing.proposals.layouts.denormalized import (
     denormalized_tables,
 )
 from partita_migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
-from partita_migrate.designing.proposals.layouts.single_table import (
+from partita_migrate.designing.proposals.layouts.single_table_design import (
     item_collections,
     overloaded_requests,
     overloaded_table,
 )
 from partita_migrate.designing.proposals.propose import plan_items
-from partita_migrate.designing.proposals.roles.assign import RULES, assign_roles
-from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.designing.proposals.roles.assign_roles import RULES, assign_roles
+from partita_migrate.designing.proposals.roles.table_roles import TableRoles
 from partita_migrate.designing.proposals.workload import read_workload
-from partita_migrate.designing.settings import ModelSettings
 from partita_migrate.model.design import DESIGN_KINDS
 from partita_migrate.model.volumes import Volumes
 
@@ -53,7 +53,7 @@ def test_natural_keys_are_those_of_a_new_schema(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_rule_adds_its_role_and_leaves_the_others(seed: int) -> None:
     inputs = with_natural_keys(chance_inputs(seed))
-    roles = Roles()
+    roles = TableRoles()
     for rule in RULES:
         before = deepcopy(roles)
         after = rule(inputs, roles)

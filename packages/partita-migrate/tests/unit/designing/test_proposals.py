@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from partita_migrate.designing.checks.check import check
+from partita_migrate.designing.checks.check_design import check
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.propose import denormalized, single_table
-from partita_migrate.designing.settings import ModelSettings
-from partita_migrate.model.design import Access, Design, SecondaryIndex
+from partita_migrate.model.design import Design, PatternAccess, SecondaryIndex
 
 from ..games import ASSOCIATIONS, expected, table_4
 
@@ -26,11 +26,11 @@ def served(design: Design) -> dict[str, tuple[str, list[tuple[str, str, str]], i
     return {one.pattern: (place(one), keys(one), one.limit) for one in design.access}
 
 
-def place(access: Access) -> str:
+def place(access: PatternAccess) -> str:
     return access.index or "Table"
 
 
-def keys(access: Access) -> list[tuple[str, str, str]]:
+def keys(access: PatternAccess) -> list[tuple[str, str, str]]:
     return [(one.attribute, one.comparison, one.value) for one in access.key]
 
 

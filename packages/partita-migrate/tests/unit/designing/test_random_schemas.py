@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from partita_migrate.costing.bill import EstimateSettings, bill
-from partita_migrate.costing.units import units
-from partita_migrate.designing.checks.check import check
+from partita_migrate.costing.capacity_estimate import units
+from partita_migrate.costing.prices.price_list import read_prices
+from partita_migrate.designing.checks.check_design import check
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.propose import denormalized, single_table
-from partita_migrate.designing.settings import ModelSettings
 from partita_migrate.model.design import Design
-from partita_migrate.model.files import to_toml
+from partita_migrate.model.model_files import to_toml
 from partita_migrate.model.volumes import Volumes
-from partita_migrate.prices.price_list import read_prices
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 from partita_migrate.understanding.schema.inventory import (
-    Column,
     ColumnKind,
     ForeignKey,
-    Index,
     Inventory,
-    Table,
+    SourceColumn,
+    SourceIndex,
+    SourceTable,
 )
 from partita_migrate.understanding.schema.relationships import relate
 
@@ -50,7 +50,7 @@ class Chance:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.tables: list[Table] = []
+        self.tables: list[SourceTable] = []
 
     def inventory(self) -> Inventory:
         for number in range(self.random.randint(1, 7)):
@@ -63,8 +63,8 @@ class Chance:
             relationships=relate(self.tables),
         )
 
-    def _table(self, name: str) -> Table:
-        columns: list[Column] = []
+    def _table(self, name: str) -> SourceTable:
+        columns: list[SourceColumn] = []
         keys: list[ForeignKey] = []
         parents = [table for table in self.tables if table.primary_key]
         primary = self._primary_key(columns, keys, parents)
@@ -75,14 +75,16 @@ class Chance:
         for number in range(self.random.randint(0 if columns else 1, 5)):
             kind = self.random.choice(KINDS)
             is_nullable = self.random.random() < 0.5
-            columns.append(Column(name=f"c{number}", type=kind, kind=kind, is_nullable=is_nullable))
-        table = Table(
+            columns.append(
+                SourceColumn(name=f"c{number}", type=kind, kind=kind, is_nullable=is_nullable)
+            )
+        table = SourceTable(
             name=name,
             columns=columns,
             primary_key=primary,
             foreign_keys=keys,
             indexes=[
-                Index(name=f"unique_{one.name}", columns=[one.name], is_unique=True)
+                SourceIndex(name=f"unique_{one.name}", columns=[one.name], is_unique=True)
                 for one in columns
                 if self.random.random() < 0.1 and [one.name] != primary
             ],
@@ -92,7 +94,7 @@ class Chance:
         return self._with_parent(table) if is_hierarchy else table
 
     def _primary_key(
-        self, columns: list[Column], keys: list[ForeignKey], parents: list[Table]
+        self, columns: list[SourceColumn], keys: list[ForeignKey], parents: list[SourceTable]
     ) -> list[str]:
         style = self.random.choice(("number", "number", "code", "crossing", "part", "none"))
         if style == "crossing" and len(parents) > 1:
@@ -102,21 +104,21 @@ class Chance:
             owner = self._refer(columns, keys, self.random.choice(parents))
             name = self.random.choice(("version", "line", "code"))
             kind: ColumnKind = "string" if name == "code" else "integer"
-            columns.append(Column(name=name, type=kind, kind=kind))
+            columns.append(SourceColumn(name=name, type=kind, kind=kind))
             return [*owner, name]
         if style == "none":
             return []
         if style == "code":
-            columns.append(Column(name="code", type="string", kind="string"))
+            columns.append(SourceColumn(name="code", type="string", kind="string"))
             return ["code"]
-        columns.append(Column(name="id", type="int", kind="integer", is_auto_increment=True))
+        columns.append(SourceColumn(name="id", type="int", kind="integer", is_auto_increment=True))
         return ["id"]
 
     def _refer(
         self,
-        columns: list[Column],
+        columns: list[SourceColumn],
         keys: list[ForeignKey],
-        parent: Table,
+        parent: SourceTable,
         suffix: str = "",
         is_nullable: bool = False,
     ) -> list[str]:
@@ -126,7 +128,7 @@ class Chance:
         kinds = {one.name: one.kind for one in parent.columns}
         for name, referenced in zip(names, parent.primary_key, strict=True):
             kind = kinds[referenced]
-            columns.append(Column(name=name, type=kind, kind=kind, is_nullable=is_nullable))
+            columns.append(SourceColumn(name=name, type=kind, kind=kind, is_nullable=is_nullable))
         keys.append(
             ForeignKey(
                 columns=names,
@@ -136,9 +138,9 @@ class Chance:
         )
         return names
 
-    def _with_parent(self, table: Table) -> Table:
+    def _with_parent(self, table: SourceTable) -> SourceTable:
         kind = next(one.kind for one in table.columns if one.name == table.primary_key[0])
-        above = Column(name="parent", type=kind, kind=kind, is_nullable=True)
+        above = SourceColumn(name="parent", type=kind, kind=kind, is_nullable=True)
         key = ForeignKey(
             columns=["parent"], referenced_table=table.name, referenced_columns=table.primary_key
         )
@@ -146,7 +148,7 @@ class Chance:
             table, columns=[*table.columns, above], foreign_keys=[*table.foreign_keys, key]
         )
 
-    def _some(self, tables: list[Table], most: int) -> list[Table]:
+    def _some(self, tables: list[SourceTable], most: int) -> list[SourceTable]:
         return self.random.sample(tables, min(len(tables), self.random.randint(0, most)))
 
     def patterns(self) -> list[AccessPattern]:

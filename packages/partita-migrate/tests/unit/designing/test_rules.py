@@ -7,24 +7,24 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from partita_migrate.costing.units import units
-from partita_migrate.designing.checks.check import check
-from partita_migrate.designing.naming import prefixes
+from partita_migrate.costing.capacity_estimate import units
+from partita_migrate.designing.attribute_naming import prefixes
+from partita_migrate.designing.checks.check_design import check
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.propose import denormalized, single_table
-from partita_migrate.designing.settings import ModelSettings
-from partita_migrate.model.design import Access, Design, Entity, TableDesign
+from partita_migrate.model.design import Design, Entity, PatternAccess, TableDesign
 from partita_migrate.model.volumes import Volumes
 from partita_migrate.understanding.analysis import (
     Analysis,
     ColumnFigures,
-    Distribution,
     KeySkew,
+    SizeDistribution,
     TableAnalysis,
 )
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita_migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
-from partita_migrate.understanding.schema.inventory import Inventory, Relationship, Table
+from partita_migrate.understanding.patterns.mining.pattern_miner import PatternMiner, RanStatement
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
+from partita_migrate.understanding.schema.inventory import Inventory, Relationship, SourceTable
 
 from ..games import pattern
 from ..schemas import foreign_key, inventory, table, unique
@@ -44,7 +44,7 @@ def measured(
         rows=rows,
         sampled=rows,
         confidence="",
-        item_bytes=Distribution(mean=size, p50=size, p95=size, p99=size, max=size),
+        item_bytes=SizeDistribution(mean=size, p50=size, p95=size, p99=size, max=size),
         columns=[
             ColumnFigures(
                 **{"name": column, "null_share": 0.0, "bytes_mean": 8.0, "bytes_max": 8, **more}
@@ -82,7 +82,7 @@ def both(
     return designs
 
 
-def access(design: Design, name: str) -> Access:
+def access(design: Design, name: str) -> PatternAccess:
     return next(one for one in design.access if one.pattern == name)
 
 
@@ -100,7 +100,7 @@ def attribute_names(design: Design, name: str) -> set[str]:
     return {one.name for one in entity(design, name).attributes}
 
 
-def generated(found: Table) -> Table:
+def generated(found: SourceTable) -> SourceTable:
     """With its first column counted up by the source."""
     first = replace(found.columns[0], is_auto_increment=True)
     return replace(found, columns=[first, *found.columns[1:]])

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.propose import single_table
-from partita_migrate.designing.settings import ModelSettings
-from partita_migrate.model.design import Attribute, Design, Entity, KeyAttribute, TableDesign
-from partita_migrate.model.files import to_toml
-from partita_migrate.model.templates import template_fields
-from partita_migrate.understanding.schema.column_refs import Ref, parse_join
+from partita_migrate.model.design import Design, Entity, ItemAttribute, KeyAttribute, TableDesign
+from partita_migrate.model.keys.key_templates import template_fields
+from partita_migrate.model.model_files import to_toml
+from partita_migrate.understanding.schema.column_refs import ColumnRef, parse_join
 
 from ..games import expected, table_4
 
@@ -37,7 +37,7 @@ def test_every_attribute_is_one_line() -> None:
 
 @given(st.text(), st.text(min_size=1))
 def test_any_name_and_any_reason_survives(name: str, why: str) -> None:
-    attribute = Attribute(name=name, type="S", constant=why, why=why)
+    attribute = ItemAttribute(name=name, type="S", constant=why, why=why)
     design = Design(
         name=name,
         kind="denormalized",
@@ -71,6 +71,6 @@ def test_a_template_says_its_fields_and_their_formats() -> None:
 def test_a_step_of_several_columns() -> None:
     step = parse_join("a.x, a.y = s.b.u, s.b.v")
     assert step is not None
-    assert step.before == [Ref("a", "x"), Ref("a", "y")]
-    assert step.after == [Ref("s.b", "u"), Ref("s.b", "v")]
+    assert step.before == [ColumnRef("a", "x"), ColumnRef("a", "y")]
+    assert step.after == [ColumnRef("s.b", "u"), ColumnRef("s.b", "v")]
     assert parse_join("a.x, a.y = b.u") is None

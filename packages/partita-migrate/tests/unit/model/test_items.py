@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 from partita_migrate.model.design import (
-    Attribute,
     Design,
     Entity,
+    ItemAttribute,
     KeyAttribute,
     SecondaryIndex,
     TableDesign,
 )
-from partita_migrate.model.items import ExampleItems
-from partita_migrate.report.drawings.views import ITEMS_PER_VIEW_MAX, draw, draw_tables, text_of
+from partita_migrate.model.items.example_items import ExampleItems
+from partita_migrate.report.drawings.table_views import (
+    ITEMS_PER_VIEW_MAX,
+    draw,
+    draw_tables,
+    text_of,
+)
 
 S = "S"
 N = "N"
@@ -34,7 +39,7 @@ UP = ["score.player_id = player.id"]
 DOWN = ["player.id = score.player_id"]
 
 
-def entity(source: str, *attributes: Attribute, **more: object) -> Entity:
+def entity(source: str, *attributes: ItemAttribute, **more: object) -> Entity:
     return Entity(name=source, source=source, attributes=list(attributes), **more)  # type: ignore[arg-type]
 
 
@@ -45,10 +50,10 @@ def items(one: Entity) -> list[Item]:
 def test_columns_templates_constants_and_what_another_table_has() -> None:
     score = entity(
         "score",
-        Attribute(name="PK", type="S", template="P#{player_id:05}"),
-        Attribute(name="SK", type="S", constant="score"),
-        Attribute(name="points", type="N", column="score.points"),
-        Attribute(name="playerName", type="S", column="player.name", through=UP),
+        ItemAttribute(name="PK", type="S", template="P#{player_id:05}"),
+        ItemAttribute(name="SK", type="S", constant="score"),
+        ItemAttribute(name="points", type="N", column="score.points"),
+        ItemAttribute(name="playerName", type="S", column="player.name", through=UP),
     )
     assert items(score)[0] == {
         "PK": {S: "P#00007"},
@@ -61,9 +66,9 @@ def test_columns_templates_constants_and_what_another_table_has() -> None:
 def test_null_leaves_its_attribute_out() -> None:
     player = entity(
         "player",
-        Attribute(name="id", type="S", column="player.id"),
-        Attribute(name="born", type="S", column="player.born"),
-        Attribute(name="month", type="S", template="{born:%Y-%m}"),
+        ItemAttribute(name="id", type="S", column="player.id"),
+        ItemAttribute(name="born", type="S", column="player.born"),
+        ItemAttribute(name="month", type="S", template="{born:%Y-%m}"),
     )
     assert items(player) == [
         {"id": {S: "7"}, "born": {S: "2001-02-03"}, "month": {S: "2001-02"}},
@@ -83,7 +88,7 @@ def test_a_value_with_the_separator_in_it_is_escaped() -> None:
             {"x": {S: "%"}, "y": {S: "c"}},
         ]
     }
-    keyed = entity("t", Attribute(name="PK", type="S", template="{x}#{y}"))
+    keyed = entity("t", ItemAttribute(name="PK", type="S", template="{x}#{y}"))
     keys = [one["PK"][S] for one in ExampleItems(rows).of(keyed)]
     assert keys == ["a%23b#c", "a#b%23c", "a%2523b#c", "#c", "%#c", "%25#c"]
     assert len(set(keys)) == len(keys)
@@ -100,8 +105,8 @@ def test_the_path_from_the_root_of_a_tree() -> None:
     up = ["staff.boss = staff.id"]
     staff = entity(
         "staff",
-        Attribute(name="root", type="S", template="S#{id:root}", through=up),
-        Attribute(name="path", type="S", template="{id:path}", through=up),
+        ItemAttribute(name="root", type="S", template="S#{id:root}", through=up),
+        ItemAttribute(name="path", type="S", template="{id:path}", through=up),
     )
     assert [(one["root"][S], one["path"][S]) for one in ExampleItems(rows).of(staff)] == [
         ("S#ann", "ann#"),
@@ -119,7 +124,7 @@ def test_a_list_draws_each_column_from_its_own_table() -> None:
     }
     film = entity(
         "film",
-        Attribute(
+        ItemAttribute(
             name="cast",
             type="L",
             collect=["cast.actor", "cast.name", "actor.born"],
@@ -134,9 +139,11 @@ def test_a_list_draws_each_column_from_its_own_table() -> None:
 def test_members_and_expiry() -> None:
     player = entity(
         "player",
-        Attribute(name="games", type="SS", collect=["score.game"], through=DOWN),
-        Attribute(name="scores", type="L", collect=["score.game", "score.points"], through=DOWN),
-        Attribute(name="ttl", type="N", expires="player.born", after_seconds=60),
+        ItemAttribute(name="games", type="SS", collect=["score.game"], through=DOWN),
+        ItemAttribute(
+            name="scores", type="L", collect=["score.game", "score.points"], through=DOWN
+        ),
+        ItemAttribute(name="ttl", type="N", expires="player.born", after_seconds=60),
     )
     ann, bob = items(player)
     assert ann["games"] == {"SS": ["chess", "go"]}
@@ -147,8 +154,8 @@ def test_members_and_expiry() -> None:
 def test_the_latest_row_of_each() -> None:
     latest = entity(
         "score",
-        Attribute(name="player", type="N", column="score.player_id"),
-        Attribute(name="points", type="N", column="score.points"),
+        ItemAttribute(name="player", type="N", column="score.player_id"),
+        ItemAttribute(name="points", type="N", column="score.points"),
         rows="latest",
         latest_by="score.points",
         per=["score.player_id"],
@@ -158,7 +165,7 @@ def test_the_latest_row_of_each() -> None:
 
 
 def test_without_rows_items_are_made_up() -> None:
-    guessed = entity("nobody", Attribute(name="id", type="S", column="nobody.id"))
+    guessed = entity("nobody", ItemAttribute(name="id", type="S", column="nobody.id"))
     assert len(items(guessed)) == 2
 
 
@@ -178,16 +185,16 @@ def overloaded() -> TableDesign:
         entities=[
             entity(
                 "score",
-                Attribute(name="PK", type="S", template="P#{player_id}"),
-                Attribute(name="SK", type="S", template="G#{game}"),
-                Attribute(name="points", type="N", column="score.points"),
-                Attribute(name="game", type="S", column="score.game"),
+                ItemAttribute(name="PK", type="S", template="P#{player_id}"),
+                ItemAttribute(name="SK", type="S", template="G#{game}"),
+                ItemAttribute(name="points", type="N", column="score.points"),
+                ItemAttribute(name="game", type="S", column="score.game"),
             ),
             entity(
                 "player",
-                Attribute(name="PK", type="S", template="P#{id}"),
-                Attribute(name="SK", type="S", constant="A"),
-                Attribute(name="name", type="S", column="player.name"),
+                ItemAttribute(name="PK", type="S", template="P#{id}"),
+                ItemAttribute(name="SK", type="S", constant="A"),
+                ItemAttribute(name="name", type="S", column="player.name"),
             ),
         ],
     )
@@ -209,8 +216,8 @@ def test_items_of_one_partition_stand_together_in_the_order_of_their_sort_keys()
 def test_a_view_stays_readable() -> None:
     wide = entity(
         "score",
-        Attribute(name="PK", type="S", template="{player_id}{game}"),
-        *(Attribute(name=f"a{n}", type="S", column="score.game") for n in range(50)),
+        ItemAttribute(name="PK", type="S", template="{player_id}{game}"),
+        *(ItemAttribute(name=f"a{n}", type="S", column="score.game") for n in range(50)),
     )
     table = TableDesign(
         name="wide",

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita_migrate.model.key_texts import NotEncodable, bound_text, field_text
-from partita_migrate.model.templates import SEPARATOR, escaped
+from partita_migrate.model.keys.key_formats import NotEncodable, bound_text, field_text
+from partita_migrate.model.keys.key_templates import SEPARATOR, escaped
 
 NUMBERS = st.decimals(min_value=-99_999, max_value=99_999, places=2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partita_migrate.model.row_conditions import RowCondition, parse_condition
+from partita_migrate.model.items.row_conditions import RowCondition, parse_condition
 
 
 @pytest.mark.parametrize(

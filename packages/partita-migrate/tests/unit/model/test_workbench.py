@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from partita.errors import PartitaError
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.propose import single_table
-from partita_migrate.designing.settings import ModelSettings
-from partita_migrate.folder import to_json
-from partita_migrate.model.workbench import from_workbench, to_workbench
+from partita_migrate.model.nosql_workbench import from_workbench, to_workbench
+from partita_migrate.workspace.migration_folder import to_json
 
 from ..games import expected, table_4
 

@@ -7,19 +7,24 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita_migrate.report.drawings.diagram import (
+from partita_migrate.report.drawings.diagram_layout import (
+    DiagramBox,
+    DiagramLayout,
+    DiagramLine,
+    lay_out,
+)
+from partita_migrate.report.drawings.entity_diagram import (
     FIGURE_TABLES_MAX,
     cut,
     draw_figures,
     neighbourhoods,
 )
-from partita_migrate.report.drawings.layout import Box, Layout, Line, lay_out
 from partita_migrate.understanding.schema.inventory import Inventory
 
 from ..schemas import foreign_key, inventory, table, unique
 
 
-def assert_apart(boxes: list[Box], layout: Layout) -> None:
+def assert_apart(boxes: list[DiagramBox], layout: DiagramLayout) -> None:
     for one, other in combinations(boxes, 2):
         (x, y), (u, v) = layout.places[one.name], layout.places[other.name]
         is_beside = x + one.width <= u or u + other.width <= x
@@ -36,10 +41,10 @@ def assert_apart(boxes: list[Box], layout: Layout) -> None:
 def test_boxes_never_lie_on_each_other(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 25))
     heights = data.draw(st.lists(st.integers(40, 300), min_size=count, max_size=count))
-    boxes = [Box(f"t{n}", 100 + 7 * (n % 9), height) for n, height in enumerate(heights)]
+    boxes = [DiagramBox(f"t{n}", 100 + 7 * (n % 9), height) for n, height in enumerate(heights)]
     ends = st.integers(0, count - 1)
     pairs = data.draw(st.lists(st.tuples(ends, ends), max_size=40))
-    lines = [Line(f"t{one}", f"t{other}", 20, 30) for one, other in pairs]
+    lines = [DiagramLine(f"t{one}", f"t{other}", 20, 30) for one, other in pairs]
     layout = lay_out(boxes, lines)
     assert_apart(boxes, layout)
     assert layout == lay_out(boxes, lines)
@@ -48,16 +53,18 @@ def test_boxes_never_lie_on_each_other(data: st.DataObject) -> None:
 
 
 def test_a_line_begins_and_ends_at_its_boxes() -> None:
-    boxes = [Box("parent", 120, 80), Box("child", 150, 100)]
-    layout = lay_out(boxes, [Line("parent", "child", 30, 55)])
+    boxes = [DiagramBox("parent", 120, 80), DiagramBox("child", 150, 100)]
+    layout = lay_out(boxes, [DiagramLine("parent", "child", 30, 55)])
     parent, child = layout.places["parent"], layout.places["child"]
     assert parent.x + 120 < child.x
     assert layout.routes == [[(parent.x + 120, parent.y + 30), (child.x, child.y + 55)]]
 
 
 def test_what_is_referred_to_stands_to_the_left() -> None:
-    boxes = [Box(name, 100, 60) for name in "abcd"]
-    layout = lay_out(boxes, [Line(one, other, 10, 10) for one, other in ("ab", "bc", "ac", "cd")])
+    boxes = [DiagramBox(name, 100, 60) for name in "abcd"]
+    layout = lay_out(
+        boxes, [DiagramLine(one, other, 10, 10) for one, other in ("ab", "bc", "ac", "cd")]
+    )
     assert [layout.places[name].x for name in "abcd"] == sorted(
         layout.places[name].x for name in "abcd"
     )

@@ -8,16 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from partita_migrate.amounts import amount, money
-from partita_migrate.costing.estimate import estimate
-from partita_migrate.designing.model import model
-from partita_migrate.folder import Folder
+from partita_migrate.costing.amounts import amount, money
+from partita_migrate.costing.estimate_stage import estimate
+from partita_migrate.designing.model_stage import model
 from partita_migrate.report.drawings.charts import bars, skews
-from partita_migrate.report.page import report
-from partita_migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
+from partita_migrate.report.report_page import report
+from partita_migrate.understanding.analysis import (
+    Analysis,
+    KeySkew,
+    SizeDistribution,
+    TableAnalysis,
+)
 from partita_migrate.understanding.planning.goals import Goals
-from partita_migrate.understanding.planning.plan import plan_inventory
-from partita_migrate.understanding.schema.inventory import Inventory, Skipped
+from partita_migrate.understanding.planning.migration_plan import plan_inventory
+from partita_migrate.understanding.schema.inventory import Inventory, SkippedObject
+from partita_migrate.workspace.migration_folder import Folder
 
 from ..games import games
 from ..schemas import foreign_key, inventory, table
@@ -76,7 +81,7 @@ def analyzed(source: Inventory) -> Analysis:
                 rows=100,
                 sampled=100,
                 confidence="All of them.",
-                item_bytes=Distribution(
+                item_bytes=SizeDistribution(
                     mean=90.0, p50=80, p95=200, p99=500_000, max=500_000,
                     histogram=[(64, 0), (128, 60), (256, 0), (409_600, 39), (500_000, 1)],
                 ),
@@ -201,7 +206,7 @@ def evil() -> Inventory:
         table(odd.replace(" ", "_"), "id, ref", "id", foreign_keys=[foreign_key("ref", "x.id")]),
         table("a\0b\x1bc\"'`&amp;", "id", "id"),
         table("表" * 80, "id", "id"),
-        skipped=[Skipped(name=EVIL, reason=EVIL)],
+        skipped=[SkippedObject(name=EVIL, reason=EVIL)],
         views=[EVIL],
     )
 

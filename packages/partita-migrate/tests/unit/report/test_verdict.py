@@ -6,13 +6,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from partita.limits import GB
-from partita_migrate.folder import Folder
-from partita_migrate.model.files import read_design
+from partita.foundation.service_limits import GB
+from partita_migrate.model.model_files import read_design
 from partita_migrate.model.proofs import fingerprint
-from partita_migrate.report.page import report
+from partita_migrate.report.report_page import report
 from partita_migrate.report.verdict import Verdict
 from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.workspace.migration_folder import Folder
 
 from ..games import games
 from ..schemas import inventory, table

@@ -9,32 +9,37 @@ from typing import Protocol
 
 import pytest
 
-from partita.database.item.values import AttributeValue, Item
+from partita.database.item.attribute_values import AttributeValue, Item
 from partita_migrate.model.design import Design
-from partita_migrate.moving.state import StateStore
-from partita_migrate.proving.staging import Staging
-from partita_migrate.understanding.schema.inventory import Column, ForeignKey, Inventory, Table
+from partita_migrate.row_store.staged_rows import StagedRows
+from partita_migrate.row_store.state_store import StateStore
+from partita_migrate.understanding.schema.inventory import (
+    ForeignKey,
+    Inventory,
+    SourceColumn,
+    SourceTable,
+)
 
 INVENTORY = Inventory(
     dialect="sqlite",
     server_version="3",
     database="shop",
     tables=[
-        Table(
+        SourceTable(
             name="customer",
             columns=[
-                Column(name="id", type="INTEGER", kind="integer"),
-                Column(name="mail", type="TEXT", kind="string", is_case_insensitive=True),
-                Column(name="city", type="TEXT", kind="string", is_nullable=True),
+                SourceColumn(name="id", type="INTEGER", kind="integer"),
+                SourceColumn(name="mail", type="TEXT", kind="string", is_case_insensitive=True),
+                SourceColumn(name="city", type="TEXT", kind="string", is_nullable=True),
             ],
             primary_key=["id"],
         ),
-        Table(
+        SourceTable(
             name="line",
             columns=[
-                Column(name="customer", type="INTEGER", kind="integer", is_nullable=True),
-                Column(name="number", type="INTEGER", kind="integer"),
-                Column(name="mail", type="TEXT", kind="string", is_case_insensitive=True),
+                SourceColumn(name="customer", type="INTEGER", kind="integer", is_nullable=True),
+                SourceColumn(name="number", type="INTEGER", kind="integer"),
+                SourceColumn(name="mail", type="TEXT", kind="string", is_case_insensitive=True),
             ],
             primary_key=["customer", "number"],
             foreign_keys=[
@@ -46,11 +51,11 @@ INVENTORY = Inventory(
                 ),
             ],
         ),
-        Table(
+        SourceTable(
             name="note",
             columns=[
-                Column(name="customer", type="INTEGER", kind="integer", is_nullable=True),
-                Column(name="text", type="TEXT", kind="string"),
+                SourceColumn(name="customer", type="INTEGER", kind="integer", is_nullable=True),
+                SourceColumn(name="text", type="TEXT", kind="string"),
             ],
             foreign_keys=[
                 ForeignKey(
@@ -90,10 +95,10 @@ Make = Callable[[dict[str, list[Item]]], Rows]
 @pytest.fixture(params=["staged", "state"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     """Makes a store of either kind, filled as its users fill it."""
-    stores: list[Staging | StateStore] = []
+    stores: list[StagedRows | StateStore] = []
 
-    def staged(rows: dict[str, list[Item]]) -> Staging:
-        store = Staging(tmp_path / "rows", INVENTORY, DESIGN)
+    def staged(rows: dict[str, list[Item]]) -> StagedRows:
+        store = StagedRows(tmp_path / "rows", INVENTORY, DESIGN)
         stores.append(store)
         for table in INVENTORY.tables:
             list(store.fill(table.name, rows.get(table.name, [])))
@@ -159,8 +164,8 @@ class TestBothKinds:
 
 
 class TestStagedRows:
-    def store(self, path: Path) -> Staging:
-        return Staging(path / "rows", INVENTORY, DESIGN)
+    def store(self, path: Path) -> StagedRows:
+        return StagedRows(path / "rows", INVENTORY, DESIGN)
 
     def test_rows_come_back_in_the_order_in_which_they_came(self, tmp_path: Path) -> None:
         store = self.store(tmp_path)

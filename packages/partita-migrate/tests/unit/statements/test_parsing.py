@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from partita_migrate.statements.parsing import parse_statement
-from partita_migrate.statements.question import (
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
+from partita_migrate.understanding.statements.resolved_statements import (
     Constant,
     Insertion,
     Modification,
     NotExact,
     Parameter,
-    Question,
+    ResolvedQuery,
 )
-from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
+from partita_migrate.understanding.statements.statement_parsing import parse_statement
 
 from ..schemas import foreign_key, inventory, table
 
@@ -30,9 +30,9 @@ SHOP = inventory(
 LOOKUP = SchemaLookup(SHOP)
 
 
-def question(sql: str) -> Question:
+def question(sql: str) -> ResolvedQuery:
     found = parse_statement(sql, LOOKUP)
-    assert isinstance(found, Question)
+    assert isinstance(found, ResolvedQuery)
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from partita.errors import PartitaError
-from partita_services.functions.companion import main
+from partita_services.functions.functions_companion import main
 
 try:
     main(*sys.argv[1:])

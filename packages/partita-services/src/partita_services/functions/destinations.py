@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 
 from partita.errors import InvalidParameterValueException
-from partita_services.functions import arns
-from partita_services.functions.sinks import (
+from partita_services.functions import function_arns
+from partita_services.functions.message_sinks import (
     SEND_SECONDS_MAX,
     URLS,
     SendFailed,
@@ -35,7 +35,11 @@ class Destinations:
 
     def check(self, arn: str) -> None:
         """Refuse an ARN that nothing can be sent to."""
-        if not arns.is_function(arn) and _stream(arn) is None and self._sinks.find(arn) is None:
+        if (
+            not function_arns.is_function(arn)
+            and _stream(arn) is None
+            and self._sinks.find(arn) is None
+        ):
             raise InvalidParameterValueException(
                 f"The destination {arn} is not there: name a function or a Kinesis stream, or give "
                 "it a sink in the settings of this server."
@@ -47,7 +51,7 @@ class Destinations:
             await in_thread(partial(post, destination, message, SEND_SECONDS_MAX))
         elif not destination.startswith("arn:"):
             await append(self._folder / destination, message)
-        elif arns.is_function(destination):
+        elif function_arns.is_function(destination):
             await self._sinks.call(destination, message)
         elif (stream := _stream(destination)) is not None:
             await self._sinks.put_record(stream, message, key)

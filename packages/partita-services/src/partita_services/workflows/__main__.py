@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 from partita.errors import PartitaError
-from partita.optional_packages import packages_required
+from partita.installation.optional_packages import packages_required
 
 try:
     with packages_required("partita-services"):
-        from partita_services.workflows.companion import main
+        from partita_services.workflows.workflows_companion import main
 
         main(*sys.argv[1:])
 except PartitaError as error:

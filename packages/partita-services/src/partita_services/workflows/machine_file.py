@@ -12,7 +12,7 @@ from partita_services.workflows.language import (
     parse,
     strip_comments,
 )
-from partita_services.workflows.running.tasks.integrations import Abilities, check_resources
+from partita_services.workflows.running.tasks.integrations import ServerAbilities, check_resources
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -30,7 +30,7 @@ def read(path: Path) -> str:
 def machine(path: Path, type: str) -> StateMachine:
     """The machine in a file. Raises InvalidDefinition."""
     parsed = parse(read(path))
-    check_resources(parsed, type, Abilities())
+    check_resources(parsed, type, ServerAbilities())
     return parsed
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from partita_services.functions.running import pools
-from partita_services.functions.running.pools import Pool
-from partita_services.functions.running.process import Function
+from partita_services.functions.runtime import function_pool
+from partita_services.functions.runtime.function_pool import FunctionPool
+from partita_services.functions.runtime.function_process import LoadedFunction
 
 MODULE = """
 import os, time
@@ -35,8 +35,8 @@ def called(folder: Path, name: str, events: list[Any]) -> list[Any]:
     (folder / "crew.py").write_text(MODULE)
 
     async def story() -> list[Any]:
-        function = Function(name, f"crew:{name}", folder, 60, "arn", dict(os.environ))
-        pool = Pool(function, asyncio.Lock())
+        function = LoadedFunction(name, f"crew:{name}", folder, 60, "arn", dict(os.environ))
+        pool = FunctionPool(function, asyncio.Lock())
         try:
             calls = (pool.call(json.dumps(event).encode()) for event in events)
             return [json.loads(one.result()) for one in await asyncio.gather(*calls)]
@@ -48,14 +48,14 @@ def called(folder: Path, name: str, events: list[Any]) -> list[Any]:
 
 @pytest.fixture
 def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "CORES", 1)
+    monkeypatch.setattr(function_pool, "CORES", 1)
 
 
 @pytest.mark.usefixtures("one_core")
 def test_processes_that_keep_up_are_not_joined_by_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pools, "BUSY_SECONDS", 60)
+    monkeypatch.setattr(function_pool, "BUSY_SECONDS", 60)
     assert len(set(called(tmp_path, "say_who", [{}] * 20))) == 1
 
 

@@ -15,10 +15,14 @@ from typing import Any
 
 import pytest
 
-from partita_services.functions.mappings.targets import CallFailed, HttpEndpoint
-from partita_services.functions.running import process
-from partita_services.functions.running.process import Function, FunctionError, FunctionProcess
-from partita_services.functions.running.worker import STARTED
+from partita_services.functions.mappings.mapping_targets import CallFailed, HttpEndpoint
+from partita_services.functions.runtime import function_process
+from partita_services.functions.runtime.function_process import (
+    FunctionError,
+    FunctionProcess,
+    LoadedFunction,
+)
+from partita_services.functions.runtime.function_worker import STARTED
 
 EVENT = b'{"Records": []}'
 TIMEOUT_SECONDS = 60
@@ -42,7 +46,7 @@ def handle(event, context):
 
 def python_function(folder: Path, module: str, timeout_seconds: int, starts: asyncio.Lock) -> Any:
     (folder / "shop.py").write_text(module)
-    function = Function("t", "shop:handle", folder, timeout_seconds, ARN, dict(os.environ))
+    function = LoadedFunction("t", "shop:handle", folder, timeout_seconds, ARN, dict(os.environ))
     return FunctionProcess(function, starts)
 
 
@@ -135,7 +139,7 @@ def test_processes_start_one_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    spawn, expect = FunctionProcess._spawn, process._expect
+    spawn, expect = FunctionProcess._spawn, function_process._expect
 
     async def seen_spawn(self: FunctionProcess) -> asyncio.subprocess.Process:
         steps.append("spawned")
@@ -147,7 +151,7 @@ def test_processes_start_one_after_the_other(
         expect(word, line, request_id)
 
     monkeypatch.setattr(FunctionProcess, "_spawn", seen_spawn)
-    monkeypatch.setattr(process, "_expect", seen_expect)
+    monkeypatch.setattr(function_process, "_expect", seen_expect)
 
     async def call_at_once() -> list[Any]:
         starts = asyncio.Lock()
@@ -262,7 +266,7 @@ def test_handlers_are_named_as_lambda_names_them(
 
     async def call() -> FunctionError | None:
         function = FunctionProcess(
-            Function("t", handler, tmp_path, TIMEOUT_SECONDS, ARN, dict(os.environ))
+            LoadedFunction("t", handler, tmp_path, TIMEOUT_SECONDS, ARN, dict(os.environ))
         )
         called = await function.call(EVENT)
         await function.close()

@@ -8,14 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from partita_services.functions.running import supervisor
-from partita_services.functions.running.worker import LOADED, STARTED
+from partita_services.functions.runtime import function_supervisor
+from partita_services.functions.runtime.function_worker import LOADED, STARTED
 
 
 def test_a_process_whose_caller_is_gone_ends_without_a_word(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text("def echo(event, context): return event")
     with subprocess.Popen(
-        [sys.executable, "-P", supervisor.__file__],
+        [sys.executable, "-P", function_supervisor.__file__],
         cwd=tmp_path,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

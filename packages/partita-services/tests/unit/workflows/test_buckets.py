@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from partita.database.recovery.buckets import BucketError, FolderBucket
-from partita.settings import Bucket
-from partita_services.workflows.language.errors import StateError
-from partita_services.workflows.running.tasks.buckets import Buckets
+from partita.database.recovery.s3.object_buckets import BucketError, FolderBucket
+from partita.foundation.server_settings import BucketSettings
+from partita_services.workflows.language.language_errors import StateError
+from partita_services.workflows.running.tasks.services.s3_objects import S3Buckets
 
 KEYS = ("../outside", "a/../../outside", "/etc/passwd", "link/outside", "", ".", "..", "a\0b")
 
@@ -35,7 +35,7 @@ def test_no_key_leads_out_of_the_folder(folder: Path, key: str) -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_no_key_of_a_workflow_does_either(folder: Path, key: str) -> None:
-    buckets = Buckets([Bucket(name="files", folder="bucket")], folder.parent)
+    buckets = S3Buckets([BucketSettings(name="files", folder="bucket")], folder.parent)
     with pytest.raises(StateError, match="not a valid key"):
         buckets.read("files", key)
     with pytest.raises(StateError, match="not a valid key"):

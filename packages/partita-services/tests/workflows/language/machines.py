@@ -12,10 +12,10 @@ from partita_services.workflows.language import (
     CancelTimer,
     Command,
     Happening,
-    Moment,
-    Progress,
     StartTask,
     StartTimer,
+    StepMoment,
+    StepResult,
     TaskFailed,
     TaskSucceeded,
     TimerFired,
@@ -23,7 +23,7 @@ from partita_services.workflows.language import (
     begin,
     decode_run,
     encode_run,
-    errors,
+    language_errors,
     outstanding,
     parse,
     redrive,
@@ -45,7 +45,9 @@ CONTEXT = {
 }
 
 PREDEFINED = frozenset(
-    name for name in vars(errors).values() if isinstance(name, str) and name.startswith("States.")
+    name
+    for name in vars(language_errors).values()
+    if isinstance(name, str) and name.startswith("States.")
 )
 """The names of the language's own errors."""
 
@@ -73,7 +75,7 @@ class NoEnd(AssertionError):
 class Story:
     """How an execution went."""
 
-    progress: Progress
+    progress: StepResult
     events: list[dict[str, Any]] = field(default_factory=list)
     tasks: list[StartTask] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
@@ -146,10 +148,10 @@ class Player:
         """Answer every task that has no answer of its own."""
         self._otherwise = answer
 
-    def _moment(self) -> Moment:
-        return Moment(self.now, self._random)
+    def _moment(self) -> StepMoment:
+        return StepMoment(self.now, self._random)
 
-    def _note(self, story: Story, progress: Progress) -> None:
+    def _note(self, story: Story, progress: StepResult) -> None:
         story.progress = progress
         story.events += progress.events
         for command in progress.commands:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita_services.workflows.language import Happening, StartTask, TaskFailed, TaskSucceeded
-from partita_services.workflows.language.limits import HISTORY_EVENTS_MAX
+from partita_services.workflows.language.language_limits import HISTORY_EVENTS_MAX
 
 from .machines import PREDEFINED, NoEnd, Player, Story, task
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partita_services.workflows.language import HeartbeatMissed, StartTask, TaskTimedOut
-from partita_services.workflows.language.errors import StateError
+from partita_services.workflows.language.language_errors import StateError
 from partita_services.workflows.language.states.retries import matches
 
 from .machines import (

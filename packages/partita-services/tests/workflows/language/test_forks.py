@@ -9,9 +9,9 @@ import pytest
 from partita_services.workflows.language import (
     CancelTask,
     CancelTimer,
-    Moment,
     StartTask,
     StartTimer,
+    StepMoment,
     TaskFailed,
     TaskSucceeded,
     advance,
@@ -90,7 +90,7 @@ def test_when_a_branch_fails_the_others_are_cancelled() -> None:
             )
         )
     )
-    moment = Moment(START, Player(machine.definition)._random)
+    moment = StepMoment(START, Player(machine.definition)._random)
     progress = begin(machine, {}, CONTEXT, moment)
     ids = {command.id for command in progress.commands}
     assert {type(command) for command in progress.commands} == {StartTask, StartTimer}

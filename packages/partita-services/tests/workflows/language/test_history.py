@@ -10,9 +10,9 @@ import pytest
 from partita_services.workflows.language import (
     ExecutionTimedOut,
     Happening,
-    Moment,
-    Progress,
     StartTask,
+    StepMoment,
+    StepResult,
     Stopped,
     TaskFailed,
     TaskStarted,
@@ -39,7 +39,7 @@ from .machines import (
     task,
 )
 
-MOMENT = Moment(START, random.Random(1))
+MOMENT = StepMoment(START, random.Random(1))
 WHOLE = {"truncated": False}
 LAMBDA = "arn:aws:lambda:eu-west-1:123456789012:function:f"
 
@@ -56,7 +56,7 @@ class Stepwise:
         self.progress = begin(self.machine, input or {}, CONTEXT, MOMENT)
         self.events = list(self.progress.events)
 
-    def tell(self, happening: Happening) -> Progress:
+    def tell(self, happening: Happening) -> StepResult:
         self.progress = advance(self.machine, self.progress.run, happening, MOMENT)
         self.events += self.progress.events
         return self.progress

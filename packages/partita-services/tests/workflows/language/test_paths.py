@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita_services.workflows.language.expressions.paths import (
+from partita_services.workflows.language.expressions.json_paths import (
     PathNotFound,
     PathSyntaxError,
     parse_path,

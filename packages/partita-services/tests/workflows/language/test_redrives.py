@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita_services.workflows.language import Moment, Stopped, advance, begin, parse, redrive
+from partita_services.workflows.language import StepMoment, Stopped, advance, begin, parse, redrive
 
 from .machines import (
     CONTEXT,
@@ -143,7 +143,7 @@ def test_an_item_that_could_not_be_selected_is_selected_again() -> None:
 
 def test_a_wait_that_was_stopped_begins_anew() -> None:
     machine = parse(machine_of({"Type": "Wait", "Seconds": 60}))
-    moment = Moment(START, Player(machine_of(task()))._random)
+    moment = StepMoment(START, Player(machine_of(task()))._random)
     stopped = advance(machine, begin(machine, {}, CONTEXT, moment).run, Stopped(), moment)
     assert stopped.status == "ABORTED"
     later = moment._replace(now=START + 1000)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl
 
-from partita.database.operations.context import Permitted, PermittedBytes, Request
+from partita.database.operations.operation_context import PermittedBytes, PermittedRequest, Request
 from partita.errors import (
     DynamoDBError,
     IncompleteSignatureException,
@@ -21,7 +21,7 @@ from partita.errors import (
     MissingAuthenticationTokenException,
     MissingToken,
 )
-from partita.server.http.messages import HttpRequest
+from partita.server.http.http_messages import HttpRequest
 
 MISSING_TOKEN: Final = "Request is missing Authentication Token"
 BOTH_SIGNATURES: Final = (
@@ -44,8 +44,8 @@ give unauthenticated clients a way to use up time; no real request has as many."
 TOO_MANY_PARAMETERS: Final = f"A query may have at most {QUERY_PARAMETERS_MAX} parameters."
 
 Parts = Sequence[Sequence[Any]]
-"""The needs of a request (`security/rights/needs.py`), for each part that can be denied separately.
-Only BatchExecuteStatement has more than one part."""
+"""The needs of a request (`security/rights/requested_rights.py`), for each part that can be denied
+separately. Only BatchExecuteStatement has more than one part."""
 Denial = DynamoDBError | None
 
 
@@ -83,7 +83,7 @@ class Admission:
         """
         return None
 
-    def permit(self, operation: str, request: Request) -> Permitted:
+    def permit(self, operation: str, request: Request) -> PermittedRequest:
         """Permits a decoded request, or raises."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
 
@@ -99,7 +99,7 @@ class Admission:
         """Permits a request in AWS's REST protocol that a companion answers, or raises."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
 
-    def permit_page(self, path: bytes, query: Request) -> Permitted:
+    def permit_page(self, path: bytes, query: Request) -> PermittedRequest:
         """Permits a request for a page about the server, or raises."""
         raise MissingAuthenticationTokenException(MISSING_TOKEN)
 
@@ -113,7 +113,7 @@ class PolicyDenials(Protocol):
     @property
     def are_there(self) -> bool: ...
 
-    def permit(self, head: HttpRequest, operation: str, request: Request) -> Permitted: ...
+    def permit(self, head: HttpRequest, operation: str, request: Request) -> PermittedRequest: ...
 
     def denials(self, head: HttpRequest, parts: Parts) -> list[Denial]: ...
 
@@ -145,10 +145,10 @@ class AnyCaller(Admission):
             return None
         return PermittedBytes(body)
 
-    def permit(self, operation: str, request: Request) -> Permitted:
+    def permit(self, operation: str, request: Request) -> PermittedRequest:
         policies = self._policies
         if policies is None or not policies.are_there:
-            return Permitted(request)
+            return PermittedRequest(request)
         return policies.permit(self._head, operation, request)
 
     def denials(self, parts: Parts) -> list[Denial]:
@@ -166,8 +166,8 @@ class AnyCaller(Admission):
             raise MissingToken(error.message) from None
         return Forwarded(operation, request.body)
 
-    def permit_page(self, path: bytes, query: Request) -> Permitted:
-        return Permitted(query)
+    def permit_page(self, path: bytes, query: Request) -> PermittedRequest:
+        return PermittedRequest(query)
 
 
 def check_credentials(request: HttpRequest) -> None:

@@ -15,9 +15,9 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final, Protocol
 
-from partita.database.operations.context import Permitted, PermittedBytes
-from partita.database.response_cache import ResponseCache
-from partita.database.tables.stored import NO_LIMIT, TooMuchToDecode, decoding_budget
+from partita.database.execution.response_cache import ResponseCache
+from partita.database.operations.operation_context import PermittedBytes, PermittedRequest
+from partita.database.tables.stored_item import NO_LIMIT, TooMuchToDecode, decoding_budget
 from partita.errors import (
     AccessDeniedException,
     DynamoDBError,
@@ -25,19 +25,19 @@ from partita.errors import (
     SerializationException,
     UnknownOperationException,
 )
-from partita.limits import KB, MB
-from partita.prometheus_text import CONTENT_TYPE
+from partita.foundation.prometheus_text import CONTENT_TYPE
+from partita.foundation.service_limits import KB, MB
 from partita.server.admission import Admission, AnyCaller, Forwarded, PolicyDenials, query_of
-from partita.server.http.hosts import Hosts
-from partita.server.http.messages import JSON, HttpRequest, HttpResponse, Reply
-from partita.server.metrics import Metrics
-from partita.server.notable import NO_COST, Cost, Notable
-from partita.server.protocol import codec
-from partita.server.protocol.envelope import error_body
-from partita.server.protocol.model import KINESIS, TARGET_PREFIXES, target
-from partita.server.protocol.validation import Request, Validator, compile_validators
-from partita.server.responses import CBOR_1_1, JSON_1_0, JSON_1_1
-from partita.server.rest import rest_error, rest_operation, service_at
+from partita.server.http.host_header import AllowedHosts
+from partita.server.http.http_messages import JSON, HttpRequest, HttpResponse, Reply
+from partita.server.monitoring.server_metrics import ServerMetrics
+from partita.server.monitoring.slow_requests import NO_COST, RequestCost, SlowRequests
+from partita.server.protocol import json_codec
+from partita.server.protocol.aws_responses import CBOR_1_1, JSON_1_0, JSON_1_1
+from partita.server.protocol.error_body import error_body
+from partita.server.protocol.request_validation import Request, Validator, compile_validators
+from partita.server.protocol.rest import rest_error, rest_operation, service_at
+from partita.server.protocol.service_model import KINESIS, TARGET_PREFIXES, target
 
 logger = logging.getLogger(__name__)
 
@@ -47,26 +47,26 @@ PlainRead = Callable[[PermittedBytes, ResponseCache | None], bytes | None]
 Done = Callable[[bytes | BaseException], None]
 
 
-class Database(Protocol):
+class DispatchDatabase(Protocol):
     """What the dispatcher needs of the database."""
 
     def read(
         self,
         handler: Handler,
-        permitted: Permitted,
+        permitted: PermittedRequest,
         cache_key: bytes = b"",
         cache: ResponseCache | None = None,
     ) -> bytes:
         """Run a read at once; its answer may go into the cache, under its key."""
 
-    def write(self, handler: Handler, permitted: Permitted, done: Done) -> None:
+    def write(self, handler: Handler, permitted: PermittedRequest, done: Done) -> None:
         """Run a write and call `done` with its answer, or its error, when it is durable."""
 
-    def show(self, page: Handler, query: Permitted, done: Done) -> None:
+    def show(self, page: Handler, query: PermittedRequest, done: Done) -> None:
         """Run what a page shows, and call `done` with it or with its error."""
 
 
-class LargeRequests(Protocol):
+class LargeRequestForwarder(Protocol):
     """Who decides what would keep all others waiting."""
 
     def forward(
@@ -81,7 +81,7 @@ class LargeRequests(Protocol):
         impossible, `done` with the answer or the error."""
 
 
-class Site(Protocol):
+class SignInSite(Protocol):
     """Pages with a way of signing in of their own."""
 
     def handle(self, request: HttpRequest, reply: Reply) -> None: ...
@@ -137,7 +137,7 @@ MAY_BE_LARGE: Final = frozenset(
 
 
 @dataclass(slots=True)
-class Operation:
+class DispatchedOperation:
     """One operation of the registry, ready to be called."""
 
     name: str
@@ -169,7 +169,7 @@ class Dispatcher:
 
     def __init__(
         self,
-        database: Database,
+        database: DispatchDatabase,
         reads: Mapping[str, Handler],
         writes: Mapping[str, Handler],
         only_reads: Mapping[str, Callable[[Request], bool]] = {},
@@ -177,10 +177,10 @@ class Dispatcher:
         plain_reads: Mapping[str, PlainRead] = {},
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
-        hosts: Hosts | None = None,
+        hosts: AllowedHosts | None = None,
         rest: Companion | None = None,
-        large_requests: LargeRequests | None = None,
-        sites: Mapping[bytes, Site] = {},
+        large_requests: LargeRequestForwarder | None = None,
+        sites: Mapping[bytes, SignInSite] = {},
         shares_tables: bool = False,
     ) -> None:
         """`only_reads` tells which table answers a request for what is in both; `pages` are what
@@ -190,8 +190,8 @@ class Dispatcher:
         size are decided at once. `sites` answer what is asked below their first segment of a path,
         in types of their own: none of an operation's. With `shares_tables`, other servers change
         the same tables, and rights are asked for anew when they did."""
-        self.metrics = Metrics(response_caches)
-        self.notable = Notable()
+        self.metrics = ServerMetrics(response_caches)
+        self.notable = SlowRequests()
         self._database = database
         self._companions = companions
         self._rest = rest
@@ -202,12 +202,12 @@ class Dispatcher:
         self.policies: PolicyDenials | None = None
         validators = _validators(tuple({**reads, **writes}))
         self._operations = {
-            target(name).encode(): Operation(
+            target(name).encode(): DispatchedOperation(
                 name,
                 reads.get(name),
                 writes.get(name),
                 only_reads.get(name),
-                codec.decode_large if name in MAY_BE_LARGE else codec.decode,
+                json_codec.decode_large if name in MAY_BE_LARGE else json_codec.decode,
                 validators[name],
                 response_caches.get(name),
                 plain_reads.get(name),
@@ -271,7 +271,7 @@ class Dispatcher:
                 admission.check_credentials()
                 self._decide_elsewhere(operation, request, content_type, started, reply, admission)
                 return
-            decode = codec.decode if operation is None else operation.decode
+            decode = json_codec.decode if operation is None else operation.decode
             body = decode(request.body) if request.body else None
             if operation is None:
                 self._forward(asked, request, started, reply, admission)
@@ -303,8 +303,12 @@ class Dispatcher:
         reply(response)
 
     def _permitted(
-        self, operation: Operation, body: Request | None, admission: Admission, chars_max: int
-    ) -> Permitted:
+        self,
+        operation: DispatchedOperation,
+        body: Request | None,
+        admission: Admission,
+        chars_max: int,
+    ) -> PermittedRequest:
         """A request that is valid, and that its caller may make; raises otherwise. One with longer
         statements is decided elsewhere: which rights it takes is known when they are compiled."""
         if body is None:
@@ -319,7 +323,7 @@ class Dispatcher:
 
     def _answer_from_bytes(
         self,
-        operation: Operation,
+        operation: DispatchedOperation,
         body: PermittedBytes,
         content_type: bytes,
         started: float,
@@ -345,7 +349,7 @@ class Dispatcher:
 
     def _decide_elsewhere(
         self,
-        operation: Operation,
+        operation: DispatchedOperation,
         request: HttpRequest,
         content_type: bytes | None,
         started: float,
@@ -382,7 +386,7 @@ class Dispatcher:
                 site.handle(request, reply)
             return
         # Imported with the first that needs it.
-        from partita.server.cbor import answer_in_cbor
+        from partita.server.protocol.cbor import answer_in_cbor
 
         def handle(asked: HttpRequest, answer: Reply) -> None:
             self.handle_admitted(asked, answer, admission)
@@ -436,7 +440,7 @@ class Dispatcher:
         content_type: bytes,
         started: float,
         reply: Reply,
-        cost: Cost,
+        cost: RequestCost,
         body: bytes,
     ) -> Done:
         def done(result: bytes | BaseException) -> None:
@@ -451,7 +455,7 @@ class Dispatcher:
 
         return done
 
-    def _site(self, request: HttpRequest) -> Site | None:
+    def _site(self, request: HttpRequest) -> SignInSite | None:
         first = request.target.partition(b"?")[0].split(b"/", 2)[1:2]
         return self._sites.get(first[0]) if first else None
 
@@ -522,7 +526,7 @@ def _validators(operations: tuple[str, ...]) -> dict[str, Validator]:
 
 
 def _has_many_values(body: bytes) -> bool:
-    if codec.has_many_values(body):
+    if json_codec.has_many_values(body):
         return True
     quotes = 0
     for start in range(0, len(body), MB):

@@ -13,10 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from partita.testing.clock import VirtualClock
-    from partita.testing.contexts import in_process, intercept, server
-    from partita.testing.embedded import Database, database
-    from partita.testing.faults import Fault, Faults
+    from partita.testing.database_contexts import in_process, intercept, server
+    from partita.testing.fault_injection import Fault, Faults
+    from partita.testing.private_database import Database, database
+    from partita.testing.virtual_clock import VirtualClock
 
 __all__ = [
     "Database",
@@ -37,9 +37,14 @@ def __getattr__(name: str) -> Any:
     database for a test suite that does not use it.
     """
     if name in __all__:
-        from partita.testing import clock, contexts, embedded, faults
+        from partita.testing import (
+            database_contexts,
+            fault_injection,
+            private_database,
+            virtual_clock,
+        )
 
-        for module in (clock, contexts, embedded, faults):
+        for module in (virtual_clock, database_contexts, private_database, fault_injection):
             if hasattr(module, name):
                 return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from partita.database.response_cache import (
+from partita.database.execution.response_cache import (
     ENTRY_BYTES,
     MISSED_KEYS_MAX,
     RESPONSE_BYTES_MAX,
     ResponseCache,
     response_caches,
 )
-from partita.database.tables import layout
-from partita.limits import MB
+from partita.database.tables import table_layout
+from partita.foundation.service_limits import MB
 
-ITEM = layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-abc" + b"key"
-SAME_PARTITION = layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-abc" + b"other"
-OTHER_PARTITION = layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-xyz" + b"key"
-OTHER_TABLE = layout.ITEMS + b"\x00\x00\x00\x02" + b"hash-abc" + b"key"
-ENTRY = layout.ENTRIES + b"\x00\x00\x00\x01\x00\x01" + b"hash-abc" + b"key"
+ITEM = table_layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-abc" + b"key"
+SAME_PARTITION = table_layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-abc" + b"other"
+OTHER_PARTITION = table_layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-xyz" + b"key"
+OTHER_TABLE = table_layout.ITEMS + b"\x00\x00\x00\x02" + b"hash-abc" + b"key"
+ENTRY = table_layout.ENTRIES + b"\x00\x00\x00\x01\x00\x01" + b"hash-abc" + b"key"
 
 KEY, BODY = b"request", b"response"
 SIZE = ENTRY_BYTES + len(KEY) + len(BODY)
@@ -26,7 +26,7 @@ SIZE = ENTRY_BYTES + len(KEY) + len(BODY)
 
 def holding(storage_key: bytes) -> ResponseCache:
     cache = ResponseCache(MB)
-    partition = layout.partition_of(storage_key)
+    partition = table_layout.partition_of(storage_key)
     assert partition is not None
     admit(cache, KEY, BODY, partition)
     return cache
@@ -83,7 +83,7 @@ def test_the_least_recently_used_is_evicted_first() -> None:
 
 def test_what_is_evicted_is_not_invalidated_again() -> None:
     cache = ResponseCache(SIZE)
-    partition = layout.partition_of(ITEM)
+    partition = table_layout.partition_of(ITEM)
     assert partition is not None
     admit(cache, b"key-001", partition=partition)
     admit(cache, b"key-002", partition=partition)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from page_hit_counter.spam.detection.visitors import KINDS, Visitor
 
 if TYPE_CHECKING:
-    from page_hit_counter.spam.detection.agents import Agent
-    from page_hit_counter.spam.detection.visitors import Visit
+    from page_hit_counter.spam.detection.user_agents import UserAgent
+    from page_hit_counter.spam.detection.visitors import JudgedVisit
 
 EXAMPLES_MAX = 20
 UNSEEN_HITS = 3
@@ -47,12 +47,12 @@ class Cohort:
         """Hits after which the visitor moved on to another asset."""
         self.returns = 0
         """For each hit, the earlier hits of its visitor; summed up."""
-        self.agents: dict[Agent, int] = {}
+        self.agents: dict[UserAgent, int] = {}
         self.keys: dict[tuple[int, str, str], int] = {}
         """Hits by section, paid type and resource type, as the counter counts them."""
-        self.examples: list[Visit] = []
+        self.examples: list[JudgedVisit] = []
 
-    def add(self, visit: Visit, visitor: Visitor, agent: Agent) -> None:
+    def add(self, visit: JudgedVisit, visitor: Visitor, agent: UserAgent) -> None:
         self.hits += 1
         self.visitors += visitor.minute_hits == 1
         self.returns += visitor.hits - 1
@@ -67,7 +67,7 @@ class Cohort:
         return max(self.keys, key=self.keys.__getitem__)[2]
 
 
-def _counting_key(visit: Visit) -> tuple[int, str, str]:
+def _counting_key(visit: JudgedVisit) -> tuple[int, str, str]:
     return visit.section_id, visit.paid_type, visit.resource_type or ""
 
 
@@ -76,7 +76,7 @@ def cohort_key(asset_id: int, kind: int) -> int:
     return asset_id * 4 + kind
 
 
-class Interval:
+class CohortInterval:
     """The hits of a brand from `start` to `end`."""
 
     def __init__(self, start: int, end: int) -> None:
@@ -88,7 +88,7 @@ class Interval:
         self.kind_departures = [0, 0, 0]
         self._counted: dict[int, int] = {}
 
-    def add(self, visit: Visit, visitor: Visitor, agent: Agent) -> None:
+    def add(self, visit: JudgedVisit, visitor: Visitor, agent: UserAgent) -> None:
         kind = visitor.kind
         self.kind_hits[kind] += 1
         key = visit.asset_id * 4 + kind

@@ -7,12 +7,12 @@ from zlib import crc32
 
 from msgspec import Struct
 
-from page_hit_counter.spam.detection.agents import Agents
-from page_hit_counter.spam.detection.cohorts import Cohort, Interval, cohort_key
-from page_hit_counter.spam.detection.features import FEATURES, SUSPICIOUS, Point, Usual, point
+from page_hit_counter.spam.detection.cohorts import Cohort, CohortInterval, cohort_key
+from page_hit_counter.spam.detection.features import FEATURES, SUSPICIOUS, Point, UsualCohort, point
 from page_hit_counter.spam.detection.forest import Explanation, Forest
-from page_hit_counter.spam.detection.visitors import Generations, Visit, Visitor
-from page_hit_counter.spam.settings import SpamSettings
+from page_hit_counter.spam.detection.user_agents import UserAgents
+from page_hit_counter.spam.detection.visitors import Generations, JudgedVisit, Visitor
+from page_hit_counter.spam.spam_settings import SpamSettings
 
 BOT, RELOAD, RATE, SOURCE = "bot", "reload", "rate", "source"
 ANOMALY = "anomaly"
@@ -37,7 +37,7 @@ class Anomaly(Struct, frozen=True):
     explanation: tuple[Explanation, ...]
 
 
-class Learned(Struct, kw_only=True):
+class LearnedState(Struct, kw_only=True):
     """What is saved of a brand for the next start; the memory of single visitors is not."""
 
     points: list[Point] = []
@@ -48,28 +48,30 @@ class Learned(Struct, kw_only=True):
 
 
 class Detector:
-    def __init__(self, brand: str, settings: SpamSettings, learned: Learned | None = None) -> None:
-        learned = learned or Learned()
+    def __init__(
+        self, brand: str, settings: SpamSettings, learned: LearnedState | None = None
+    ) -> None:
+        learned = learned or LearnedState()
         self._settings = settings
-        self._agents = Agents(settings.bots)
+        self._agents = UserAgents(settings.bots)
         self._visitors: Generations[Visitor] = Generations(settings.visitors_max, VISITOR_SECONDS)
         self._pairs: Generations[int] = Generations(settings.visitors_max, settings.reload_seconds)
         self._source_hits: dict[str, int] = {}
         self._minute = 0
-        self._interval = Interval(0, 0)
+        self._interval = CohortInterval(0, 0)
         self.end = 0
         """The end of the interval."""
-        self._next = Interval(0, 0)
+        self._next = CohortInterval(0, 0)
         self._later_hits, self._later_time = 0, inf
         self._is_idle = False
         self._forest = Forest(
             FEATURES, settings.trees, settings.samples, crc32(brand.encode()), learned.points
         )
-        self._usual = Usual(learned.usual, learned.intervals)
+        self._usual = UsualCohort(learned.usual, learned.intervals)
         self._score_mean = learned.score_mean
         self._score_variance = learned.score_variance
 
-    def see(self, visit: Visit) -> str | None:
+    def see(self, visit: JudgedVisit) -> str | None:
         """Why a visit is withheld; None when the rules let it pass."""
         agent = self._agents.get(visit.agent) or self._agents.add(visit.agent)
         if agent.is_bot:
@@ -151,13 +153,13 @@ class Detector:
         if time >= self._interval.end:
             over.append(self._interval)
             start = int(time) // length * length
-            self._interval = Interval(start, start + length)
+            self._interval = CohortInterval(start, start + length)
         self.end = self._interval.end
-        self._next = Interval(self.end, self.end + length)
+        self._next = CohortInterval(self.end, self.end + length)
         self._later_hits, self._later_time = 0, inf
         return [anomaly for interval in over for anomaly in self._look_at(interval)]
 
-    def _look_at(self, interval: Interval) -> list[Anomaly]:
+    def _look_at(self, interval: CohortInterval) -> list[Anomaly]:
         if not interval.cohorts:
             return []
         agent_hits = self._agents.total()
@@ -173,7 +175,7 @@ class Detector:
         self._agents.decay()
         return anomalies
 
-    def _find(self, interval: Interval, points: dict[int, Point]) -> list[Anomaly]:
+    def _find(self, interval: CohortInterval, points: dict[int, Point]) -> list[Anomaly]:
         """One threshold for all cohorts, so that their order does not matter."""
         if len(self._forest.points) < self._settings.learning_points:
             return []
@@ -194,7 +196,7 @@ class Detector:
         return found
 
     def _anomaly(
-        self, interval: Interval, cohort: Cohort, point: Point, score: float, threshold: float
+        self, interval: CohortInterval, cohort: Cohort, point: Point, score: float, threshold: float
     ) -> Anomaly | None:
         explanation = self._forest.explain(point)
         suspicious = sum(
@@ -215,8 +217,8 @@ class Detector:
         self._score_variance = (1 - FORGETTING) * (self._score_variance + FORGETTING * apart**2)
 
     @property
-    def learned(self) -> Learned:
-        return Learned(
+    def learned(self) -> LearnedState:
+        return LearnedState(
             points=list(self._forest.points),
             usual=self._usual.highest(USUAL_KEPT),
             intervals=self._usual.intervals,
@@ -225,6 +227,6 @@ class Detector:
         )
 
 
-def _largest(interval: Interval) -> list[tuple[int, Cohort]]:
+def _largest(interval: CohortInterval) -> list[tuple[int, Cohort]]:
     cohorts = sorted(interval.cohorts.items(), key=lambda entry: -entry[1].hits)
     return cohorts[:POINTS_PER_INTERVAL_MAX]

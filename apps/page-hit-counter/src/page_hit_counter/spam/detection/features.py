@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import log
 
-from page_hit_counter.spam.detection.cohorts import Cohort, Interval, cohort_key
+from page_hit_counter.spam.detection.cohorts import Cohort, CohortInterval, cohort_key
 from page_hit_counter.spam.detection.visitors import KINDS
 
 FEATURES = (
@@ -25,7 +25,7 @@ SUSPICIOUS = frozenset({"hits", "share", "surge", "stays", "returns", "repeats",
 Point = list[float]
 
 
-class Usual:
+class UsualCohort:
     """The usual hits of cohorts in an interval: a moving average."""
 
     WEIGHT = 0.1
@@ -44,7 +44,7 @@ class Usual:
     def highest(self, count: int) -> dict[int, float]:
         return dict(sorted(self.hits.items(), key=lambda entry: -entry[1])[:count])
 
-    def surge(self, cohort: Cohort, interval: Interval) -> float:
+    def surge(self, cohort: Cohort, interval: CohortInterval) -> float:
         """News attract visitors of all kinds, an attack those of one."""
         if self.intervals < self.INTERVALS_MIN:
             return 0.0
@@ -52,7 +52,7 @@ class Usual:
         others, usual_others = sum(here) - here[kind], sum(usual) - usual[kind]
         return log((here[kind] + 1) / (usual[kind] + 1)) - log((others + 1) / (usual_others + 1))
 
-    def learn(self, interval: Interval, anomalous: set[int]) -> None:
+    def learn(self, interval: CohortInterval, anomalous: set[int]) -> None:
         self.intervals += 1
         # At first the plain average, which need not climb from zero.
         weight = max(self.WEIGHT, 1 / self.intervals)
@@ -65,7 +65,7 @@ class Usual:
                 self.hits[key] = self.hits.get(key, 0.0) + weight * cohort.hits
 
 
-def point(cohort: Cohort, interval: Interval, usual: Usual, agent_hits: float) -> Point:
+def point(cohort: Cohort, interval: CohortInterval, usual: UsualCohort, agent_hits: float) -> Point:
     """In the order of FEATURES; `agent_hits` are those of all agents of the brand."""
     hits = cohort.hits
     return [

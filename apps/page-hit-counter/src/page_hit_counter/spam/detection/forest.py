@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from partita.errors import PartitaError
-from partita.optional_packages import install_command
+from partita.installation.optional_packages import install_command
 
 if TYPE_CHECKING:
     from krcf import RandomCutForest

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Generic, Protocol, TypeVar
 
-from page_hit_counter.windows import Hit
+from page_hit_counter.counting.tumbling_windows import CountedHit
 
 Value = TypeVar("Value")
 FIRST, SINGLE, SEVERAL = range(3)
@@ -15,7 +15,7 @@ KINDS = ("first visit", "this asset only", "several assets")
 """Kinds of visitors, by what they have visited so far."""
 
 
-class Visit(Hit, Protocol):
+class JudgedVisit(CountedHit, Protocol):
     """What is counted of a visit, and who it was."""
 
     @property

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from partita_migrate.designing.proposals.usage import PatternUsage
-from partita_migrate.designing.settings import ModelSettings
+from partita_migrate.designing.model_settings import ModelSettings
+from partita_migrate.designing.proposals.pattern_usage import PatternUsage
 from partita_migrate.model.design import DesignKind
 from partita_migrate.model.volumes import Volumes
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.schema.graph import SchemaGraph
+from partita_migrate.understanding.schema.foreign_key_graph import SchemaGraph
 
 
 @dataclass(frozen=True)

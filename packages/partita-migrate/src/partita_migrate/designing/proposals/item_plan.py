@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from partita_migrate.designing.proposals.design_inputs import DesignInputs
 from partita_migrate.designing.proposals.keys.key_plan import KeyPlan
-from partita_migrate.designing.proposals.roles.roles import Roles
+from partita_migrate.designing.proposals.roles.table_roles import TableRoles
 from partita_migrate.designing.proposals.workload import Workload
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class ItemPlan:
     """Which types of items there are, who reads and writes them, and by which keys."""
 
     inputs: DesignInputs
-    roles: Roles
+    roles: TableRoles
     workload: Workload
     keys: dict[str, KeyPlan]
     """Key plans by entity, which is the table whose rows become items."""
@@ -35,11 +35,11 @@ class ItemPlan:
         version = self.roles.versions.get(entity)
         return version.parent if version else entity
 
-    def ordered(self, entity: str) -> tuple[Ref, ...]:
+    def ordered(self, entity: str) -> tuple[ColumnRef, ...]:
         """Returns the columns that patterns sort or compare by. Their numbers are padded in
         texts."""
         version = self.roles.versions.get(entity)
-        own = (Ref(entity, version.column),) if version else ()
+        own = (ColumnRef(entity, version.column),) if version else ()
         return (*own, *(ref for read in self.workload.reads_of(entity) for ref in read.order))
 
     def latest_only(self, entity: str) -> set[str]:

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from partita_migrate.designing.naming import database_name
+from partita_migrate.designing.attribute_naming import database_name
+from partita_migrate.designing.model_settings import ModelSettings
 from partita_migrate.designing.proposals.design_inputs import DesignInputs, design_inputs
-from partita_migrate.designing.proposals.explanations.choices import choices
-from partita_migrate.designing.proposals.explanations.left_out import left_out
-from partita_migrate.designing.proposals.explanations.references import references
-from partita_migrate.designing.proposals.explanations.risks import few_values, risks
+from partita_migrate.designing.proposals.explanations.design_choices import choices
+from partita_migrate.designing.proposals.explanations.design_risks import few_values, risks
+from partita_migrate.designing.proposals.explanations.foreign_key_outcomes import references
+from partita_migrate.designing.proposals.explanations.left_out_columns import left_out
 from partita_migrate.designing.proposals.item_plan import ItemPlan
-from partita_migrate.designing.proposals.items.drafted import DraftedItems
-from partita_migrate.designing.proposals.items.drafts import draft_items
+from partita_migrate.designing.proposals.items.drafted_items import DraftedItems
+from partita_migrate.designing.proposals.items.item_drafts import draft_items
 from partita_migrate.designing.proposals.items.large_columns import find_large_columns
 from partita_migrate.designing.proposals.items.unique_values import keep_unique
 from partita_migrate.designing.proposals.keys.natural_keys import with_natural_keys
@@ -31,20 +32,19 @@ from partita_migrate.designing.proposals.layouts.finished_tables import (
     with_whole_projections,
 )
 from partita_migrate.designing.proposals.layouts.overloaded_keys import overloaded_keys
-from partita_migrate.designing.proposals.layouts.single_table import (
+from partita_migrate.designing.proposals.layouts.single_table_design import (
     item_collections,
     overloaded_requests,
     overloaded_table,
     root_entities,
 )
-from partita_migrate.designing.proposals.roles.assign import assign_roles
-from partita_migrate.designing.proposals.techniques.beside import techniques_beside
-from partita_migrate.designing.proposals.techniques.kept_aggregates import aggregate_techniques
-from partita_migrate.designing.proposals.techniques.lists import with_lists
+from partita_migrate.designing.proposals.roles.assign_roles import assign_roles
+from partita_migrate.designing.proposals.techniques.complementary_services import techniques_beside
+from partita_migrate.designing.proposals.techniques.list_reads import with_lists
+from partita_migrate.designing.proposals.techniques.stream_aggregates import aggregate_techniques
 from partita_migrate.designing.proposals.workload import read_workload
-from partita_migrate.designing.requests.served import with_exact_requests
-from partita_migrate.designing.settings import ModelSettings
-from partita_migrate.model.design import Access, Design, TableDesign
+from partita_migrate.designing.requests.exact_requests import with_exact_requests
+from partita_migrate.model.design import Design, PatternAccess, TableDesign
 from partita_migrate.model.volumes import Volumes
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 
@@ -93,7 +93,9 @@ def plan_items(inputs: DesignInputs) -> ItemPlan:
     return ItemPlan(inputs, roles, workload, keys)
 
 
-def explained(items: DraftedItems, tables: list[TableDesign], requests: list[Access]) -> Design:
+def explained(
+    items: DraftedItems, tables: list[TableDesign], requests: list[PatternAccess]
+) -> Design:
     """Returns the finished design: requests in the order of the patterns, and the explanations."""
     plan = items.plan
     style = plan.inputs.settings.names

@@ -6,23 +6,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from partita_migrate.designing.proposals.design_inputs import DesignInputs
-from partita_migrate.designing.proposals.roles.roles import Roles
-from partita_migrate.designing.proposals.usage import WRITES
-from partita_migrate.model.templates import PATH, ROOT
+from partita_migrate.designing.proposals.pattern_usage import WRITES
+from partita_migrate.designing.proposals.roles.table_roles import TableRoles
+from partita_migrate.model.keys.key_templates import PATH, ROOT
 from partita_migrate.understanding.patterns.access_patterns import KEY_MUST_HOLD, AccessPattern
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import COMPUTED
 from partita_migrate.understanding.schema.join_paths import JoinPaths
 
 
 @dataclass(frozen=True)
-class Read:
+class PatternRead:
     """One read of a pattern, in the columns of the entity whose items serve it."""
 
     entity: str
     pattern: AccessPattern
-    equality: tuple[Ref, ...]
-    order: tuple[Ref, ...] = ()
+    equality: tuple[ColumnRef, ...]
+    order: tuple[ColumnRef, ...] = ()
     """The column of the range, then the columns that the pattern sorts by."""
     tables: tuple[str, ...] = ()
     """Tables above the entity whose columns come with each item."""
@@ -39,13 +39,13 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Write:
+class PatternWrite:
     """One write of a pattern to the items of an entity."""
 
     entity: str
     pattern: AccessPattern
-    known: frozenset[Ref]
-    changed: frozenset[Ref]
+    known: frozenset[ColumnRef]
+    changed: frozenset[ColumnRef]
     """The columns that change; empty for the whole row."""
 
     @property
@@ -55,19 +55,19 @@ class Write:
 
 @dataclass(frozen=True)
 class Workload:
-    reads: list[Read]
-    writes: list[Write]
+    reads: list[PatternRead]
+    writes: list[PatternWrite]
     expiring: list[AccessPattern]
     """Deletes of expired rows, which DynamoDB's TTL takes over."""
     unserved: dict[str, str]
     """Patterns that no item can serve, with the reason."""
 
-    def reads_of(self, entity: str) -> list[Read]:
+    def reads_of(self, entity: str) -> list[PatternRead]:
         """Returns the reads of an entity, the most frequent first."""
         reads = [read for read in self.reads if read.entity == entity]
         return sorted(reads, key=lambda read: -read.rate)
 
-    def writes_of(self, entity: str) -> list[Write]:
+    def writes_of(self, entity: str) -> list[PatternWrite]:
         return [write for write in self.writes if write.entity == entity]
 
 
@@ -75,7 +75,7 @@ class _NotServed(Exception):
     """Raised when no item can serve a pattern. Its text says why."""
 
 
-def read_workload(inputs: DesignInputs, roles: Roles) -> Workload:
+def read_workload(inputs: DesignInputs, roles: TableRoles) -> Workload:
     workload = Workload([], [], [], {})
     for pattern in inputs.patterns:
         try:
@@ -85,7 +85,9 @@ def read_workload(inputs: DesignInputs, roles: Roles) -> Workload:
     return workload
 
 
-def _add(inputs: DesignInputs, roles: Roles, pattern: AccessPattern, workload: Workload) -> None:
+def _add(
+    inputs: DesignInputs, roles: TableRoles, pattern: AccessPattern, workload: Workload
+) -> None:
     if pattern.table not in inputs.schema.tables:
         raise _NotServed(f"{pattern.table} is not among the tables to model")
     if _is_expiry(inputs, pattern):
@@ -106,20 +108,20 @@ def _add(inputs: DesignInputs, roles: Roles, pattern: AccessPattern, workload: W
 def _refuse_computed(inputs: DesignInputs, pattern: AccessPattern) -> None:
     """Refuses a pattern with a computed column: only the source can fill it, so no item has it."""
     for name in (*pattern.equality, *pattern.range, *pattern.order_by, *pattern.columns):
-        column = inputs.schema.column(Ref.parse(name))
+        column = inputs.schema.column(ColumnRef.parse(name))
         if column is not None and column.is_generated:
             raise _NotServed(f"{name}: {COMPUTED}")
 
 
-def _ref(inputs: DesignInputs, roles: Roles, name: str) -> Ref:
-    return roles.of_first_twin(inputs.schema.canonical(Ref.parse(name)))
+def _ref(inputs: DesignInputs, roles: TableRoles, name: str) -> ColumnRef:
+    return roles.of_first_twin(inputs.schema.canonical(ColumnRef.parse(name)))
 
 
-def _refs(inputs: DesignInputs, roles: Roles, names: Iterable[str]) -> tuple[Ref, ...]:
+def _refs(inputs: DesignInputs, roles: TableRoles, names: Iterable[str]) -> tuple[ColumnRef, ...]:
     return tuple(dict.fromkeys(_ref(inputs, roles, name) for name in names))
 
 
-def _is_above(inputs: DesignInputs, roles: Roles, entity: str, table: str) -> bool:
+def _is_above(inputs: DesignInputs, roles: TableRoles, entity: str, table: str) -> bool:
     """True when each row of the entity leads to one row of the table."""
     table = roles.twins.get(table, table)
     if table in roles.merged:
@@ -134,15 +136,17 @@ def _is_expiry(inputs: DesignInputs, pattern: AccessPattern) -> bool:
     """True for a delete whose only condition is a date by which items expire anyway."""
     if pattern.operation != "delete" or pattern.equality:
         return False
-    expiring = {Ref.parse(name) for name in inputs.settings.expire}
-    return bool({Ref.parse(name) for name in pattern.range} & expiring)
+    expiring = {ColumnRef.parse(name) for name in inputs.settings.expire}
+    return bool({ColumnRef.parse(name) for name in pattern.range} & expiring)
 
 
-def _write(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> Write:
+def _write(
+    inputs: DesignInputs, roles: TableRoles, entity: str, pattern: AccessPattern
+) -> PatternWrite:
     given_columns = frozenset(_refs(inputs, roles, pattern.equality))
     if pattern.operation != "insert" and not given_columns:
         raise _NotServed(f"it changes rows without naming a value: it is a scan{_expiry(pattern)}")
-    return Write(
+    return PatternWrite(
         entity=entity,
         pattern=pattern,
         known=given_columns,
@@ -163,7 +167,9 @@ def _expiry(pattern: AccessPattern) -> str:
 # Reads.
 
 
-def _given(inputs: DesignInputs, roles: Roles, pattern: AccessPattern) -> tuple[Ref, ...]:
+def _given(
+    inputs: DesignInputs, roles: TableRoles, pattern: AccessPattern
+) -> tuple[ColumnRef, ...]:
     """Returns the columns whose values a pattern passes. Without any, only a scan finds its
     rows."""
     _refuse_forms(inputs, pattern)
@@ -186,14 +192,16 @@ def _refuse_forms(inputs: DesignInputs, pattern: AccessPattern) -> None:
         if not remark.startswith(KEY_MUST_HOLD):
             continue
         form, _, name = remark.removeprefix(KEY_MUST_HOLD).rstrip(")").partition("(")
-        column = inputs.schema.column(Ref.parse(name))
+        column = inputs.schema.column(ColumnRef.parse(name))
         is_blind = column is not None and column.is_case_insensitive
         if inputs.volumes.inventory.dialect in ("mysql", "mariadb") and is_blind and form != "trim":
             continue
         raise _NotServed(f"it compares {form}({name}), which no key holds")
 
 
-def _reads(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> list[Read]:
+def _reads(
+    inputs: DesignInputs, roles: TableRoles, entity: str, pattern: AccessPattern
+) -> list[PatternRead]:
     equality = _given(inputs, roles, pattern)
     order = _order(inputs, roles, pattern, equality)
     entity = _finest(inputs, roles, entity, pattern)
@@ -202,7 +210,7 @@ def _reads(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatte
         entity, below = below[0], []
     _refuse_unreachable(inputs, roles, entity, pattern, (*equality, *order))
     is_latest = _is_latest(roles, entity, equality, pattern)
-    first = Read(
+    first = PatternRead(
         entity=entity,
         pattern=pattern,
         equality=equality,
@@ -215,14 +223,15 @@ def _reads(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatte
         children=tuple(below),
     )
     further = [
-        Read(entity=child, pattern=pattern, equality=equality, is_further=True) for child in below
+        PatternRead(entity=child, pattern=pattern, equality=equality, is_further=True)
+        for child in below
     ]
     return [first, *further]
 
 
 def _order(
-    inputs: DesignInputs, roles: Roles, pattern: AccessPattern, equality: tuple[Ref, ...]
-) -> tuple[Ref, ...]:
+    inputs: DesignInputs, roles: TableRoles, pattern: AccessPattern, equality: tuple[ColumnRef, ...]
+) -> tuple[ColumnRef, ...]:
     """Returns the columns that a sort key has to hold. After a range of one column, other columns
     are not in order."""
     compared = _refs(inputs, roles, pattern.range)
@@ -233,25 +242,25 @@ def _order(
 
 
 def _tree_reads(
-    inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern
-) -> list[Read]:
+    inputs: DesignInputs, roles: TableRoles, entity: str, pattern: AccessPattern
+) -> list[PatternRead]:
     """Reads the row, which holds its path, and then every row whose path begins with it."""
     equality = _given(inputs, roles, pattern)
     if entity != pattern.table:
         raise _NotServed(f"{pattern.table} has no items of its own")
-    column = Ref.parse(pattern.hierarchy).column
-    root, path = (Ref(entity, f"{column}:{part}") for part in (ROOT, PATH))
-    first = Read(entity=entity, pattern=pattern, equality=equality)
+    column = ColumnRef.parse(pattern.hierarchy).column
+    root, path = (ColumnRef(entity, f"{column}:{part}") for part in (ROOT, PATH))
+    first = PatternRead(entity=entity, pattern=pattern, equality=equality)
     return [first, replace(first, equality=(root,), order=(path,), is_further=True)]
 
 
-def _finest(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> str:
+def _finest(inputs: DesignInputs, roles: TableRoles, entity: str, pattern: AccessPattern) -> str:
     """Moves down to a child entity when the pattern passes or sorts by a column that only a child
     has."""
     for name in (*pattern.equality, *pattern.range, *pattern.order_by):
         if _is_above(inputs, roles, entity, _ref(inputs, roles, name).table):
             continue
-        table = Ref.parse(name).table
+        table = ColumnRef.parse(name).table
         lower = roles.entity_of(table) if table in inputs.schema.tables else None
         if lower and _is_above(inputs, roles, lower, entity):
             entity = lower
@@ -260,7 +269,9 @@ def _finest(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatt
     return entity
 
 
-def _below(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPattern) -> list[str]:
+def _below(
+    inputs: DesignInputs, roles: TableRoles, entity: str, pattern: AccessPattern
+) -> list[str]:
     """Returns the joined entities that have many rows for each row of this one."""
     entities = []
     for table in pattern.joins:
@@ -275,7 +286,7 @@ def _below(inputs: DesignInputs, roles: Roles, entity: str, pattern: AccessPatte
 
 
 def _between(
-    inputs: DesignInputs, roles: Roles, entity: str, table: str, pattern: AccessPattern
+    inputs: DesignInputs, roles: TableRoles, entity: str, table: str, pattern: AccessPattern
 ) -> str | None:
     """Returns the table that connects two others: the one that the pattern names, or the first."""
     for name in dict.fromkeys([*pattern.through, *inputs.schema.tables]):
@@ -287,7 +298,7 @@ def _between(
     return None
 
 
-def _is_copied_down(inputs: DesignInputs, roles: Roles, entity: str) -> bool:
+def _is_copied_down(inputs: DesignInputs, roles: TableRoles, entity: str) -> bool:
     """True when the items below can answer alone, because they repeat this entity's columns."""
     owners = {child.owner for child in roles.collected.values()}
     return inputs.kind == "denormalized" and entity not in owners
@@ -295,10 +306,10 @@ def _is_copied_down(inputs: DesignInputs, roles: Roles, entity: str) -> bool:
 
 def _refuse_unreachable(
     inputs: DesignInputs,
-    roles: Roles,
+    roles: TableRoles,
     entity: str,
     pattern: AccessPattern,
-    refs: tuple[Ref, ...],
+    refs: tuple[ColumnRef, ...],
 ) -> None:
     """Refuses a pattern that passes or sorts by a column that cannot be part of the entity's
     keys."""
@@ -328,7 +339,7 @@ def _refuse_other_way(
     paths = [inputs.schema.path_up(entity, table) or [] for table in dict.fromkeys(tables)]
     followed = [link for path in paths for link in path]
     for name in pattern.through:
-        child = Ref.parse(name).table
+        child = ColumnRef.parse(name).table
         beside = [link for link in followed if link.child == child]
         if beside and not any(name in link.columns for link in beside):
             held = ", ".join(beside[0].columns)
@@ -338,18 +349,20 @@ def _refuse_other_way(
 
 
 def _is_latest(
-    roles: Roles, entity: str, equality: tuple[Ref, ...], pattern: AccessPattern
+    roles: TableRoles, entity: str, equality: tuple[ColumnRef, ...], pattern: AccessPattern
 ) -> bool:
     version = roles.versions.get(entity)
-    if version is None or Ref(entity, version.column) in equality:
+    if version is None or ColumnRef(entity, version.column) in equality:
         return False
     if pattern.table == version.parent:
         return True
-    newest = [str(Ref(entity, version.column))]
+    newest = [str(ColumnRef(entity, version.column))]
     is_newest_first = pattern.is_descending and pattern.order_by[:1] == newest
     return pattern.limit == 1 and is_newest_first and not pattern.range
 
 
-def _without_version(roles: Roles, entity: str, order: tuple[Ref, ...]) -> tuple[Ref, ...]:
-    newest = Ref(entity, roles.versions[entity].column)
+def _without_version(
+    roles: TableRoles, entity: str, order: tuple[ColumnRef, ...]
+) -> tuple[ColumnRef, ...]:
+    newest = ColumnRef(entity, roles.versions[entity].column)
     return tuple(ref for ref in order if ref != newest)

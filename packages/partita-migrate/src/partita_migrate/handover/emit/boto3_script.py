@@ -6,8 +6,8 @@ from pprint import pformat
 from textwrap import indent
 from typing import Any
 
-from partita_migrate.handover.scaling import policies
-from partita_migrate.handover.tables import TableRequest
+from partita_migrate.handover.auto_scaling_updates import policies
+from partita_migrate.handover.table_requests import TableRequest
 
 WIDTH = 96
 SCRIPT = '''"""Makes the tables of the migration {migration} with boto3.

@@ -6,8 +6,8 @@ import json
 import shlex
 from collections.abc import Iterator
 
-from partita_migrate.handover.scaling import policies
-from partita_migrate.handover.tables import TableRequest
+from partita_migrate.handover.auto_scaling_updates import policies
+from partita_migrate.handover.table_requests import TableRequest
 
 HEAD = """#!/usr/bin/env bash
 # Makes the tables of the migration {migration} with the AWS CLI; those that exist stay as they are.

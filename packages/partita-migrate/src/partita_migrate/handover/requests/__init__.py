@@ -6,7 +6,7 @@ boto3_text, javascript_text, partiql_text   the same as texts, two of them over 
 written     all patterns of a design, and `requests.md`
 """
 
-from partita_migrate.handover.requests.written import (
+from partita_migrate.handover.requests.requests_page import (
     REQUESTS,
     PatternRequests,
     requests_of,

@@ -7,14 +7,14 @@ import re
 from base64 import b64decode
 from typing import Any
 
-from partita_migrate.handover.requests.layout import Syntax, lay_out, with_bytes
-from partita_migrate.handover.requests.request import Request
+from partita_migrate.handover.requests.literal_layout import LiteralSyntax, lay_out, with_bytes
+from partita_migrate.handover.requests.pattern_request import PatternRequest
 
 HEAD = 'import boto3\n\ndynamodb = boto3.client("dynamodb")\n'
 STEP = "    "
 
 
-def write(requests: list[Request]) -> str:
+def write(requests: list[PatternRequest]) -> str:
     if not requests:
         return ""
     comment = "".join(f"# {text}\n" for text in requests[0].comments)
@@ -27,14 +27,14 @@ def write(requests: list[Request]) -> str:
     return HEAD + comment + "".join(map(_call, requests))
 
 
-def _call(request: Request) -> str:
+def _call(request: PatternRequest) -> str:
     call = f"dynamodb.{_snake(request.operation)}(\n{_arguments(request.input)})\n"
     if request.operation == "GetItem":
         return f'answer = {call}print(answer.get("Item"))\n'
     return call
 
 
-def _pages(request: Request) -> str:
+def _pages(request: PatternRequest) -> str:
     content = request.input
     if request.rows_max:
         config = {"MaxItems": request.rows_max}
@@ -61,4 +61,4 @@ def _snake(operation: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", operation).lower()
 
 
-PYTHON = Syntax(step=STEP, name=lambda name: f"{_value(name)}:", value=_value, spaces="")
+PYTHON = LiteralSyntax(step=STEP, name=lambda name: f"{_value(name)}:", value=_value, spaces="")

@@ -7,18 +7,18 @@ from typing import Any
 
 from msgspec import Struct
 
-from partita_migrate.handover.requests.layout import Syntax, lay_out, with_bytes
-from partita_migrate.handover.requests.request import Request
+from partita_migrate.handover.requests.literal_layout import LiteralSyntax, lay_out, with_bytes
+from partita_migrate.handover.requests.pattern_request import PatternRequest
 
 STEP = "  "
 PAGED = ("Query", "Scan")
 
 
-class Buffer(Struct, frozen=True):
+class Base64Buffer(Struct, frozen=True):
     base64: str
 
 
-def write(requests: list[Request]) -> str:
+def write(requests: list[PatternRequest]) -> str:
     if not requests:
         return ""
     names = {
@@ -39,14 +39,14 @@ def write(requests: list[Request]) -> str:
     return head + comment + body
 
 
-def _command(request: Request) -> str:
+def _command(request: PatternRequest) -> str:
     call = f"await client.send(new {request.operation}Command({_input(request)}))"
     if request.operation == "GetItem":
         return f"const answer = {call};\nconsole.log(answer.Item);\n"
     return f"{call};\n"
 
 
-def _pages(request: Request) -> str:
+def _pages(request: PatternRequest) -> str:
     most = request.rows_max
     config = f"{{ client, pageSize: {most} }}" if most and not request.filter else "{ client }"
     lines = [
@@ -59,8 +59,8 @@ def _pages(request: Request) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _input(request: Request) -> str:
-    content = with_bytes(request.input, Buffer)
+def _input(request: PatternRequest) -> str:
+    content = with_bytes(request.input, Base64Buffer)
     # Over several lines, however short.
     members = (
         f"{STEP}{_name(name)} {lay_out(value, JAVASCRIPT, 1, len(name) + 3)},\n"
@@ -70,7 +70,7 @@ def _input(request: Request) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, Buffer):
+    if isinstance(value, Base64Buffer):
         return f'Buffer.from({json.dumps(value.base64)}, "base64")'
     return json.dumps(value, ensure_ascii=False)
 
@@ -80,4 +80,4 @@ def _name(name: str) -> str:
     return f"{name}:" if is_plain else f"{json.dumps(name, ensure_ascii=False)}:"
 
 
-JAVASCRIPT = Syntax(step=STEP, name=_name, value=_value, spaces=" ")
+JAVASCRIPT = LiteralSyntax(step=STEP, name=_name, value=_value, spaces=" ")

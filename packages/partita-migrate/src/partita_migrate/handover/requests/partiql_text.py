@@ -10,18 +10,18 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from partita.database.item.values import AttributeValue
-from partita_migrate.handover.requests.request import Request, Test
+from partita.database.item.attribute_values import AttributeValue
+from partita_migrate.handover.requests.pattern_request import PatternRequest, RequestTest
 
 
-class Statement(Struct, frozen=True, kw_only=True):
+class PartiqlStatement(Struct, frozen=True, kw_only=True):
     text: str
     parameters: list[AttributeValue] = field(default_factory=list)
     limit: int | None = None
     is_consistent: bool = False
 
 
-def write(requests: list[Request]) -> str:
+def write(requests: list[PatternRequest]) -> str:
     """The statements with what has to be given beside them, in comments."""
     found = statements(requests)
     lines = []
@@ -39,7 +39,7 @@ def write(requests: list[Request]) -> str:
     return "\n".join(lines) + "\n" if lines else ""
 
 
-def statements(requests: list[Request]) -> list[Statement]:
+def statements(requests: list[PatternRequest]) -> list[PartiqlStatement]:
     parts = [part for request in requests for part in request.parts or [request]]
     return [_Writer().statement(part) for part in parts]
 
@@ -50,7 +50,7 @@ class _Writer:
     def __init__(self) -> None:
         self.parameters: list[AttributeValue] = []
 
-    def statement(self, request: Request) -> Statement:
+    def statement(self, request: PatternRequest) -> PartiqlStatement:
         write = {
             "PutItem": self._insert,
             "UpdateItem": self._update,
@@ -58,14 +58,14 @@ class _Writer:
         }.get(request.operation, self._select)
         text = write(request)
         is_filtered = bool(request.filter)
-        return Statement(
+        return PartiqlStatement(
             text=text,
             parameters=self.parameters,
             limit=None if is_filtered else request.rows_max,
             is_consistent=bool(request.input.get("ConsistentRead")),
         )
 
-    def _select(self, request: Request) -> str:
+    def _select(self, request: PatternRequest) -> str:
         place = _name(request.table) + (f".{_name(request.index)}" if request.index else "")
         text = f"SELECT * FROM {place}"
         tests = [*request.key, *request.filter]
@@ -75,13 +75,13 @@ class _Writer:
             text += f"\nORDER BY {_name(request.descending_by)} DESC"
         return text
 
-    def _insert(self, request: Request) -> str:
+    def _insert(self, request: PatternRequest) -> str:
         members = ", ".join(
             f"{_text(name)}: {self._value(value)}" for name, value in request.item.items()
         )
         return f"INSERT INTO {_name(request.table)} VALUE {{{members}}}"
 
-    def _update(self, request: Request) -> str:
+    def _update(self, request: PatternRequest) -> str:
         added = {name: f"{_name(name)} {sign} " for name, sign in request.added.items()}
         sets = "".join(
             f"\nSET {_name(name)} = {added.get(name, '')}{self._value(value)}"
@@ -91,14 +91,14 @@ class _Writer:
         tests = self._tests([*request.key, *request.filter])
         return f"UPDATE {_name(request.table)}{sets}\nWHERE {tests}"
 
-    def _delete(self, request: Request) -> str:
+    def _delete(self, request: PatternRequest) -> str:
         tests = self._tests([*request.key, *request.filter])
         return f"DELETE FROM {_name(request.table)}\nWHERE {tests}"
 
-    def _tests(self, tests: list[Test]) -> str:
+    def _tests(self, tests: list[RequestTest]) -> str:
         return " AND ".join(self._test(test) for test in tests)
 
-    def _test(self, test: Test) -> str:
+    def _test(self, test: RequestTest) -> str:
         name = _name(test.attribute)
         if test.comparison in ("exists", "not_exists"):
             return f"{name} IS {'NOT ' if test.comparison == 'exists' else ''}MISSING"

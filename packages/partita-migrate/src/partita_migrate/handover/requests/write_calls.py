@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.database.item.values import Item
-from partita_migrate.handover.requests.expressions import Expressions
-from partita_migrate.handover.requests.request import Request, Test
-from partita_migrate.model.design import Access, Attribute, TableDesign
+from partita.database.item.attribute_values import Item
+from partita_migrate.handover.requests.expression_placeholders import ExpressionPlaceholders
+from partita_migrate.handover.requests.pattern_request import PatternRequest, RequestTest
+from partita_migrate.model.design import ItemAttribute, PatternAccess, TableDesign
 
 KEPT = "Where it is refused, the row is there already, and stays."
 REFUSED = "Where it is refused, somebody has changed the row: find it again, or leave it."
 
 
-def key_tests(table: TableDesign, item: Item, access: Access | None) -> list[Test]:
+def key_tests(table: TableDesign, item: Item, access: PatternAccess | None) -> list[RequestTest]:
     templates = {one.attribute: one.value for one in access.key} if access else {}
     return [
-        Test(
+        RequestTest(
             attribute=key.name,
             comparison="=",
             values=[item[key.name]],
@@ -29,16 +29,16 @@ def key_tests(table: TableDesign, item: Item, access: Access | None) -> list[Tes
 def put(
     table: TableDesign,
     item: Item,
-    access: Access | None,
+    access: PatternAccess | None,
     *,
     is_new: bool,
     afterwards: str = "",
-) -> Request:
+) -> PatternRequest:
     content: dict[str, Any] = {"TableName": table.name, "Item": item}
     if is_new:
         content["ConditionExpression"] = "attribute_not_exists(#k0)"
         content["ExpressionAttributeNames"] = {"#k0": table.partition_key.name}
-    return Request(
+    return PatternRequest(
         operation="PutItem",
         input=content,
         table=table.name,
@@ -53,16 +53,16 @@ def update(
     table: TableDesign,
     item: Item,
     changed: Item,
-    access: Access,
-    removed: list[Attribute],
-    unchanged: list[Test],
-) -> Request:
+    access: PatternAccess,
+    removed: list[ItemAttribute],
+    unchanged: list[RequestTest],
+) -> PatternRequest:
     keys = {key.name for key in table.keys}
     new = {name: value for name, value in changed.items() if name not in keys}
     sums = [add.rsplit(" ", 2) for add in access.adds]
     added = {name: sign for name, sign, _ in sums}
     new |= {name: {"N": text} for name, _, text in sums if not text.startswith("{")}
-    expressions = Expressions()
+    expressions = ExpressionPlaceholders()
     sets = []
     for number, (name, value) in enumerate(new.items()):
         expressions.values[f":s{number}"] = value
@@ -87,7 +87,7 @@ def update(
         " remove it otherwise."
         for one in removed
     ]
-    return Request(
+    return PatternRequest(
         operation="UpdateItem",
         input=content,
         table=table.name,
@@ -102,17 +102,20 @@ def update(
 
 
 def delete(
-    table: TableDesign, item: Item, access: Access | None, unchanged: list[Test] | None = None
-) -> Request:
+    table: TableDesign,
+    item: Item,
+    access: PatternAccess | None,
+    unchanged: list[RequestTest] | None = None,
+) -> PatternRequest:
     content: dict[str, Any] = {
         "TableName": table.name,
         "Key": {key.name: item[key.name] for key in table.keys},
     }
     if unchanged:
-        expressions = Expressions()
+        expressions = ExpressionPlaceholders()
         content["ConditionExpression"] = expressions.joined(unchanged, "f")
         content |= expressions.members()
-    return Request(
+    return PatternRequest(
         operation="DeleteItem",
         input=content,
         table=table.name,
@@ -122,9 +125,9 @@ def delete(
     )
 
 
-def transaction(parts: list[Request]) -> Request:
+def transaction(parts: list[PatternRequest]) -> PatternRequest:
     verbs = {"PutItem": "Put", "UpdateItem": "Update", "DeleteItem": "Delete"}
-    return Request(
+    return PatternRequest(
         operation="TransactWriteItems",
         input={"TransactItems": [{verbs[part.operation]: part.input} for part in parts]},
         table=parts[0].table,

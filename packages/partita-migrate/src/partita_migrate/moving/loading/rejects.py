@@ -11,23 +11,28 @@ from typing import NamedTuple
 
 import msgspec
 
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 from partita_migrate.model.design import TableDesign
-from partita_migrate.moving.applying import Applier, ItemKey, item_key
-from partita_migrate.moving.items import item_digest
-from partita_migrate.moving.loading.reports import REPORT, SAME_KEY, TableLoad
-from partita_migrate.moving.logs.changes import Change, Transaction
-from partita_migrate.moving.moves import Move
-from partita_migrate.moving.positions import ONLY_OVER_KNOWN, is_tombstone, key_of, stamped
-from partita_migrate.moving.state import MOVE, StateStore
-from partita_migrate.understanding.sources.connection import Source
+from partita_migrate.moving.following.change_applier import Applier, ItemKey, item_key
+from partita_migrate.moving.loading.load_report import REPORT, SAME_KEY, TableLoad
+from partita_migrate.moving.logs.source_changes import RowChange, SourceTransaction
+from partita_migrate.moving.move import Move
+from partita_migrate.moving.target_access.item_positions import (
+    ONLY_OVER_KNOWN,
+    is_tombstone,
+    key_of,
+    stamped,
+)
+from partita_migrate.moving.target_access.target_items import item_digest
+from partita_migrate.row_store.state_store import MOVE, StateStore
+from partita_migrate.understanding.sources.source_connection import SourceDatabase
 
 REJECTS = "rejects.jsonl"
 REPLAY = "Correct the row in the source, then run `partita migrate load {} --replay`."
 REPLAY_ITEM = "Remove the item in its place, then run `partita migrate load {} --replay`."
 
 
-class Reject(NamedTuple):
+class RejectedRow(NamedTuple):
     """One reject, as the state store has it."""
 
     table: str
@@ -38,8 +43,8 @@ class Reject(NamedTuple):
     """The row, or the item that the target refused."""
 
 
-def rejects_of(move: Move) -> list[Reject]:
-    return [Reject(*reject) for reject in move.state.rejects()]
+def rejects_of(move: Move) -> list[RejectedRow]:
+    return [RejectedRow(*reject) for reject in move.state.rejects()]
 
 
 def write_rejects(move: Move) -> str:
@@ -93,7 +98,7 @@ def settle(move: Move) -> int:
     return move.state.reject_count()
 
 
-def _is_right(move: Move, reject: Reject) -> bool:
+def _is_right(move: Move, reject: RejectedRow) -> bool:
     home, item = _home(move, reject), reject.row
     if reject.entity:
         if not move.state.tables[reject.table].primary_key:
@@ -118,7 +123,7 @@ def _numbers(move: Move) -> dict[tuple[str, str], int]:
     return {(entity.source, entity.name): n for n, (_, entity) in enumerate(move.homes)}
 
 
-def _home(move: Move, reject: Reject) -> TableDesign:
+def _home(move: Move, reject: RejectedRow) -> TableDesign:
     if reject.entity:
         return move.homes[_numbers(move)[reject.table, reject.entity]][0]
     return next(table for table in move.design.tables if table.name == reject.table)
@@ -144,7 +149,7 @@ def replay(move: Move) -> int:
         if not move.begun.is_followed:
             keyed_rows = {(reject.table, reject.key): reject.row for reject in rows}
             changes = [_change_now(move, source, *reject) for reject in keyed_rows.items()]
-            applier.apply(Transaction(move.position, "", time.time(), changes))
+            applier.apply(SourceTransaction(move.position, "", time.time(), changes))
         for reject in rows:
             kept = move.state.find(reject.table, reject.key)
             number = numbers[reject.table, reject.entity]
@@ -161,7 +166,7 @@ def replay(move: Move) -> int:
     return len(right)
 
 
-def _replay_items(move: Move, rejects: list[Reject]) -> None:
+def _replay_items(move: Move, rejects: list[RejectedRow]) -> None:
     writes = [(_home(move, reject), reject.row) for reject in rejects]
     refused = move.target.put_over_older(writes, ONLY_OVER_KNOWN)
     for table, item in writes:
@@ -190,11 +195,11 @@ def _put_again(move: Move, applier: Applier, number: int, row: Item) -> str:
     return refused[0][2] if refused else ""
 
 
-def _change_now(move: Move, source: Source, key: tuple[str, str], row: Item) -> Change:
+def _change_now(move: Move, source: SourceDatabase, key: tuple[str, str], row: Item) -> RowChange:
     """Returns what has changed in a row since it was rejected."""
     name = key[0]
     rows = move.origin.rows_like(source, move.state.tables[name], [row])
-    return Change(name, None, rows[0]) if rows else Change(name, row, None)
+    return RowChange(name, None, rows[0]) if rows else RowChange(name, row, None)
 
 
 def _recount(move: Move, tables: list[str]) -> None:

@@ -10,20 +10,20 @@ import psycopg
 from psycopg import pq
 from psycopg.adapt import Transformer
 
-from partita.database.item.values import Item
-from partita_migrate.moving.logs.changes import Change, Transaction
-from partita_migrate.moving.logs.origin import Origin, changed, check_columns
-from partita_migrate.understanding.schema.inventory import Table
+from partita.database.item.attribute_values import Item
+from partita_migrate.moving.logs.move_source import MoveSource, changed, check_columns
+from partita_migrate.moving.logs.source_changes import RowChange, SourceTransaction
+from partita_migrate.understanding.schema.inventory import SourceTable
 
 EPOCH_SECONDS = 946_684_800
 """2000-01-01, the epoch of PostgreSQL's timestamps."""
 _UNSENT = object()
 
 
-class Decoder:
+class PgoutputDecoder:
     """Collects messages of one replication stream into transactions."""
 
-    def __init__(self, origin: Origin, connection: psycopg.Connection[Any]) -> None:
+    def __init__(self, origin: MoveSource, connection: psycopg.Connection[Any]) -> None:
         self.origin = origin
         self.connection = connection
         self.default_schema = connection.execute("SELECT current_schema()").fetchone()[0]  # type: ignore[index]
@@ -34,19 +34,19 @@ class Decoder:
             )
         }
         self._adapt = Transformer(connection)
-        self._relations: dict[int, tuple[Table, list[str], list[Callable[[bytes], Any]]]] = {}
-        self._changes: list[Change] = []
+        self._relations: dict[int, tuple[SourceTable, list[str], list[Callable[[bytes], Any]]]] = {}
+        self._changes: list[RowChange] = []
         self._position = 0
         self._committed_at = 0.0
 
-    def message(self, content: bytes) -> Transaction | None:
+    def message(self, content: bytes) -> SourceTransaction | None:
         kind = content[:1]
         if kind == b"B":
             self._position, at = struct.unpack_from(">Qq", content, 1)
             self._committed_at = at / 1e6 + EPOCH_SECONDS
             self._changes = []
         elif kind == b"C":
-            return Transaction(self._position, "", self._committed_at, self._changes)
+            return SourceTransaction(self._position, "", self._committed_at, self._changes)
         elif kind == b"R":
             self._relation(content)
         elif kind in (b"I", b"U", b"D"):
@@ -55,7 +55,7 @@ class Decoder:
             count, _ = struct.unpack_from(">IB", content, 1)
             for number in struct.unpack_from(f">{count}I", content, 6):
                 if number in self._relations:
-                    self._changes.append(Change(self._relations[number][0].name, None, None))
+                    self._changes.append(RowChange(self._relations[number][0].name, None, None))
         return None
 
     def _relation(self, content: bytes) -> None:
@@ -78,14 +78,14 @@ class Decoder:
         check_columns(table, {*names, *derived})
         self._relations[number] = (table, names, loads)
 
-    def _table(self, schema: str, name: str) -> Table | None:
+    def _table(self, schema: str, name: str) -> SourceTable | None:
         for table in self.origin.tables:
             short = table.name.removeprefix(f"{table.schema}.") if table.schema else table.name
             if short == name and (table.schema or self.default_schema) == schema:
                 return table
         return None
 
-    def _loader(self, table: Table, name: str, oid: int) -> Callable[[bytes], Any]:
+    def _loader(self, table: SourceTable, name: str, oid: int) -> Callable[[bytes], Any]:
         """Returns what turns a column's text into the value that a SELECT would have returned."""
         reading = next(
             (
@@ -129,11 +129,11 @@ class Decoder:
             raise changed(
                 table.name, "it has no replica identity, so deletes do not name their row"
             )
-        self._changes.append(Change(table.name, old, new, unsent))
+        self._changes.append(RowChange(table.name, old, new, unsent))
 
     def _item(
         self,
-        table: Table,
+        table: SourceTable,
         names: list[str],
         loads: list[Callable[[bytes], Any]],
         values: list[Any],

@@ -19,48 +19,58 @@ from typing import Any
 from msgspec import field
 
 from partita.client import ClientError
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
 from partita_migrate.model.design import TableDesign
-from partita_migrate.moving.back.following import PLACES, SINCE, Since, note_of
-from partita_migrate.moving.back.kinesis import (
-    begun_stream,
-    destination_of,
-    opened_stream,
-    stream_arn,
-)
-from partita_migrate.moving.back.markers import wait_for_marker
-from partita_migrate.moving.back.records import ChangeStream, Places, StreamTooOld, stream_of
-from partita_migrate.moving.back.rows import CannotReturn, Rows
-from partita_migrate.moving.back.store import BackStore, key_bytes
-from partita_migrate.moving.fences import fence_of
-from partita_migrate.moving.fences.fence import TARGET, Fence
-from partita_migrate.moving.follow import Follower
-from partita_migrate.moving.items import item_digest
-from partita_migrate.moving.logs.unlogged import Unlogged
-from partita_migrate.moving.moves import Move
-from partita_migrate.moving.positions import POSITION, is_tombstone, key_of, position_of
-from partita_migrate.moving.sending import Write
-from partita_migrate.moving.switching.closing import TargetGate
-from partita_migrate.moving.switching.phases import (
+from partita_migrate.moving.following.follow import Follower
+from partita_migrate.moving.logs.no_log import NoLog
+from partita_migrate.moving.move import Move
+from partita_migrate.moving.switching.fences import fence_of
+from partita_migrate.moving.switching.fences.source_fence import TARGET, SourceFence
+from partita_migrate.moving.switching.move_phase import (
     BACKWARD,
     DESTINATIONS_MADE,
     PHASE,
     STREAMS_MADE,
     UNTURNED,
-    Turn,
+    AuthorityChange,
     phase_of,
 )
-from partita_migrate.moving.switching.steps import (
+from partita_migrate.moving.switching.switch_step import (
     FENCED_AWAY_SECONDS_MAX,
-    Switched,
+    SwitchResult,
     note_fence,
     open_fence,
     switching,
 )
-from partita_migrate.moving.verify import Verified, check_unchanged, last_verified
-from partita_migrate.progress import Progress, silent
+from partita_migrate.moving.switching.target_write_block import TargetWriteBlock
+from partita_migrate.moving.target_access.item_positions import (
+    POSITION,
+    is_tombstone,
+    key_of,
+    position_of,
+)
+from partita_migrate.moving.target_access.target_items import item_digest
+from partita_migrate.moving.target_access.write_pipeline import Write
+from partita_migrate.moving.verifying.verify import VerifyReport, check_unchanged, last_verified
+from partita_migrate.moving.way_back.follow_back import PLACES, SINCE, WayBackStart, note_of
+from partita_migrate.moving.way_back.items_to_rows import RowMapper, UnmappableItem
+from partita_migrate.moving.way_back.kinesis_changes import (
+    begun_stream,
+    destination_of,
+    opened_stream,
+    stream_arn,
+)
+from partita_migrate.moving.way_back.stream_markers import wait_for_marker
+from partita_migrate.moving.way_back.table_streams import (
+    ItemChangeStream,
+    StreamCheckpoint,
+    StreamTrimmed,
+    stream_of,
+)
+from partita_migrate.moving.way_back.way_back_store import WayBackStore, key_bytes
+from partita_migrate.workspace.migration_folder import Folder
+from partita_migrate.workspace.stage_progress import Progress, silent
 
 WAIT_SECONDS = 30.0
 TICK_SECONDS = 1.1
@@ -70,7 +80,7 @@ CATCH_UP_ROUNDS = 10
 CATCH_UP_SECONDS = 0.2
 
 
-class CutOver(Switched, kw_only=True, omit_defaults=True):
+class CutoverResult(SwitchResult, kw_only=True, omit_defaults=True):
     """What a cutover did."""
 
     compared: int = 0
@@ -93,11 +103,11 @@ def cutover(
     is_dry_run: bool = False,
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
-) -> CutOver:
+) -> CutoverResult:
     """Makes the target authoritative. `kinesis` names a stream that keeps changes for the way back
     for longer than 24 hours."""
     with switching(
-        "cutover", CutOver, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
+        "cutover", CutoverResult, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
     ) as (move, gate, found):
         stage = _Cutover(move, gate, found, kinesis or "", progress)
         try:
@@ -115,7 +125,7 @@ class _Drain(Follower):
     """Follows the source and records its writes, which the way back must not take for an
     application's."""
 
-    def __init__(self, move: Move, since: Since, progress: Progress) -> None:
+    def __init__(self, move: Move, since: WayBackStart, progress: Progress) -> None:
         super().__init__(move, progress)
         self.since = since
         self.noted: dict[tuple[str, bytes], tuple[TableDesign, Item]] = {}
@@ -132,22 +142,27 @@ class _Cutover:
     """The steps of a cutover."""
 
     def __init__(
-        self, move: Move, gate: TargetGate, found: CutOver, kinesis: str, progress: Progress
+        self,
+        move: Move,
+        gate: TargetWriteBlock,
+        found: CutoverResult,
+        kinesis: str,
+        progress: Progress,
     ) -> None:
         self.move = move
         self.gate = gate
         self.found = found
         self.kinesis = kinesis
         self.progress = progress
-        self.fence: Fence = fence_of(move.origin)
-        self.rows = Rows(move)
-        self.since = Since()
-        self.verified: Verified | None = None
+        self.fence: SourceFence = fence_of(move.origin)
+        self.rows = RowMapper(move)
+        self.since = WayBackStart()
+        self.verified: VerifyReport | None = None
 
     def check(self, *, is_one_way: bool) -> None:
         """Checks everything that can be known before anything changes."""
         move = self.move
-        if isinstance(move.log, Unlogged):
+        if isinstance(move.log, NoLog):
             raise PartitaError(
                 f"{move.folder.path} was loaded without a position in the log, so it is unknown"
                 " what was written since; load again with --follow."
@@ -228,9 +243,9 @@ class _Cutover:
         self._open_target()
         self.found.refused_seconds = round(time.monotonic() - began, 3)
 
-    def _begin_streams(self) -> list[ChangeStream]:
+    def _begin_streams(self) -> list[ItemChangeStream]:
         """Opens the streams behind the move's own writes, and checks by markers that they work."""
-        stored = self.move.state.fact(PLACES, dict[str, Places]) or {}
+        stored = self.move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}
         streams = []
         for table in self.move.design.tables:
             arn = self._destination(table) if self.kinesis else self._stream(table)
@@ -239,7 +254,9 @@ class _Cutover:
         self._marked = time.monotonic()
         return streams
 
-    def _begin_stream(self, table: TableDesign, arn: str, stored: Places | None) -> ChangeStream:
+    def _begin_stream(
+        self, table: TableDesign, arn: str, stored: StreamCheckpoint | None
+    ) -> ItemChangeStream:
         """Opens one stream.
 
         After a rollback it is read on from the old place, whose earlier changes have been carried
@@ -248,7 +265,7 @@ class _Cutover:
         """
         target = self.move.target
         if stored is not None and stored.arn == arn:
-            with suppress(StreamTooOld):
+            with suppress(StreamTrimmed):
                 stream = opened_stream(target, table, stored)
                 self.since.seconds[table.name] = wait_for_marker(target, table, stream)
                 return stream
@@ -295,7 +312,7 @@ class _Cutover:
                 if is_tombstone(item):
                     continue
                 made = None
-                with suppress(CannotReturn):
+                with suppress(UnmappableItem):
                     number = self.rows.entity_of(table, item)
                     source = self.move.homes[number][1].source
                     key = self.rows.key_in(self.move.homes[number][1], item)
@@ -359,12 +376,12 @@ class _Cutover:
                 " source takes writes again, and nothing has changed."
             )
 
-    def _commit(self, streams: list[ChangeStream], began: float) -> None:
+    def _commit(self, streams: list[ItemChangeStream], began: float) -> None:
         state = self.move.state
         phase = phase_of(state)
         phase.name = BACKWARD
         phase.turns.append(
-            Turn(
+            AuthorityChange(
                 step="cutover",
                 at=time.time(),
                 refused_seconds=round(time.monotonic() - began, 3),
@@ -373,7 +390,7 @@ class _Cutover:
             )
         )
         with state.transaction():
-            BackStore(state).forget()
+            WayBackStore(state).forget()
             state.set_fact(PLACES, {stream.table: stream.places for stream in streams})
             state.set_fact(SINCE, self.since)
             state.set_fact(PHASE, phase)

@@ -14,17 +14,13 @@ from typing import Any
 
 from partita.client import ClientError
 from partita.errors import PartitaError
-from partita_migrate.costing.estimate import ESTIMATE_JSON, Estimates, monthly
-from partita_migrate.folder import Folder
-from partita_migrate.moving.back.following import PLACES, BackFollower
-from partita_migrate.moving.back.kinesis import destination_of
-from partita_migrate.moving.back.records import Places
-from partita_migrate.moving.fences import fence_of
-from partita_migrate.moving.loading.reports import LOAD_JSON, Load
-from partita_migrate.moving.moves import Move, open_move
-from partita_migrate.moving.positions import DELETED, is_tombstone, key_of
-from partita_migrate.moving.switching.closing import TargetGate
-from partita_migrate.moving.switching.phases import (
+from partita_migrate.costing.estimate_stage import ESTIMATE_JSON, Estimates, monthly
+from partita_migrate.moving.following.move_samples import watched
+from partita_migrate.moving.loading.load_report import LOAD_JSON, LoadReport
+from partita_migrate.moving.move import Move, open_move
+from partita_migrate.moving.switching.fences import fence_of
+from partita_migrate.moving.switching.final_report import FinalReport, page
+from partita_migrate.moving.switching.move_phase import (
     BACKWARD,
     DESTINATIONS_MADE,
     ENDING,
@@ -34,11 +30,15 @@ from partita_migrate.moving.switching.phases import (
     phase_of,
     under_way,
 )
-from partita_migrate.moving.switching.report import Finished, page
-from partita_migrate.moving.switching.watching import watched
-from partita_migrate.moving.verify import Verified, compare_sides
-from partita_migrate.progress import Progress, silent
-from partita_migrate.proving.acceptance import accepted
+from partita_migrate.moving.switching.target_write_block import TargetWriteBlock
+from partita_migrate.moving.target_access.item_positions import DELETED, is_tombstone, key_of
+from partita_migrate.moving.verifying.verify import VerifyReport, compare_sides
+from partita_migrate.moving.way_back.follow_back import PLACES, BackFollower
+from partita_migrate.moving.way_back.kinesis_changes import destination_of
+from partita_migrate.moving.way_back.table_streams import StreamCheckpoint
+from partita_migrate.proving.proof_run.user_acceptance import accepted
+from partita_migrate.workspace.migration_folder import Folder
+from partita_migrate.workspace.stage_progress import Progress, silent
 
 REPORT = "finish.md"
 
@@ -52,12 +52,12 @@ def finish(
     is_dry_run: bool = False,
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
-) -> Finished:
+) -> FinalReport:
     """Ends the move. With `is_given_up` the source stays authoritative, without a cutover."""
     began = time.monotonic()
     with open_move(folder, endpoint, region=region, ask=ask) as move:
         phase = phase_of(move.state)
-        report = Finished(
+        report = FinalReport(
             source=str(move.origin.address),
             endpoint=move.target.endpoint,
             position=move.position,
@@ -68,13 +68,13 @@ def finish(
         )
         _check(phase.name, is_given_up=is_given_up)
         if phase.name == FINISHED:
-            return folder.read_json("finish.json", Finished)
-        gate = TargetGate(move, endpoint, region)
+            return folder.read_json("finish.json", FinalReport)
+        gate = TargetWriteBlock(move, endpoint, region)
         if is_dry_run:
             return report
         with under_way(move.state, "finish"):
             # A finish was killed after its comparison; the log may be gone already.
-            ended = move.state.fact(ENDING, Finished)
+            ended = move.state.fact(ENDING, FinalReport)
             if ended is not None:
                 report = ended
             elif not is_given_up:
@@ -120,12 +120,12 @@ def _leftovers(move: Move) -> list[str]:
     return made + [f"{arn} as a destination of {name}" for name, arn in sent.items()]
 
 
-def _compare(move: Move, report: Finished, progress: Progress) -> None:
+def _compare(move: Move, report: FinalReport, progress: Progress) -> None:
     progress("Following back", 0, 0)
     back = BackFollower(move, fence_of(move.origin), progress)
     back.catch_up()
     report.obstacles = back.obstacles()
-    verified: Verified = compare_sides(move, progress)
+    verified: VerifyReport = compare_sides(move, progress)
     report.rows, report.items = verified.rows, verified.items
     report.different = verified.different
     report.checks = [
@@ -136,7 +136,7 @@ def _compare(move: Move, report: Finished, progress: Progress) -> None:
     ]  # fmt: skip
 
 
-def _remove(move: Move, gate: TargetGate, report: Finished) -> None:
+def _remove(move: Move, gate: TargetWriteBlock, report: FinalReport) -> None:
     """Removes everything, the target's part first: after a kill, the rest can still be removed by
     running it again."""
     gate.open()
@@ -146,7 +146,7 @@ def _remove(move: Move, gate: TargetGate, report: Finished) -> None:
                 _delete(move, table.name, key_of(table, item))
                 report.tombstones += 1
     for name in move.state.fact(STREAMS_MADE, list[str]) or []:
-        places = (move.state.fact(PLACES, dict[str, Places]) or {}).get(name)
+        places = (move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}).get(name)
         described = move.target.call("DescribeTable", TableName=name)["Table"]
         if places is not None and described.get("LatestStreamArn") == places.arn:
             if described.get("StreamSpecification", {}).get("StreamEnabled"):
@@ -175,10 +175,10 @@ def _delete(move: Move, table: str, key: dict[str, Any]) -> None:
             raise PartitaError(f"{move.target.endpoint} refused: {error}") from error
 
 
-def _loaded(folder: Folder, report: Finished) -> None:
+def _loaded(folder: Folder, report: FinalReport) -> None:
     """Adds what became of each row when it was loaded."""
     if folder.has(LOAD_JSON):
-        loaded = folder.read_json(LOAD_JSON, Load)
+        loaded = folder.read_json(LOAD_JSON, LoadReport)
         report.tables, report.load_seconds = loaded.tables, loaded.seconds
 
 

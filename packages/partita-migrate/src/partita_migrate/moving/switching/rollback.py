@@ -19,44 +19,36 @@ import orjson
 from msgspec import field
 
 from partita.client import ClientError
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 from partita.errors import PartitaError
-from partita_migrate.folder import Folder
-from partita_migrate.moving.back.following import BackFollower
-from partita_migrate.moving.back.markers import marker_key
-from partita_migrate.moving.back.rows import CannotReturn
-from partita_migrate.moving.fences import fence_of
-from partita_migrate.moving.fences.fence import SOURCE, Fence
-from partita_migrate.moving.fences.session import open_session
-from partita_migrate.moving.items import item_digest, key_hash
-from partita_migrate.moving.moves import (
-    POSITION_FACT,
-    RESUME,
-    Move,
-)
-from partita_migrate.moving.positions import (
-    is_tombstone,
-    stamped,
-    tombstone,
-)
-from partita_migrate.moving.state import MOVE
-from partita_migrate.moving.switching.closing import TargetGate
-from partita_migrate.moving.switching.phases import (
+from partita_migrate.moving.move import POSITION_FACT, RESUME, Move
+from partita_migrate.moving.switching.fences import fence_of
+from partita_migrate.moving.switching.fences.source_fence import SOURCE, SourceFence
+from partita_migrate.moving.switching.fences.source_session import open_session
+from partita_migrate.moving.switching.move_phase import (
     BACKWARD,
     FORWARD,
     PHASE,
     UNTURNED,
-    Turn,
+    AuthorityChange,
     phase_of,
 )
-from partita_migrate.moving.switching.steps import (
+from partita_migrate.moving.switching.switch_step import (
     FENCED_AWAY_SECONDS_MAX,
-    Switched,
+    SwitchResult,
     open_fence,
     switching,
 )
-from partita_migrate.moving.target import batches
-from partita_migrate.progress import Progress, silent
+from partita_migrate.moving.switching.target_write_block import TargetWriteBlock
+from partita_migrate.moving.target_access.item_positions import is_tombstone, stamped, tombstone
+from partita_migrate.moving.target_access.target_client import batches
+from partita_migrate.moving.target_access.target_items import item_digest, key_hash
+from partita_migrate.moving.way_back.follow_back import BackFollower
+from partita_migrate.moving.way_back.items_to_rows import UnmappableItem
+from partita_migrate.moving.way_back.stream_markers import marker_key
+from partita_migrate.row_store.state_store import MOVE
+from partita_migrate.workspace.migration_folder import Folder
+from partita_migrate.workspace.stage_progress import Progress, silent
 
 REPLACED = "replaced.jsonl"
 SHOWN_MAX = 20
@@ -67,7 +59,7 @@ Touched = tuple[str, Item, Item | None]
 """A table, the key of an item, and what rows make of it where that is known."""
 
 
-class RolledBack(Switched, kw_only=True, omit_defaults=True):
+class RollbackResult(SwitchResult, kw_only=True, omit_defaults=True):
     """What a rollback did."""
 
     rows: int = 0
@@ -89,12 +81,12 @@ def rollback(
     is_dry_run: bool = False,
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
-) -> RolledBack:
+) -> RollbackResult:
     """Makes the source authoritative again. `is_stopped` says that nobody writes at the target, for
     a target that cannot be made to refuse writes."""
     with switching(
         "rollback",
-        RolledBack,
+        RollbackResult,
         folder,
         endpoint,
         region=region,
@@ -110,7 +102,7 @@ def rollback(
     return found
 
 
-def _undo_begun(move: Move, fence: Fence, found: RolledBack) -> None:
+def _undo_begun(move: Move, fence: SourceFence, found: RollbackResult) -> None:
     """Opens a fence that a kill left closed: before the switch of a cutover, or after that of a
     rollback.
 
@@ -133,7 +125,9 @@ def _undo_begun(move: Move, fence: Fence, found: RolledBack) -> None:
 class _Rollback:
     """The steps of a rollback."""
 
-    def __init__(self, move: Move, gate: TargetGate, found: RolledBack, progress: Progress) -> None:
+    def __init__(
+        self, move: Move, gate: TargetWriteBlock, found: RollbackResult, progress: Progress
+    ) -> None:
         self.move = move
         self.gate = gate
         self.found = found
@@ -255,7 +249,7 @@ class _Rollback:
         table = self.tables[name]
         try:
             number = self.back.rows.entity_of(table, existing)
-        except CannotReturn:
+        except UnmappableItem:
             return None
         entity = self.move.homes[number][1]
         key = self.back.rows.key_in(entity, existing)
@@ -270,7 +264,7 @@ class _Rollback:
         phase = phase_of(state)
         phase.name = FORWARD
         phase.turns.append(
-            Turn(
+            AuthorityChange(
                 step="rollback",
                 at=time.time(),
                 refused_seconds=round(time.monotonic() - began, 3),

@@ -6,11 +6,16 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from partita.limits import ITEM_BYTES_MAX
-from partita_migrate.costing.bill import Bill, Option
-from partita_migrate.costing.estimate import Doubled
-from partita_migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
-from partita_migrate.understanding.planning.page import bytes_text
+from partita.foundation.service_limits import ITEM_BYTES_MAX
+from partita_migrate.costing.bill import Bill, PricingOption
+from partita_migrate.costing.estimate_stage import DoubledFigure
+from partita_migrate.understanding.analysis import (
+    Analysis,
+    KeySkew,
+    SizeDistribution,
+    TableAnalysis,
+)
+from partita_migrate.understanding.planning.plan_page import bytes_text
 
 HISTOGRAMS_MAX = 24
 SKEWS_MAX = 60
@@ -51,14 +56,14 @@ class SkewBar(NamedTuple):
 
 
 class OptionBar(NamedTuple):
-    option: Option
+    option: PricingOption
     throughput: float
     storage: float
     is_cheapest: bool
 
 
 class DoubledBar(NamedTuple):
-    doubled: Doubled
+    doubled: DoubledFigure
     provisioned: float
     on_demand: float
 
@@ -72,7 +77,7 @@ def histograms(analysis: Analysis) -> list[Histogram]:
     ]
 
 
-def bars(sizes: Distribution) -> Iterator[Bar]:
+def bars(sizes: SizeDistribution) -> Iterator[Bar]:
     counts = sizes.histogram
     while counts and not counts[0][1]:
         counts = counts[1:]
@@ -125,7 +130,7 @@ def option_bars(bill: Bill) -> list[OptionBar]:
     ]
 
 
-def doubled_bars(doubled: Iterable[Doubled]) -> list[DoubledBar]:
+def doubled_bars(doubled: Iterable[DoubledFigure]) -> list[DoubledBar]:
     """What matters most when it doubles."""
     shown = [one for one in doubled if max(one.provisioned_more, one.on_demand_more) >= 0.005]
     shown.sort(key=lambda one: -max(one.provisioned_more, one.on_demand_more))

@@ -16,12 +16,12 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from partita_migrate.folder import Folder
-from partita_migrate.moving.run import QUIT, Ran, Seat
-from partita_migrate.moving.status import Status, status
-from partita_migrate.report.terminal.bars import Bars
-from partita_migrate.report.terminal.grid import grid
-from partita_migrate.report.terminal.moving import summarize_follow, summarize_status
+from partita_migrate.moving.move_status import MoveStatus, status
+from partita_migrate.moving.run_stages import QUIT, CockpitSession, RunReport
+from partita_migrate.report.terminal.moving_screen import summarize_follow, summarize_status
+from partita_migrate.report.terminal.progress_bars import ProgressBars
+from partita_migrate.report.terminal.terminal_tables import grid
+from partita_migrate.workspace.migration_folder import Folder
 
 KEYS = {"v": "verify", "c": "cutover", "r": "rollback", "f": "finish", "q": QUIT}
 CONFIRMED = ("cutover", "rollback", "finish")
@@ -35,17 +35,17 @@ class Cockpit:
 
     def __init__(self, folder: Folder, console: Console) -> None:
         self.folder = folder
-        self.bars = Bars(console, is_started=False)
+        self.bars = ProgressBars(console, is_started=False)
         self.stage = ""
         self.said: deque[str] = deque(maxlen=SAID_MAX)
         self._asked = ""
         self._pressed = ""
         self._lock = threading.Lock()
         self._looked = 0.0
-        self._status: Status | None = None
+        self._status: MoveStatus | None = None
 
-    def seat(self) -> Seat:
-        return Seat(self.taken, self.said.append, self.begin)
+    def seat(self) -> CockpitSession:
+        return CockpitSession(self.taken, self.said.append, self.begin)
 
     def begin(self, stage: str) -> None:
         self.stage = stage
@@ -119,7 +119,7 @@ def _read_keys(found: Cockpit, over: threading.Event) -> None:
             found.press(key)
 
 
-def summarize_run(ran: Ran) -> Iterator[RenderableType]:
+def summarize_run(ran: RunReport) -> Iterator[RenderableType]:
     if ran.stages:
         yield Text(f"Run: {', '.join(ran.stages)}.")
     if ran.status is not None:

@@ -55,7 +55,7 @@ class AccessPattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
     statement: str | None = None
 
 
-class Unexplained(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class UnexplainedStatement(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A statement that the database has run and that could not be turned into a pattern."""
 
     statement: str
@@ -63,7 +63,7 @@ class Unexplained(Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str
 
 
-class Ignored(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class IgnoredStatements(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Statements that ask nothing of the data, by what they are."""
 
     kind: str
@@ -76,7 +76,7 @@ class Patterns(Struct, frozen=True, kw_only=True, omit_defaults=True):
     window_seconds: float = 0.0
     """How long the statements were counted; 0 when people wrote them."""
     patterns: list[AccessPattern] = field(default_factory=list)
-    unexplained: list[Unexplained] = field(default_factory=list)
-    ignored: list[Ignored] = field(default_factory=list)
+    unexplained: list[UnexplainedStatement] = field(default_factory=list)
+    ignored: list[IgnoredStatements] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
     """What statements join as if by a foreign key that the schema does not declare."""

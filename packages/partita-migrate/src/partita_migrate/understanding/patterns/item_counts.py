@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from partita_migrate.understanding.analysis import Analysis, KeySkew
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import Inventory
 
 
@@ -45,7 +45,7 @@ class _Counting:
             return float(self._rows(pattern.table))
         asked: dict[str, set[str]] = {}
         for name in pattern.equality:
-            ref = Ref.parse(name)
+            ref = ColumnRef.parse(name)
             asked.setdefault(ref.table, set()).add(ref.column)
         own = asked.pop(pattern.table, None)
         found = [self._rows_per_call(pattern.table, own)] if own else []

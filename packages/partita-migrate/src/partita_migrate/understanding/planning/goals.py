@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from partita_migrate.folder import Positive
+from partita_migrate.workspace.migration_folder import Positive
 
 Aim = Literal["performance", "costs", "load", "operations"]
 

@@ -12,18 +12,18 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from partita.limits import GLOBAL_INDEXES_PER_TABLE_MAX
-from partita_migrate.understanding.planning.difficulties.analytics import is_fact_table
-from partita_migrate.understanding.planning.difficulties.columns import (
+from partita.foundation.service_limits import GLOBAL_INDEXES_PER_TABLE_MAX
+from partita_migrate.understanding.planning.difficulties.analytical_tables import is_fact_table
+from partita_migrate.understanding.planning.difficulties.column_difficulties import (
     LARGE_ROW_BYTES,
     large_columns,
     row_bytes,
 )
-from partita_migrate.understanding.planning.difficulties.tables import SEARCHES
+from partita_migrate.understanding.planning.difficulties.table_difficulties import SEARCHES
 from partita_migrate.understanding.planning.goals import Goals
-from partita_migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
+from partita_migrate.understanding.schema.name_words import words
 from partita_migrate.understanding.schema.relationships import eav_attribute
-from partita_migrate.understanding.schema.words import words
 
 Verdict = Literal["good candidate", "possible", "poor candidate"]
 
@@ -34,7 +34,7 @@ MANY_ROWS = 1_000_000
 LARGE_SHARE = 0.2
 
 
-class Reason(Struct, frozen=True):
+class SuitabilityReason(Struct, frozen=True):
     points: int
     text: str
 
@@ -46,7 +46,7 @@ class Suitability(Struct, frozen=True, kw_only=True, omit_defaults=True):
     verdict: Verdict
     workload: str | None = None
     """Which of the workloads that suit DynamoDB it looks like."""
-    reasons: list[Reason]
+    reasons: list[SuitabilityReason]
 
 
 class SuitableWorkload(NamedTuple):
@@ -115,13 +115,13 @@ EAV = SuitableWorkload("entity-attribute-value", 25, frozenset())
 
 def score(inventory: Inventory, goals: Goals) -> list[Suitability]:
     """All tables, the best candidates first."""
-    surroundings = Surroundings.of(inventory, goals)
+    surroundings = SuitabilityContext.of(inventory, goals)
     found = [_score(table, surroundings) for table in inventory.tables]
     return sorted(found, key=lambda one: (-one.score, one.table))
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class SuitabilityContext:
     """What a table's points depend on beside the table itself."""
 
     goals: Goals
@@ -132,7 +132,7 @@ class Surroundings:
     intersections: frozenset[str]
 
     @classmethod
-    def of(cls, inventory: Inventory, goals: Goals) -> Surroundings:
+    def of(cls, inventory: Inventory, goals: Goals) -> SuitabilityContext:
         referencing: dict[str, int] = {}
         for table in inventory.tables:
             for key in table.foreign_keys:
@@ -155,12 +155,15 @@ class Surroundings:
         )
 
 
-def _score(table: Table, surroundings: Surroundings) -> Suitability:
+def _score(table: SourceTable, surroundings: SuitabilityContext) -> Suitability:
     workload = workload_of(table)
     reasons = [reason for look in LOOKS for reason in look(table, surroundings)]
     if workload is not None:
         reasons.insert(
-            0, Reason(workload.points, f"It looks like {workload.name}, which suits DynamoDB.")
+            0,
+            SuitabilityReason(
+                workload.points, f"It looks like {workload.name}, which suits DynamoDB."
+            ),
         )
     points = min(100, max(0, NEUTRAL + sum(reason.points for reason in reasons)))
     return Suitability(
@@ -178,61 +181,73 @@ def _score(table: Table, surroundings: Surroundings) -> Suitability:
     )
 
 
-def workload_of(table: Table) -> SuitableWorkload | None:
+def workload_of(table: SourceTable) -> SuitableWorkload | None:
     if eav_attribute(table) is not None:
         return EAV
     named = set(words(table.name))
     return next((workload for workload in WORKLOADS if workload.words & named), None)
 
 
-def _key(table: Table, surroundings: Surroundings) -> Iterator[Reason]:
+def _key(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[SuitabilityReason]:
     columns = len(table.primary_key)
     if not columns:
-        yield Reason(-25, "It has no primary key that could become the key of an item.")
+        yield SuitabilityReason(-25, "It has no primary key that could become the key of an item.")
     elif columns > 2:
-        yield Reason(-5, f"Its primary key of {columns} columns has to be joined into two.")
+        yield SuitabilityReason(
+            -5, f"Its primary key of {columns} columns has to be joined into two."
+        )
     else:
-        yield Reason(10, "Its primary key becomes the key of an item as it is.")
+        yield SuitabilityReason(10, "Its primary key becomes the key of an item as it is.")
 
 
-def _scale(table: Table, surroundings: Surroundings) -> Iterator[Reason]:
+def _scale(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[SuitabilityReason]:
     if table.row_count >= MANY_ROWS:
-        yield Reason(10, f"Its {table.row_count:,} rows gain from being spread over partitions.")
+        yield SuitabilityReason(
+            10, f"Its {table.row_count:,} rows gain from being spread over partitions."
+        )
     elif table.row_count == 0:
-        yield Reason(-15, "It has no rows to judge by, and none to move.")
+        yield SuitabilityReason(-15, "It has no rows to judge by, and none to move.")
     share = (table.data_bytes or 0) / surroundings.bytes_total if surroundings.bytes_total else 0
     if share >= LARGE_SHARE and {"load", "costs"} & set(surroundings.goals.aims):
-        yield Reason(
+        yield SuitabilityReason(
             10, f"Moving it takes {share:.0%} of the bytes off the relational database, a goal."
         )
 
 
-def _joins(table: Table, surroundings: Surroundings) -> Iterator[Reason]:
+def _joins(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[SuitabilityReason]:
     if table.name in surroundings.intersections:
-        yield Reason(5, "As an intersection table it becomes an item collection and its inverse.")
+        yield SuitabilityReason(
+            5, "As an intersection table it becomes an item collection and its inverse."
+        )
     elif len(table.foreign_keys) >= 4:
-        yield Reason(
+        yield SuitabilityReason(
             -10, f"Its {len(table.foreign_keys)} foreign keys speak of joins that have to go."
         )
     elif not table.foreign_keys:
-        yield Reason(5, "It stands for itself: no foreign key leads away from it.")
+        yield SuitabilityReason(5, "It stands for itself: no foreign key leads away from it.")
     referencing = surroundings.referencing.get(table.name, 0)
     if table.name in surroundings.lookups:
-        yield Reason(
+        yield SuitabilityReason(
             -15, "A lookup table is better copied into the items that use it, or kept in memory."
         )
     elif referencing >= 4:
-        yield Reason(-10, f"{referencing} foreign keys point at it: it is joined from many sides.")
+        yield SuitabilityReason(
+            -10, f"{referencing} foreign keys point at it: it is joined from many sides."
+        )
 
 
-def _unsuitable(table: Table, surroundings: Surroundings) -> Iterator[Reason]:
+def _unsuitable(
+    table: SourceTable, surroundings: SuitabilityContext
+) -> Iterator[SuitabilityReason]:
     if is_fact_table(table):
-        yield Reason(-30, "It looks like a fact table; analytical processing needs joins.")
+        yield SuitabilityReason(
+            -30, "It looks like a fact table; analytical processing needs joins."
+        )
     blobs = [column for column in large_columns(table) if column.kind == "binary"]
     if row_bytes(table) > LARGE_ROW_BYTES:
-        yield Reason(-40, "It stores large objects: its rows are near or over 400 KB.")
+        yield SuitabilityReason(-40, "It stores large objects: its rows are near or over 400 KB.")
     elif blobs:
-        yield Reason(
+        yield SuitabilityReason(
             -20,
             "Large binaries belong into S3, with their address in the item: "
             + ", ".join(column.name for column in blobs)
@@ -240,27 +255,27 @@ def _unsuitable(table: Table, surroundings: Surroundings) -> Iterator[Reason]:
         )
     searches = sorted({index.kind for index in table.indexes if index.kind in SEARCHES})
     for kind in searches:
-        yield Reason(-10, f"Its {kind} index serves searches that DynamoDB does not do.")
+        yield SuitabilityReason(-10, f"Its {kind} index serves searches that DynamoDB does not do.")
     secondary = [index for index in table.indexes if not index.is_unique]
     if len(secondary) > GLOBAL_INDEXES_PER_TABLE_MAX:
-        yield Reason(-15, f"Its {len(secondary)} indexes speak of ad-hoc queries.")
+        yield SuitabilityReason(-15, f"Its {len(secondary)} indexes speak of ad-hoc queries.")
 
 
-def _logic(table: Table, surroundings: Surroundings) -> Iterator[Reason]:
+def _logic(table: SourceTable, surroundings: SuitabilityContext) -> Iterator[SuitabilityReason]:
     unique = [
         index for index in table.indexes if index.is_unique and index.columns != table.primary_key
     ]
     if unique:
-        yield Reason(
+        yield SuitabilityReason(
             -5 * min(2, len(unique)), "Further unique columns need an item each, in transactions."
         )
     if table.triggers:
-        yield Reason(-5, "What its triggers do has to move into the application.")
+        yield SuitabilityReason(-5, "What its triggers do has to move into the application.")
     if not table.is_readable:
-        yield Reason(-25, "The user of the connection may not read it.")
+        yield SuitabilityReason(-25, "The user of the connection may not read it.")
 
 
-LOOKS: tuple[Callable[[Table, Surroundings], Iterator[Reason]], ...] = (
+LOOKS: tuple[Callable[[SourceTable, SuitabilityContext], Iterator[SuitabilityReason]], ...] = (
     _key,
     _scale,
     _joins,

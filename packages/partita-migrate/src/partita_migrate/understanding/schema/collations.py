@@ -21,7 +21,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from partita_migrate.folder import Folder
+from partita_migrate.workspace.migration_folder import Folder
 
 COLLATIONS = "collations"
 HIGH = "\U0010ffff"
@@ -31,7 +31,7 @@ Pad = Literal["", "PAD SPACE", "NO PAD"]
 """As MySQL calls it; CHAR of PostgreSQL and RTRIM of SQLite are PAD SPACE."""
 
 
-class Run(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class CharacterRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Neighbours that become `text`, each with a character behind it that counts up."""
 
     first: str
@@ -51,7 +51,7 @@ class Collation(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why keys cannot say how it compares."""
     pad: Pad = ""
     texts: dict[str, str] = field(default_factory=dict)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[CharacterRun] = field(default_factory=list)
 
 
 class _Texts(dict[int, str]):
@@ -78,7 +78,7 @@ _LETTER = re.compile(f"[^{HIGH}](?:{HIGH}.)?", re.DOTALL)
 _BEFORE_BLANK = re.compile("[\0-\x1f]")
 
 
-class Folding:
+class CollationFolding:
     """What the texts of a collation become in keys."""
 
     def __init__(self, collation: Collation) -> None:
@@ -169,30 +169,30 @@ def _below(letter: str) -> str:
     return below if len(letter) > 1 else below + HIGH
 
 
-FOLDINGS: dict[str, Folding] = {}
+FOLDINGS: dict[str, CollationFolding] = {}
 """By collation: those of the folder that this process works in."""
 _NOT_IN_KEYS: dict[str, str] = {}
 
 
-def know(collation: Collation) -> None:
+def register_collation(collation: Collation) -> None:
     _NOT_IN_KEYS.pop(collation.name, None)
     if collation.not_in_keys:
         _NOT_IN_KEYS[collation.name] = collation.not_in_keys
         FOLDINGS.pop(collation.name, None)
     elif collation.name not in FOLDINGS or FOLDINGS[collation.name].collation != collation:
-        FOLDINGS[collation.name] = Folding(collation)
+        FOLDINGS[collation.name] = CollationFolding(collation)
 
 
 def why_not_in_keys(collation: str) -> str:
     return _NOT_IN_KEYS.get(collation) or (
-        f"{file_of(collation)} is not there: run `partita migrate plan` again"
+        f"{collation_file(collation)} is not there: run `partita migrate plan` again"
     )
 
 
-def file_of(collation: str) -> str:
+def collation_file(collation: str) -> str:
     return f"{COLLATIONS}/{collation}.json"
 
 
 def read_collations(folder: Folder) -> None:
     for path in sorted((folder.path / COLLATIONS).glob("*.json")):
-        know(folder.read_json(file_of(path.stem), Collation))
+        register_collation(folder.read_json(collation_file(path.stem), Collation))

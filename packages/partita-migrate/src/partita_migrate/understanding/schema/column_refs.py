@@ -16,7 +16,7 @@ _REF = re.compile(rf'(?:({QUOTED})|(.*))\.(?:({QUOTED})|([^".]*))', re.DOTALL)
 _NEEDS_QUOTES = re.compile(r'[",={}:]|^\s|\s$|^$')
 
 
-class Ref(NamedTuple):
+class ColumnRef(NamedTuple):
     """A column of the source: `table.column`, with quotes around a name that would not end where
     it does, such as `table."a.b"`."""
 
@@ -24,7 +24,7 @@ class Ref(NamedTuple):
     column: str
 
     @classmethod
-    def parse(cls, text: str) -> Ref:
+    def parse(cls, text: str) -> ColumnRef:
         return _parsed(text)
 
     def __str__(self) -> str:
@@ -33,12 +33,12 @@ class Ref(NamedTuple):
 
 
 @lru_cache(PARSED_MAX)
-def _parsed(text: str) -> Ref:
+def _parsed(text: str) -> ColumnRef:
     # A PostgreSQL table outside `public` has a dot in its name: the column is the last part.
     found = _REF.fullmatch(text)
     if found is None:
-        return Ref("", _unquoted(text))
-    return Ref(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
+        return ColumnRef("", _unquoted(text))
+    return ColumnRef(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
 
 
 def _quoted(name: str, *, is_column: bool = False) -> str:
@@ -53,31 +53,33 @@ def _unquoted(text: str) -> str:
     return text
 
 
-def qualified(table: str, name: str) -> Ref:
-    ref = Ref.parse(name)
-    return ref if ref.table else Ref(table, ref.column)
+def qualified(table: str, name: str) -> ColumnRef:
+    ref = ColumnRef.parse(name)
+    return ref if ref.table else ColumnRef(table, ref.column)
 
 
-class Join(NamedTuple):
+class ForeignKeyJoin(NamedTuple):
     """A foreign key, followed in either direction: rows of `after` that match one of `before`."""
 
-    before: list[Ref]
-    after: list[Ref]
+    before: list[ColumnRef]
+    after: list[ColumnRef]
 
 
 @lru_cache(PARSED_MAX)
-def parse_join(text: str) -> Join | None:
+def parse_join(text: str) -> ForeignKeyJoin | None:
     """ "a.x = b.y"; the columns of a longer key are separated by commas."""
     sides = _outside_quotes(" = ", text)
     if len(sides) != 2:
         return None
-    before, after = ([Ref.parse(quote) for quote in _outside_quotes(", *", side)] for side in sides)
-    return Join(before, after) if len(before) == len(after) else None
+    before, after = (
+        [ColumnRef.parse(quote) for quote in _outside_quotes(", *", side)] for side in sides
+    )
+    return ForeignKeyJoin(before, after) if len(before) == len(after) else None
 
 
 def _outside_quotes(separator: str, text: str) -> list[str]:
     return re.split(rf'{separator}(?=(?:[^"]*"[^"]*")*[^"]*$)', text)
 
 
-def format_join(before: list[Ref], after: list[Ref]) -> str:
+def format_join(before: list[ColumnRef], after: list[ColumnRef]) -> str:
     return f"{', '.join(map(str, before))} = {', '.join(map(str, after))}"

@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from partita_migrate.folder import INVENTORY, Folder
 from partita_migrate.understanding.schema.collations import Pad, read_collations
+from partita_migrate.workspace.migration_folder import INVENTORY, Folder
 
 ColumnKind = Literal[
     "string",
@@ -38,7 +38,7 @@ RelationshipKind = Literal[
 ]
 
 
-class Column(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SourceColumn(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     type: str
     """As the source writes it."""
@@ -67,7 +67,7 @@ COMPUTED = (
 """Why nothing is found or sorted by a generated column, and no item holds it."""
 
 
-def is_derived(column: Column) -> bool:
+def is_derived(column: SourceColumn) -> bool:
     """Whether the source makes a column of others: nobody writes it."""
     return column.is_generated or column.type.lower() == "tsvector"
 
@@ -81,7 +81,7 @@ class ForeignKey(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Known of MySQL and MariaDB, whose logs do not tell what it does."""
 
 
-class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SourceIndex(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     columns: list[str]
     is_unique: bool = False
@@ -93,15 +93,15 @@ class Index(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When it is no B-tree: fulltext, spatial, gin, gist, hash ..."""
 
 
-class Table(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SourceTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     """Unique here: "schema.table" outside the default schema."""
     schema: str | None = None
     """When it is not the default one."""
-    columns: list[Column]
+    columns: list[SourceColumn]
     primary_key: list[str] = field(default_factory=list)
     foreign_keys: list[ForeignKey] = field(default_factory=list)
-    indexes: list[Index] = field(default_factory=list)
+    indexes: list[SourceIndex] = field(default_factory=list)
     """Unique constraints are unique indexes here."""
     triggers: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
@@ -131,7 +131,7 @@ class Relationship(Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_optional: bool = False
 
 
-class Skipped(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SkippedObject(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is in the source and not in the inventory, and why."""
 
     name: str
@@ -142,19 +142,19 @@ class Inventory(Struct, frozen=True, kw_only=True, omit_defaults=True):
     dialect: str
     server_version: str
     database: str
-    tables: list[Table]
+    tables: list[SourceTable]
     views: list[str] = field(default_factory=list)
     analytical_views: list[str] = field(default_factory=list)
     """Those of the views that group or aggregate."""
     view_queries: dict[str, str] = field(default_factory=dict)
     """What each view selects, in the words of the source."""
     routines: list[str] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
+    skipped: list[SkippedObject] = field(default_factory=list)
     relationships: list[Relationship] = field(default_factory=list)
     keeps_references: bool = True
     """Whether foreign keys are kept; in SQLite, each session of the application decides."""
 
-    def table(self, name: str) -> Table | None:
+    def table(self, name: str) -> SourceTable | None:
         return next((table for table in self.tables if table.name == name), None)
 
 

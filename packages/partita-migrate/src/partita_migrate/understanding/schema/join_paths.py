@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from partita_migrate.understanding.schema.column_refs import Ref, format_join
-from partita_migrate.understanding.schema.inventory import ForeignKey, Inventory, Table
+from partita_migrate.understanding.schema.column_refs import ColumnRef, format_join
+from partita_migrate.understanding.schema.inventory import ForeignKey, Inventory, SourceTable
 
 
-class Link(NamedTuple):
+class ForeignKeyLink(NamedTuple):
     """A foreign key with the table that has it."""
 
     child: str
@@ -34,18 +34,18 @@ class Link(NamedTuple):
     def downwards(self) -> str:
         return format_join(self._parent_refs(), self._child_refs())
 
-    def _child_refs(self) -> list[Ref]:
-        return [Ref(self.child, name) for name in self.key.columns]
+    def _child_refs(self) -> list[ColumnRef]:
+        return [ColumnRef(self.child, name) for name in self.key.columns]
 
-    def _parent_refs(self) -> list[Ref]:
-        return [Ref(self.parent, name) for name in self.key.referenced_columns]
+    def _parent_refs(self) -> list[ColumnRef]:
+        return [ColumnRef(self.parent, name) for name in self.key.referenced_columns]
 
 
-def self_reference(table: Table, column: str) -> Link | None:
+def self_reference(table: SourceTable, column: str) -> ForeignKeyLink | None:
     """The foreign key of one column by which a table refers to itself."""
     return next(
         (
-            Link(table.name, key)
+            ForeignKeyLink(table.name, key)
             for key in table.foreign_keys
             if key.columns == [column] and key.referenced_table == table.name
         ),
@@ -53,7 +53,7 @@ def self_reference(table: Table, column: str) -> Link | None:
     )
 
 
-JoinPath = list[Link]
+JoinPath = list[ForeignKeyLink]
 
 
 class JoinPaths:
@@ -64,7 +64,7 @@ class JoinPaths:
         names = {table.name for table in inventory.tables}
         self.links = {
             table.name: [
-                Link(table.name, key)
+                ForeignKeyLink(table.name, key)
                 for key in table.foreign_keys
                 if key.referenced_table in names and key.referenced_table != table.name
             ]
@@ -86,7 +86,7 @@ class JoinPaths:
             if (first.parent, second.parent) == (table, other)
         ]
 
-    def _is_identifying(self, link: Link) -> bool:
+    def _is_identifying(self, link: ForeignKeyLink) -> bool:
         return set(link.key.columns) <= self.keys[link.child]
 
     def _up(self, child: str, parent: str) -> list[JoinPath]:

@@ -11,14 +11,14 @@ from collections.abc import Collection, Iterator
 from itertools import combinations
 
 from partita_migrate.understanding.schema.inventory import (
-    Column,
     ForeignKey,
-    Index,
     Relationship,
     RelationshipKind,
-    Table,
+    SourceColumn,
+    SourceIndex,
+    SourceTable,
 )
-from partita_migrate.understanding.schema.words import words
+from partita_migrate.understanding.schema.name_words import words
 
 LOOKUP_COLUMNS_MAX = 3
 """A key and what it stands for, dates of change aside."""
@@ -36,7 +36,7 @@ DEPTH_WORDS = {"depth", "distance", "level", "length", "hops"}
 CHANGE_WORDS = {"created", "updated", "modified", "update", "last", "timestamp", "deleted"}
 
 
-def relate(tables: list[Table]) -> list[Relationship]:
+def relate(tables: list[SourceTable]) -> list[Relationship]:
     """All relationships, in the order of their tables."""
     graph = _Graph(tables)
     found = [graph.of_foreign_key(table, key) for table, key in graph.foreign_keys()]
@@ -48,9 +48,9 @@ def relate(tables: list[Table]) -> list[Relationship]:
 
 
 class _Graph:
-    def __init__(self, tables: list[Table]) -> None:
+    def __init__(self, tables: list[SourceTable]) -> None:
         self.tables = {table.name: table for table in tables}
-        self.children: dict[str, list[tuple[Table, ForeignKey]]] = defaultdict(list)
+        self.children: dict[str, list[tuple[SourceTable, ForeignKey]]] = defaultdict(list)
         for table, key in self.foreign_keys():
             self.children[key.referenced_table].append((table, key))
         self.intersections = {
@@ -63,14 +63,14 @@ class _Graph:
             for key in pair
         }
 
-    def foreign_keys(self) -> Iterator[tuple[Table, ForeignKey]]:
+    def foreign_keys(self) -> Iterator[tuple[SourceTable, ForeignKey]]:
         """Those whose both ends are in the inventory."""
         for table in self.tables.values():
             for key in table.foreign_keys:
                 if key.referenced_table in self.tables:
                     yield table, key
 
-    def of_foreign_key(self, table: Table, key: ForeignKey) -> Relationship:
+    def of_foreign_key(self, table: SourceTable, key: ForeignKey) -> Relationship:
         return Relationship(
             kind=self._kind(table, key),
             parent=key.referenced_table,
@@ -80,7 +80,7 @@ class _Graph:
             is_optional=is_nullable(table, key.columns),
         )
 
-    def _kind(self, table: Table, key: ForeignKey) -> RelationshipKind:
+    def _kind(self, table: SourceTable, key: ForeignKey) -> RelationshipKind:
         parent = self.tables[key.referenced_table]
         if parent is table:
             return "hierarchy"
@@ -93,7 +93,7 @@ class _Graph:
             return "lookup"
         return "one-to-many"
 
-    def of_intersection(self, table: Table) -> Iterator[Relationship]:
+    def of_intersection(self, table: SourceTable) -> Iterator[Relationship]:
         for first, second in self.intersections.get(table.name, []):
             yield Relationship(
                 kind="hierarchy" if _is_closure(table, first, second) else "many-to-many",
@@ -104,7 +104,7 @@ class _Graph:
                 through=table.name,
             )
 
-    def _pairs(self, table: Table) -> list[tuple[ForeignKey, ForeignKey]]:
+    def _pairs(self, table: SourceTable) -> list[tuple[ForeignKey, ForeignKey]]:
         """Foreign keys of a table that exists to bring their two sides together."""
         keys = [key for key in table.foreign_keys if key.referenced_table in self.tables]
         inside = _pairs_within(keys, table.primary_key)
@@ -118,10 +118,10 @@ class _Graph:
         named = [name for key in keys for name in key.columns]
         return _pairs_within(keys, named) if is_bare else []
 
-    def _is_referenced(self, table: Table) -> bool:
+    def _is_referenced(self, table: SourceTable) -> bool:
         return bool(self.children[table.name])
 
-    def _is_lookup(self, table: Table) -> bool:
+    def _is_lookup(self, table: SourceTable) -> bool:
         """Few short rows that many others point at: a status, a language, a country."""
         if table.name in self.sides or len(table.primary_key) != 1:
             return False
@@ -135,11 +135,11 @@ class _Graph:
         return len(pointing) >= 2 or rows >= LOOKUP_ROWS_PER_ENTRY_MIN * max(table.row_count, 1)
 
 
-def is_nullable(table: Table, columns: list[str]) -> bool:
+def is_nullable(table: SourceTable, columns: list[str]) -> bool:
     return any(column.is_nullable for column in table.columns if column.name in columns)
 
 
-def is_unique(table: Table, columns: Collection[str]) -> bool:
+def is_unique(table: SourceTable, columns: Collection[str]) -> bool:
     """Whether no two rows can have the same values in these columns."""
     keys = [
         table.primary_key,
@@ -148,16 +148,16 @@ def is_unique(table: Table, columns: Collection[str]) -> bool:
     return any(key and set(key) <= set(columns) for key in keys)
 
 
-def is_plainly_unique(index: Index) -> bool:
+def is_plainly_unique(index: SourceIndex) -> bool:
     """Without conditions and expressions."""
     return index.is_unique and index.where is None and not index.expressions
 
 
-def is_date_of_change(column: Column) -> bool:
+def is_date_of_change(column: SourceColumn) -> bool:
     return column.kind in ("datetime", "date") and bool(CHANGE_WORDS & set(words(column.name)))
 
 
-def eav_attribute(table: Table) -> str | None:
+def eav_attribute(table: SourceTable) -> str | None:
     """The column that names the attribute, when rows are attributes of something else.
 
     Such a table has the key of an entity, the name of an attribute, and a value.
@@ -198,7 +198,7 @@ def _are_apart(first: ForeignKey, second: ForeignKey) -> bool:
     return not set(first.columns) & set(second.columns)
 
 
-def _payload(table: Table) -> list[Column]:
+def _payload(table: SourceTable) -> list[SourceColumn]:
     """What a table holds besides its keys and dates of change."""
     keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)
     return [
@@ -208,7 +208,7 @@ def _payload(table: Table) -> list[Column]:
     ]
 
 
-def _is_closure(table: Table, first: ForeignKey, second: ForeignKey) -> bool:
+def _is_closure(table: SourceTable, first: ForeignKey, second: ForeignKey) -> bool:
     """Each ancestor with each descendant, and how far apart they are."""
     if first.referenced_table != second.referenced_table:
         return False

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita_migrate.understanding.measuring.distribution import (
+from partita_migrate.understanding.measuring.percentiles import (
     distribution,
     histogram,
     interval,

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from array import array
 
-from partita_migrate.understanding.measuring.growth import DAY_SECONDS, creation_column, growth
+from partita_migrate.understanding.measuring.table_growth import (
+    DAY_SECONDS,
+    creation_column,
+    growth,
+)
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.inventory import SourceTable
 
 from ...shop import column, orders
 
@@ -64,6 +68,6 @@ def test_a_time_that_rises_with_the_numbers_of_the_rows_tells_too() -> None:
 def test_only_a_numbered_table_has_its_times_looked_at() -> None:
     columns = [column("id", is_auto_increment=True), column("updated", "datetime")]
     paid = column("paid", "datetime")
-    assert creation_column(Table(name="t", columns=[*columns, paid])) == paid
-    assert creation_column(Table(name="t", columns=columns)) is None
-    assert creation_column(Table(name="t", columns=[column("id"), paid])) is None
+    assert creation_column(SourceTable(name="t", columns=[*columns, paid])) == paid
+    assert creation_column(SourceTable(name="t", columns=columns)) is None
+    assert creation_column(SourceTable(name="t", columns=[column("id"), paid])) is None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from partita_migrate.understanding.analysis import KeySkew
-from partita_migrate.understanding.measuring.heat import with_heat
+from partita_migrate.understanding.measuring.key_heat import with_heat
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.inventory import SourceTable
 
 from ...shop import column, orders
 
@@ -68,7 +68,7 @@ def test_reads_by_another_column_do_not_count() -> None:
 
 
 def test_all_that_is_written_today_has_today_s_date() -> None:
-    table = Table(name="visit", columns=[column("day", "date")])
+    table = SourceTable(name="visit", columns=[column("day", "date")])
     writes = pattern(table="visit", operation="insert", equality=[], calls_per_second=2_000.0)
     found = with_heat(skew(0.001, ["day"]), table, [writes], item_bytes=100)
     assert found.is_hot

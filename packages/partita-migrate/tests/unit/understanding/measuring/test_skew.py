@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita_migrate.understanding.analysis import KeySkew
-from partita_migrate.understanding.measuring.skew import KeyCounts
+from partita_migrate.understanding.measuring.key_skew import KeyCounts
 
 
 def skew(values: list[str | None], rows: int | None = None, **members: bool) -> KeySkew:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from partita.errors import PartitaError
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
-from partita_migrate.understanding.patterns.file import parse, to_toml
-from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita_migrate.understanding.patterns.mining.merging import PatternMiner, RanStatement
-from partita_migrate.understanding.patterns.rates import rate_per_second
+from partita_migrate.understanding.patterns.call_rates import rate_per_second
+from partita_migrate.understanding.patterns.mining.pattern_miner import PatternMiner, RanStatement
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
+from partita_migrate.understanding.patterns.pattern_files import parse, to_toml
 
 from ...schemas import foreign_key, inventory, table
 from ...shop import shop

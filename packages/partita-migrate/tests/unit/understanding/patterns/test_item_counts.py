@@ -9,12 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partita_migrate.understanding.analysis import Analysis, Distribution, KeySkew, TableAnalysis
-from partita_migrate.understanding.measuring.candidates import candidate_keys
-from partita_migrate.understanding.measuring.sampling import shares
+from partita_migrate.understanding.analysis import (
+    Analysis,
+    KeySkew,
+    SizeDistribution,
+    TableAnalysis,
+)
+from partita_migrate.understanding.measuring.candidate_keys import candidate_keys
+from partita_migrate.understanding.measuring.table_sampling import shares
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern, Patterns
 from partita_migrate.understanding.patterns.item_counts import with_items
-from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.inventory import SourceTable
 
 from ...shop import orders, shop
 
@@ -25,7 +30,7 @@ ANALYSIS = Analysis(
             rows=1000,
             sampled=1000,
             confidence="",
-            item_bytes=Distribution(mean=1, p50=1, p95=1, p99=1, max=1),
+            item_bytes=SizeDistribution(mean=1, p50=1, p95=1, p99=1, max=1),
             columns=[],
             keys=[
                 KeySkew(
@@ -88,14 +93,14 @@ def test_values_that_occur_often_are_asked_for_often() -> None:
 
 tables = st.lists(st.integers(0, 10**9), min_size=1, max_size=40).map(
     lambda counts: [
-        Table(name=f"t{i}", columns=[], row_count=count) for i, count in enumerate(counts)
+        SourceTable(name=f"t{i}", columns=[], row_count=count) for i, count in enumerate(counts)
     ]
 )
 
 
 @given(tables, st.integers(1000, 10**6))
 def test_a_sample_is_shared_by_all_and_small_tables_leave_theirs_to_others(
-    found: list[Table], total: int
+    found: list[SourceTable], total: int
 ) -> None:
     given_rows = shares(found, total)
     assert sum(given_rows.values()) <= total + len(found)
@@ -107,7 +112,7 @@ def test_a_sample_is_shared_by_all_and_small_tables_leave_theirs_to_others(
 
 
 def test_wide_rows_are_sampled_less() -> None:
-    wide = Table(name="wide", columns=[], row_count=10**6, data_bytes=10**12)
+    wide = SourceTable(name="wide", columns=[], row_count=10**6, data_bytes=10**12)
     assert shares([wide], 10**6)["wide"] < 3000
 
 

@@ -5,33 +5,39 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from partita.limits import GB, KB
+from partita.foundation.service_limits import GB, KB
 from partita_migrate.understanding.planning.difficulties import find_difficulties
-from partita_migrate.understanding.planning.difficulties.challenges import find_challenges
-from partita_migrate.understanding.planning.difficulties.database import foreign_key_cycles
+from partita_migrate.understanding.planning.difficulties.database_difficulties import (
+    foreign_key_cycles,
+)
 from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
+from partita_migrate.understanding.planning.difficulties.whitepaper_challenges import (
+    find_challenges,
+)
 from partita_migrate.understanding.planning.goals import Goals
 from partita_migrate.understanding.schema.inventory import (
-    Column,
     ColumnKind,
-    Index,
     Inventory,
-    Skipped,
-    Table,
+    SkippedObject,
+    SourceColumn,
+    SourceIndex,
+    SourceTable,
 )
 
 from ...schemas import foreign_key, inventory, table, unique
 
 
-def found(kind: str, *tables: Table, dialect: str = "mysql") -> list[Difficulty]:
+def found(kind: str, *tables: SourceTable, dialect: str = "mysql") -> list[Difficulty]:
     return [
         one for one in find_difficulties(inventory(*tables, dialect=dialect)) if one.kind == kind
     ]
 
 
 def typed(written: str, kind: ColumnKind, dialect: str) -> list[Difficulty]:
-    one = Column(name="x", type=written, kind=kind)
-    return found("type", Table(name="things", columns=[one], primary_key=["x"]), dialect=dialect)
+    one = SourceColumn(name="x", type=written, kind=kind)
+    return found(
+        "type", SourceTable(name="things", columns=[one], primary_key=["x"]), dialect=dialect
+    )
 
 
 def test_a_plain_table_has_none() -> None:
@@ -53,16 +59,20 @@ def test_keys_that_do_not_port() -> None:
     assert "3 columns" in wide.what
     (unfit,) = found("key structure", table("unfit", "a boolean, b", "a b"))
     assert unfit.columns == ["a"]
-    long = Column(name="a", type="varchar(700)", kind="string", length_max=700)
-    (too_long,) = found("key structure", Table(name="long", columns=[long], primary_key=["a"]))
+    long = SourceColumn(name="a", type="varchar(700)", kind="string", length_max=700)
+    (too_long,) = found(
+        "key structure", SourceTable(name="long", columns=[long], primary_key=["a"])
+    )
     assert "2048" in too_long.what
     short = replace(long, length_max=500)
-    assert not found("key structure", Table(name="okay", columns=[short], primary_key=["a"]))
+    assert not found("key structure", SourceTable(name="okay", columns=[short], primary_key=["a"]))
 
 
 def test_numbers_that_the_database_gives() -> None:
-    one = Column(name="id", type="int", kind="integer", is_auto_increment=True)
-    (numbered,) = found("auto-increment key", Table(name="t1t", columns=[one], primary_key=["id"]))
+    one = SourceColumn(name="id", type="int", kind="integer", is_auto_increment=True)
+    (numbered,) = found(
+        "auto-increment key", SourceTable(name="t1t", columns=[one], primary_key=["id"])
+    )
     assert numbered.columns == ["id"]
 
 
@@ -73,8 +83,8 @@ def test_unique_constraints_beside_the_key() -> None:
 
 
 def test_keys_that_fold_case() -> None:
-    one = Column(name="email", type="varchar(9)", kind="string", is_case_insensitive=True)
-    keyed = Table(name="accounts", columns=[one], primary_key=["email"])
+    one = SourceColumn(name="email", type="varchar(9)", kind="string", is_case_insensitive=True)
+    keyed = SourceTable(name="accounts", columns=[one], primary_key=["email"])
     assert found("collation", keyed)
     assert not found("collation", replace(keyed, primary_key=[]))
 
@@ -130,10 +140,10 @@ def test_a_type_is_told_only_in_its_own_words() -> None:
 
 def large(written: str, kind: ColumnKind, length: int | None, row_bytes: int) -> list[Difficulty]:
     columns = [
-        Column(name="id", type="int", kind="integer"),
-        Column(name="x", type=written, kind=kind, length_max=length),
+        SourceColumn(name="id", type="int", kind="integer"),
+        SourceColumn(name="x", type=written, kind=kind, length_max=length),
     ]
-    one = Table(
+    one = SourceTable(
         name="docs",
         columns=columns,
         primary_key=["id"],
@@ -155,12 +165,12 @@ def test_values_over_the_item_limit() -> None:
 
 
 def test_a_text_beside_a_picture_is_not_what_makes_rows_large() -> None:
-    staff = Table(
+    staff = SourceTable(
         name="staff",
         columns=[
-            Column(name="id", type="int", kind="integer"),
-            Column(name="name", type="text", kind="string"),
-            Column(name="picture", type="bytea", kind="binary"),
+            SourceColumn(name="id", type="int", kind="integer"),
+            SourceColumn(name="name", type="text", kind="string"),
+            SourceColumn(name="picture", type="bytea", kind="binary"),
         ],
         primary_key=["id"],
         row_count=20,
@@ -171,11 +181,11 @@ def test_a_text_beside_a_picture_is_not_what_makes_rows_large() -> None:
 
 
 def test_one_row_on_a_page_of_16_kb_is_not_a_large_row() -> None:
-    one = Table(
+    one = SourceTable(
         name="settings",
         columns=[
-            Column(name="id", type="int", kind="integer"),
-            Column(name="value", type="text", kind="string"),
+            SourceColumn(name="id", type="int", kind="integer"),
+            SourceColumn(name="value", type="text", kind="string"),
         ],
         primary_key=["id"],
         row_count=1,
@@ -194,7 +204,7 @@ def test_what_surrounds_a_table() -> None:
             foreign_key("size", "sizes.id"),
         ],
         triggers=["stamp"],
-        indexes=[Index(name="words", columns=["size"], kind="fulltext")],
+        indexes=[SourceIndex(name="words", columns=["size"], kind="fulltext")],
         partitions=["p1", "p2"],
     )
     customers = table("customers", "id", "id")
@@ -234,7 +244,7 @@ def test_views_routines_and_what_was_left_out() -> None:
         views=["names", "totals"],
         analytical_views=["totals"],
         routines=["tidy"],
-        skipped=[Skipped(name="far", reason="a foreign table")],
+        skipped=[SkippedObject(name="far", reason="a foreign table")],
     )
     assert [(one.kind, one.severity) for one in find_difficulties(whole)] == [
         ("analytical", "care"),
@@ -245,7 +255,7 @@ def test_views_routines_and_what_was_left_out() -> None:
 
 
 def test_circles() -> None:
-    def pointing(name: str, *targets: str) -> Table:
+    def pointing(name: str, *targets: str) -> SourceTable:
         keys = [foreign_key(target, f"{target}.id") for target in targets]
         return table(name, "id", "id", foreign_keys=keys)
 

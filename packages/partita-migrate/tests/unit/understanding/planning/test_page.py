@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from partita_migrate.understanding.planning.goals import Goals
-from partita_migrate.understanding.planning.page import bytes_text, plan_page
-from partita_migrate.understanding.planning.plan import group, plan_inventory
+from partita_migrate.understanding.planning.migration_plan import group, plan_inventory
+from partita_migrate.understanding.planning.plan_page import bytes_text, plan_page
 
 from ...schemas import foreign_key, inventory, table
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from partita.limits import GB
+from partita.foundation.service_limits import GB
 from partita_migrate.understanding.planning.goals import Goals
 from partita_migrate.understanding.planning.suitability import Suitability, score
-from partita_migrate.understanding.schema.inventory import Index, Table
+from partita_migrate.understanding.schema.inventory import SourceIndex, SourceTable
 
 from ...schemas import foreign_key, inventory, table, unique
 
 
-def judged(*tables: Table) -> dict[str, Suitability]:
+def judged(*tables: SourceTable) -> dict[str, Suitability]:
     return {one.table: one for one in score(inventory(*tables), Goals())}
 
 
@@ -50,7 +50,7 @@ def test_the_score_is_the_sum_of_its_reasons() -> None:
         "articles",
         "id, slug string, body string",
         "id",
-        indexes=[unique("slug"), Index(name="words", columns=["body"], kind="fulltext")],
+        indexes=[unique("slug"), SourceIndex(name="words", columns=["body"], kind="fulltext")],
         triggers=["stamp"],
         row_count=2_000_000,
         data_bytes=GB,
@@ -79,7 +79,7 @@ def test_the_best_come_first_and_equals_by_name() -> None:
     assert ordered == ["a", "b", "c"]
 
 
-def plain(name: str) -> Table:
+def plain(name: str) -> SourceTable:
     return table(name, "id", "id")
 
 

@@ -9,19 +9,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from partita.errors import PartitaError
-from partita_migrate.model.key_texts import field_text
-from partita_migrate.model.templates import SEPARATOR, escaped
-from partita_migrate.statements.values import fold_of, not_in_keys
-from partita_migrate.understanding.schema.collation_texts import texts_of
+from partita_migrate.model.keys.key_formats import field_text
+from partita_migrate.model.keys.key_templates import SEPARATOR, escaped
+from partita_migrate.understanding.schema.collation_keys import texts_of
 from partita_migrate.understanding.schema.collations import (
     FOLDINGS,
     HIGH,
     Collation,
-    Folding,
+    CollationFolding,
     Pad,
-    know,
+    register_collation,
 )
-from partita_migrate.understanding.schema.inventory import Column
+from partita_migrate.understanding.schema.inventory import SourceColumn
+from partita_migrate.understanding.statements.literal_values import fold_of, not_in_keys
 
 LETTERS = "\0\t\n !_-./09AaBbZz~éøßœžΩ日한\ue000\uffff😀\U0010fffe\U0010ffff"
 WEIGHTS = st.fixed_dictionaries(
@@ -34,9 +34,9 @@ WEIGHTS = st.fixed_dictionaries(
 BLANK = b"\2\x0a"
 
 
-def folding(weights: dict[str, bytes], pad: Pad) -> Folding:
+def folding(weights: dict[str, bytes], pad: Pad) -> CollationFolding:
     texts, runs = texts_of(weights, 2)
-    return Folding(Collation(name="made_up", server="", pad=pad, texts=texts, runs=runs))
+    return CollationFolding(Collation(name="made_up", server="", pad=pad, texts=texts, runs=runs))
 
 
 def units(weights: dict[str, bytes], text: str) -> list[bytes]:
@@ -85,9 +85,9 @@ def test_like_compares_characters_and_not_letters() -> None:
 
 
 def test_a_column_whose_collation_has_no_file_says_what_to_run() -> None:
-    column = Column(name="email", type="varchar(9)", kind="string", is_case_insensitive=True)
+    column = SourceColumn(name="email", type="varchar(9)", kind="string", is_case_insensitive=True)
     assert fold_of(column, "mariadb") == "ai", "an inventory of before"
-    column = Column(
+    column = SourceColumn(
         name="email", type="varchar(9)", kind="string", is_case_insensitive=True, collation="x_ci"
     )
     assert "run `partita migrate plan` again" in not_in_keys(column, "mariadb")
@@ -96,8 +96,8 @@ def test_a_column_whose_collation_has_no_file_says_what_to_run() -> None:
 
 
 def test_a_collation_that_keys_cannot_say_gives_its_reason() -> None:
-    know(Collation(name="made_up_as_ci", server="", not_in_keys="accents count"))
-    column = Column(name="a", type="text", kind="string", collation="made_up_as_ci")
+    register_collation(Collation(name="made_up_as_ci", server="", not_in_keys="accents count"))
+    column = SourceColumn(name="a", type="text", kind="string", collation="made_up_as_ci")
     assert "made_up_as_ci" not in FOLDINGS
     assert not_in_keys(column, "mysql").endswith("accents count")
     assert not_in_keys(column, "postgresql") == ""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.inventory import SourceTable
+from partita_migrate.understanding.schema.name_words import words
 from partita_migrate.understanding.schema.relationships import eav_attribute, relate
-from partita_migrate.understanding.schema.words import words
 
 from ...schemas import foreign_key, table, unique
 
 Found = list[tuple[str, str, str, str | None]]
 
 
-def found(*tables: Table) -> Found:
+def found(*tables: SourceTable) -> Found:
     return [(one.kind, one.parent, one.child, one.through) for one in relate(list(tables))]
 
 
@@ -69,7 +69,7 @@ GAMES = table("games", "id, title string, kind string, released date, maker stri
     ],
     ids=["bare", "payload", "repeated", "numbered", "without key", "unique pair"],
 )
-def test_many_to_many(intersection: Table) -> None:
+def test_many_to_many(intersection: SourceTable) -> None:
     kinds = {(one.kind, one.parent, one.child) for one in relate([USERS, GAMES, intersection])}
     assert kinds == {
         ("one-to-many", "users", "plays"),
@@ -160,7 +160,7 @@ def test_the_side_of_a_many_to_many_is_no_lookup() -> None:
         (table("t", "user_id, attribute string, amount", "user_id attribute"), None),
     ],
 )
-def test_entity_attribute_value(one: Table, attribute: str | None) -> None:
+def test_entity_attribute_value(one: SourceTable, attribute: str | None) -> None:
     assert eav_attribute(one) == attribute
 
 

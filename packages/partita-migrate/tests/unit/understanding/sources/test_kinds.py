@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partita_migrate.understanding.sources.dialects.kinds import (
+from partita_migrate.understanding.sources.dialects.column_kinds import (
     mysql_kind,
     postgresql_kind,
     sqlite_kind,

@@ -6,9 +6,9 @@ import pytest
 
 from partita.errors import PartitaError
 from partita_migrate.understanding.patterns.access_patterns import Patterns
-from partita_migrate.understanding.patterns.file import parse, to_toml
-from partita_migrate.understanding.schema.inventory import Table
-from partita_migrate.understanding.sources.references import with_references
+from partita_migrate.understanding.patterns.pattern_files import parse, to_toml
+from partita_migrate.understanding.schema.inventory import SourceTable
+from partita_migrate.understanding.sources.undeclared_references import with_references
 
 from ...schemas import foreign_key, inventory, table
 
@@ -17,7 +17,7 @@ EDITS = table("edits", "id, actor_id, page", "id")
 NOTES = table("notes", "a, b, edit", "a b")
 
 
-def added(*written: str) -> dict[str, Table]:
+def added(*written: str) -> dict[str, SourceTable]:
     return {one.name: one for one in with_references([ACTOR, EDITS, NOTES], written)}
 
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.database.item.sizes import value_size
-from partita.database.item.values import normalize_value
+from partita.database.item.attribute_values import normalize_value
+from partita.database.item.item_sizes import value_size
 from partita_migrate.understanding.schema.inventory import ColumnKind
-from partita_migrate.understanding.sources.values import (
+from partita_migrate.understanding.sources.value_mapping import (
     MAPPING,
     attribute_value,
     iso_8601,

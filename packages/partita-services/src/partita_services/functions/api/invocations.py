@@ -14,12 +14,12 @@ from partita.errors import (
     InvalidRequestContentException,
     RequestTooLargeException,
 )
-from partita.limits import MB
-from partita_services.functions import arns
-from partita_services.functions.api.service import Answer, Request, Service, page
-from partita_services.functions.arns import Qualified
-from partita_services.functions.storage.records import EventInvokeRecord
-from partita_services.functions.storage.store import event_invokes_of
+from partita.foundation.service_limits import MB
+from partita_services.functions import function_arns
+from partita_services.functions.api.lambda_service import Answer, LambdaService, Request, page
+from partita_services.functions.function_arns import QualifiedFunction
+from partita_services.functions.storage.function_records import EventInvokeRecord
+from partita_services.functions.storage.function_store import event_invokes_of
 
 EVENT, DRY_RUN = "Event", "DryRun"
 SYNC_BYTES_MAX, ASYNC_BYTES_MAX = 6 * MB, 1 * MB
@@ -27,8 +27,8 @@ SYNC_BYTES_MAX, ASYNC_BYTES_MAX = 6 * MB, 1 * MB
 EVENT_INVOKE = ("MaximumRetryAttempts", "MaximumEventAgeInSeconds", "DestinationConfig")
 
 
-async def invoke(service: Service, request: Request) -> Answer:
-    target = arns.qualified(request["FunctionName"], request.get("Qualifier"))
+async def invoke(service: LambdaService, request: Request) -> Answer:
+    target = function_arns.qualified(request["FunctionName"], request.get("Qualifier"))
     kind = request.get("InvocationType", "RequestResponse")
     _check_built(request)
     event = _event(request["Payload"], ASYNC_BYTES_MAX if kind == EVENT else SYNC_BYTES_MAX)
@@ -90,19 +90,22 @@ def _client_context(text: str | None) -> Any:
 # Destinations
 
 
-async def put_function_event_invoke_config(service: Service, request: Request) -> Answer:
+async def put_function_event_invoke_config(service: LambdaService, request: Request) -> Answer:
     target = await _target(service, request)
     return await _save(service, target, {"DestinationConfig": _both({})}, request)
 
 
-async def update_function_event_invoke_config(service: Service, request: Request) -> Answer:
+async def update_function_event_invoke_config(service: LambdaService, request: Request) -> Answer:
     target = await _target(service, request)
     record = await _existing(service, target)
     return await _save(service, target, record.configuration, request)
 
 
 async def _save(
-    service: Service, target: Qualified, configuration: dict[str, Any], request: Request
+    service: LambdaService,
+    target: QualifiedFunction,
+    configuration: dict[str, Any],
+    request: Request,
 ) -> Answer:
     for destination in request.get("DestinationConfig", {}).values():
         if arn := destination.get("Destination"):
@@ -113,7 +116,7 @@ async def _save(
     configuration = {
         **configuration,
         **changes,
-        "FunctionArn": arns.function_arn(*target),
+        "FunctionArn": function_arns.function_arn(*target),
         "LastModified": service.clock(),
     }
     record = EventInvokeRecord(qualifier=target.qualifier, configuration=configuration)
@@ -125,12 +128,12 @@ def _both(destinations: dict[str, Any]) -> dict[str, Any]:
     return {"OnSuccess": {}, "OnFailure": {}, **destinations}
 
 
-async def get_function_event_invoke_config(service: Service, request: Request) -> Answer:
+async def get_function_event_invoke_config(service: LambdaService, request: Request) -> Answer:
     return (await _existing(service, await _target(service, request))).configuration
 
 
-async def list_function_event_invoke_configs(service: Service, request: Request) -> Answer:
-    name = arns.qualified(request["FunctionName"]).name
+async def list_function_event_invoke_configs(service: LambdaService, request: Request) -> Answer:
+    name = function_arns.qualified(request["FunctionName"]).name
     await service.catalog.function(name)
     records = await service.store.all(event_invokes_of(name), EventInvokeRecord)
     shown, marker = page(request, [record.configuration for record in records])
@@ -138,23 +141,23 @@ async def list_function_event_invoke_configs(service: Service, request: Request)
     return answer | ({"NextMarker": marker} if marker else {})
 
 
-async def delete_function_event_invoke_config(service: Service, request: Request) -> Answer:
+async def delete_function_event_invoke_config(service: LambdaService, request: Request) -> Answer:
     target = await _target(service, request)
     await _existing(service, target)
     await service.store.erase(event_invokes_of(target.name), target.qualifier)
     return {}
 
 
-async def _target(service: Service, request: Request) -> Qualified:
-    target = arns.qualified(request["FunctionName"], request.get("Qualifier"))
+async def _target(service: LambdaService, request: Request) -> QualifiedFunction:
+    target = function_arns.qualified(request["FunctionName"], request.get("Qualifier"))
     await service.catalog.version(target)
     return target
 
 
-async def _existing(service: Service, target: Qualified) -> EventInvokeRecord:
+async def _existing(service: LambdaService, target: QualifiedFunction) -> EventInvokeRecord:
     partition = event_invokes_of(target.name)
     record = await service.store.find(partition, target.qualifier, EventInvokeRecord)
     if record is None:
-        arn = arns.function_arn(*target)
+        arn = function_arns.function_arn(*target)
         raise FunctionNotFound(f"The function {arn} doesn't have an EventInvokeConfig")
     return record

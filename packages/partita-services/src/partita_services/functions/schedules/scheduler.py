@@ -14,21 +14,21 @@ from collections.abc import Iterable
 from typing import Any
 
 from partita.client import ClientError
-from partita.clock import Clock
-from partita.settings import Schedule
-from partita_services.functions import arns
+from partita.foundation.clock import Clock
+from partita.foundation.server_settings import ScheduleSettings
+from partita_services.functions import function_arns
 from partita_services.functions.destinations import Destinations, moment
-from partita_services.functions.schedules.expressions import Next, parse
-from partita_services.functions.schedules.targets import RunFailed, Targets
-from partita_services.functions.sinks import SendFailed
-from partita_services.functions.storage.records import ScheduleRecord
-from partita_services.functions.storage.store import SCHEDULES, Store
+from partita_services.functions.message_sinks import SendFailed
+from partita_services.functions.schedules.schedule_expressions import Next, parse
+from partita_services.functions.schedules.schedule_targets import ScheduleFailed, ScheduleTargets
+from partita_services.functions.storage.function_records import ScheduleRecord
+from partita_services.functions.storage.function_store import SCHEDULES, FunctionStore
 
 logger = logging.getLogger(__name__)
 
 DEFAULT, OF_SETTINGS = "default", "settings"
 """The groups that always exist. The second one has the schedules of the settings."""
-ROLE = arns.role_arn(arns.OWN_ROLE)
+ROLE = function_arns.role_arn(function_arns.OWN_ROLE)
 RETRIES_MAX, AGE_SECONDS_MAX = 185, 86_400
 RETRY_SECONDS, RETRY_SECONDS_MAX = 1.0, 60.0
 SLEEP_SECONDS_MAX = 3600.0
@@ -46,10 +46,10 @@ class Scheduler:
 
     def __init__(
         self,
-        store: Store,
-        targets: Targets,
+        store: FunctionStore,
+        targets: ScheduleTargets,
         destinations: Destinations,
-        schedules: Iterable[Schedule],
+        schedules: Iterable[ScheduleSettings],
         clock: Clock,
         time_scale: float = 1.0,
     ) -> None:
@@ -154,7 +154,7 @@ class Scheduler:
         policy = target.get("RetryPolicy", {})
         retries = policy.get("MaximumRetryAttempts", RETRIES_MAX)
         gives_up_at = self._clock() + policy.get("MaximumEventAgeInSeconds", AGE_SECONDS_MAX)
-        arn = arns.schedule_arn(record.group, record.name)
+        arn = function_arns.schedule_arn(record.group, record.name)
         execution = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{arn} {due_at}"))
         attempt = 1
         while True:
@@ -162,7 +162,7 @@ class Scheduler:
             try:
                 await self.targets.run(target, text, execution, _role_of(record))
                 return
-            except RunFailed as error:
+            except ScheduleFailed as error:
                 logger.warning("The schedule %s failed: %s", record.name, error)
                 if attempt > retries or self._clock() > gives_up_at:
                     await self._give_up(record, text)
@@ -192,11 +192,11 @@ def _role_of(record: ScheduleRecord) -> str:
     return "" if record.group == OF_SETTINGS else str(record.configuration["Target"]["RoleArn"])
 
 
-def _configuration(schedule: Schedule) -> dict[str, Any]:
+def _configuration(schedule: ScheduleSettings) -> dict[str, Any]:
     if schedule.function is not None:
-        arn = arns.function_arn(schedule.function)
+        arn = function_arns.function_arn(schedule.function)
     else:
-        arn = f"arn:aws:states:{arns.REGION}:{arns.ACCOUNT}:stateMachine:{schedule.machine}"
+        arn = f"arn:aws:states:{function_arns.REGION}:{function_arns.ACCOUNT}:stateMachine:{schedule.machine}"
     policy = {"MaximumRetryAttempts": schedule.maximum_retries}
     return {
         "ScheduleExpression": schedule.expression,
@@ -221,9 +221,9 @@ def _input(target: dict[str, Any], arn: str, due_at: float, execution: str, atte
             "id": execution,
             "detail-type": "Scheduled Event",
             "source": "aws.scheduler",
-            "account": arns.ACCOUNT,
+            "account": function_arns.ACCOUNT,
             "time": due,
-            "region": arns.REGION,
+            "region": function_arns.REGION,
             "resources": [arn],
             "detail": "{}",
         }

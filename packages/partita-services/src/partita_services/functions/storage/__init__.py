@@ -1,5 +1,5 @@
 """What outlives every process of functions: kept in a table of the server."""
 
-from partita.client.services import FUNCTIONS_TABLE
+from partita.client.aws_services import FUNCTIONS_TABLE
 
 TABLE = FUNCTIONS_TABLE

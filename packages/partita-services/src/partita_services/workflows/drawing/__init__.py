@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from partita.errors import PartitaError
+from partita_services.workflows.drawing.box_drawing import text
 from partita_services.workflows.drawing.mermaid import mermaid
 from partita_services.workflows.drawing.svg import svg
-from partita_services.workflows.drawing.text import text
 from partita_services.workflows.language import StateMachine
 
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from html import escape
 
-from partita_services.workflows.drawing.layout import Box, Layout, Units, lay_out
+from partita_services.workflows.drawing.machine_layout import (
+    DrawingUnits,
+    MachineLayout,
+    StateBox,
+    lay_out,
+)
 from partita_services.workflows.language import StateMachine, States
 
-UNITS = Units(char=8, line=18, pad_x=14, pad_y=10, gap=28, lane=20)
+UNITS = DrawingUnits(char=8, line=18, pad_x=14, pad_y=10, gap=28, lane=20)
 MARGIN = 20
 STRAIGHT = 4
 """Lines that are almost straight are drawn straight, up to this many pixels."""
@@ -38,7 +43,7 @@ def svg(machine: StateMachine) -> str:
     return HEAD.format(*(f"{one:g}" for one in size)) + "\n".join(parts) + "\n</svg>\n"
 
 
-def _draw(parts: list[str], layout: Layout, left: float, top: float) -> None:
+def _draw(parts: list[str], layout: MachineLayout, left: float, top: float) -> None:
     for route in layout.routes:
         source, target = route.source.middle + left, route.target.middle + left
         start, end = route.source.y + route.source.height + top, route.target.y + top
@@ -53,7 +58,7 @@ def _draw(parts: list[str], layout: Layout, left: float, top: float) -> None:
         _draw_box(parts, box, box.x + left, box.y + top)
 
 
-def _draw_box(parts: list[str], box: Box, x: float, y: float) -> None:
+def _draw_box(parts: list[str], box: StateBox, x: float, y: float) -> None:
     middle = x + box.width // 2
     if box.node.is_between:
         parts.append(f'<path d="M{middle:g} {y:g} V{y + box.height:g}" stroke="#555"/>')

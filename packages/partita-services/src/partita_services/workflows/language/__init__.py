@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from partita_services.workflows.language.definition import State, StateMachine, States
-from partita_services.workflows.language.errors import Diagnostic, InvalidDefinition
-from partita_services.workflows.language.expressions.scope import Moment
-from partita_services.workflows.language.interpreting.happenings import (
+from partita_services.workflows.language.definition_text import strip_comments, substitute
+from partita_services.workflows.language.expressions.evaluation_scope import StepMoment
+from partita_services.workflows.language.interpreting.engine_interface import (
     CancelTask,
     CancelTimer,
     Command,
@@ -22,36 +21,41 @@ from partita_services.workflows.language.interpreting.happenings import (
     TaskTimedOut,
     TimerFired,
 )
+from partita_services.workflows.language.interpreting.execution_state import (
+    ExecutionState,
+    decode_run,
+    encode_run,
+)
 from partita_services.workflows.language.interpreting.interpreter import (
-    Progress,
+    StepResult,
     advance,
     begin,
     break_off,
     outstanding,
     redrive,
 )
-from partita_services.workflows.language.interpreting.run import Run, decode_run, encode_run
-from partita_services.workflows.language.interpreting.tokens import task_of_token
-from partita_services.workflows.language.source import strip_comments, substitute
-from partita_services.workflows.language.validation.definitions import diagnose, parse
+from partita_services.workflows.language.interpreting.task_tokens import task_of_token
+from partita_services.workflows.language.language_errors import Diagnostic, InvalidDefinition
+from partita_services.workflows.language.machine_definition import State, StateMachine, States
+from partita_services.workflows.language.validation.definition_checks import diagnose, parse
 
 __all__ = [
     "CancelTask",
     "CancelTimer",
     "Command",
     "Diagnostic",
+    "ExecutionState",
     "ExecutionTimedOut",
     "Happening",
     "HeartbeatMissed",
     "InvalidDefinition",
-    "Moment",
-    "Progress",
-    "Run",
     "StartTask",
     "StartTimer",
     "State",
     "StateMachine",
     "States",
+    "StepMoment",
+    "StepResult",
     "Stopped",
     "TaskFailed",
     "TaskStarted",

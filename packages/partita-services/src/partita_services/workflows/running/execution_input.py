@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from partita.errors import InvalidExecutionInput
-from partita_services.workflows.language.values import parse_data
+from partita_services.workflows.language.json_values import parse_data
 
 
 def check_input(text: str) -> None:

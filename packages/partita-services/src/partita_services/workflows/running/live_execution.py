@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from partita_services.workflows.evaluation.messages import Definition, Stepped
+from partita_services.workflows.evaluation.evaluation_messages import DefinitionText, ExecutionStep
 from partita_services.workflows.language import Happening, StartTask
 from partita_services.workflows.language.timestamps import format_timestamp
-from partita_services.workflows.running.arns import machine_arn
-from partita_services.workflows.running.storage.records import RUNNING, Execution
+from partita_services.workflows.running.state_machine_arns import machine_arn
+from partita_services.workflows.running.storage.workflow_records import RUNNING, ExecutionRecord
 
 
 @dataclass(slots=True, eq=False)
@@ -25,18 +25,18 @@ class StartedTask:
 class LiveExecution:
     """An execution in memory."""
 
-    execution: Execution
-    definition: Definition
+    execution: ExecutionRecord
+    definition: DefinitionText
     run: bytes
     event_count: int
     timeout_seconds: float | None
-    finished: asyncio.Future[Execution]
+    finished: asyncio.Future[ExecutionRecord]
     revision: int = 1
     is_kept: bool = True
     """False for synchronous executions, which are not stored."""
     inbox: list[tuple[Happening, float, asyncio.Future[None] | None]] = field(default_factory=list)
     draining: asyncio.Task[None] | None = None
-    step: asyncio.Future[Stepped] | None = None
+    step: asyncio.Future[ExecutionStep] | None = None
     """The step under way. It is dropped when the execution has to end."""
     tasks: dict[str, StartedTask] = field(default_factory=dict)
     timers: dict[str, asyncio.TimerHandle] = field(default_factory=dict)
@@ -70,7 +70,7 @@ def heartbeat_timer(id: str) -> str:
     return f"heartbeat of {id}"
 
 
-def context_of(execution: Execution) -> dict[str, Any]:
+def context_of(execution: ExecutionRecord) -> dict[str, Any]:
     """The part of the context object that all states of an execution share."""
     return {
         "Execution": {
@@ -83,7 +83,7 @@ def context_of(execution: Execution) -> dict[str, Any]:
     }
 
 
-def with_step(execution: Execution, step: Stepped, now: float) -> Execution:
+def with_step(execution: ExecutionRecord, step: ExecutionStep, now: float) -> ExecutionRecord:
     """The execution after a step."""
     if step.status == RUNNING:
         return execution

@@ -7,20 +7,27 @@ from secrets import token_bytes
 import msgspec
 
 from partita.errors import ExecutionNotRedrivable
-from partita_services.workflows.evaluation.messages import Redrive, Stepped
-from partita_services.workflows.evaluation.pool import Pool
-from partita_services.workflows.language.errors import StateError
-from partita_services.workflows.language.limits import HISTORY_EVENTS_MAX
-from partita_services.workflows.running.engine import SEED_BYTES, Engine, live_after
+from partita_services.workflows.evaluation.evaluation_messages import (
+    ExecutionStep,
+    RedriveExecution,
+)
+from partita_services.workflows.evaluation.evaluation_pool import EvaluationPool
+from partita_services.workflows.language.language_errors import StateError
+from partita_services.workflows.language.language_limits import HISTORY_EVENTS_MAX
 from partita_services.workflows.running.live_execution import with_step
-from partita_services.workflows.running.storage.commits import Conflict
-from partita_services.workflows.running.storage.records import (
+from partita_services.workflows.running.storage.group_commits import CommitConflict
+from partita_services.workflows.running.storage.workflow_records import (
     DELETING,
     RUNNING,
     SUCCEEDED,
-    Execution,
+    ExecutionRecord,
 )
-from partita_services.workflows.running.storage.store import Store
+from partita_services.workflows.running.storage.workflow_store import WorkflowStore
+from partita_services.workflows.running.workflow_engine import (
+    SEED_BYTES,
+    WorkflowEngine,
+    live_after,
+)
 
 DAY_SECONDS = 24 * 3600.0
 PERIOD_SECONDS = 14 * DAY_SECONDS
@@ -31,7 +38,7 @@ TOKENS_KEPT, TOKEN_SECONDS = 10, 15 * 60.0
 IS_RUNNING = "Execution is RUNNING and cannot be redriven"
 
 
-async def refusal(store: Store, execution: Execution, now: float) -> str | None:
+async def refusal(store: WorkflowStore, execution: ExecutionRecord, now: float) -> str | None:
     """Why an execution cannot be redriven, in the words of the API reference; None if it can."""
     if execution.status == RUNNING:
         return IS_RUNNING
@@ -52,10 +59,10 @@ async def refusal(store: Store, execution: Execution, now: float) -> str | None:
 
 
 async def redrive_execution(
-    store: Store,
-    engine: Engine,
-    pool: Pool,
-    execution: Execution,
+    store: WorkflowStore,
+    engine: WorkflowEngine,
+    pool: EvaluationPool,
+    execution: ExecutionRecord,
     token: str | None,
     now: float,
 ) -> float:
@@ -84,26 +91,30 @@ async def redrive_execution(
     )
     try:
         await _resume(store, engine, pool, redriven, now)
-    except Conflict:
+    except CommitConflict:
         raise ExecutionNotRedrivable(IS_RUNNING) from None
     return now
 
 
 async def _resume(
-    store: Store, engine: Engine, pool: Pool, execution: Execution, now: float
+    store: WorkflowStore,
+    engine: WorkflowEngine,
+    pool: EvaluationPool,
+    execution: ExecutionRecord,
+    now: float,
 ) -> None:
     state = await store.state(execution.arn)
     if state is None:
-        raise Conflict
+        raise CommitConflict
     revision, run = state
     definition = await engine.definition_of(execution)
-    job = Redrive(definition, run, now, token_bytes(SEED_BYTES))
+    job = RedriveExecution(definition, run, now, token_bytes(SEED_BYTES))
     try:
-        step = await pool.run(job, definition.digest, Stepped, is_urgent=True)
+        step = await pool.run(job, definition.digest, ExecutionStep, is_urgent=True)
     except StateError as error:
         raise ExecutionNotRedrivable(f"Execution cannot be redriven: {error.cause}") from error
     if not step.is_changed:
-        raise Conflict
+        raise CommitConflict
     live = live_after(execution, definition, step)
     live.revision = revision + 1
     live.execution = with_step(execution, step, now)

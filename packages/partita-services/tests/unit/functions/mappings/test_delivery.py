@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 
 from partita.client import Client
-from partita.client.kinesis import TRIM_HORIZON
+from partita.client.consumer.kinesis_source import TRIM_HORIZON
 from partita_services.functions.destinations import Destinations
-from partita_services.functions.mappings import delivery as delivery_module
-from partita_services.functions.mappings.delivery import Delivery, Surroundings
-from partita_services.functions.mappings.mapping import Mapping
-from partita_services.functions.mappings.sources import Record, RecordPage, ShardOf
-from partita_services.functions.mappings.targets import CallFailed
-from partita_services.functions.sinks import Sinks
+from partita_services.functions.mappings import batch_delivery as delivery_module
+from partita_services.functions.mappings.batch_delivery import BatchDelivery, DeliveryDependencies
+from partita_services.functions.mappings.event_source_mapping import EventSourceMapping
+from partita_services.functions.mappings.event_sources import RecordPage, SourceRecord, SourceShard
+from partita_services.functions.mappings.mapping_targets import CallFailed
+from partita_services.functions.message_sinks import Sinks
 
 NOW = 1_800_000_000.0
-SHARD = ShardOf("arn", "shard", "shard", (), False)
+SHARD = SourceShard("arn", "shard", "shard", (), False)
 END = "SHARD_END"
 
 
-def record(number: int, *, age_seconds: float = 0, key: str = "k") -> Record:
+def record(number: int, *, age_seconds: float = 0, key: str = "k") -> SourceRecord:
     body = json.dumps({"n": number}).encode()
-    return Record(f"{number:04d}", key, NOW - age_seconds, body)
+    return SourceRecord(f"{number:04d}", key, NOW - age_seconds, body)
 
 
 class Shard:
@@ -41,13 +41,13 @@ class Shard:
         self.saved: list[int | str] = []
         self.windows: list[Any] = []
 
-    async def shards(self) -> list[ShardOf]:
+    async def shards(self) -> list[SourceShard]:
         return [SHARD]
 
-    async def latest(self, shard: ShardOf) -> str:
+    async def latest(self, shard: SourceShard) -> str:
         raise NotImplementedError
 
-    async def read(self, shard: ShardOf, position: str, limit: int) -> RecordPage:
+    async def read(self, shard: SourceShard, position: str, limit: int) -> RecordPage:
         after = "" if position == TRIM_HORIZON else position
         page = RecordPage(position)
         page.records = [one for one in self.records if one.sequence_number > after][:limit]
@@ -104,13 +104,13 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def delivery_of(
     shard: Shard, function: Any, folder: Path = Path(), clock: Any = lambda: NOW, **settings: Any
-) -> Delivery:
-    mapping = Mapping("uuid", "mapping", "arn", **settings)
+) -> BatchDelivery:
+    mapping = EventSourceMapping("uuid", "mapping", "arn", **settings)
     sinks = Sinks((), folder, Client("http://127.0.0.1:1"))
-    around = Surroundings(
+    around = DeliveryDependencies(
         mapping, shard, function, Destinations(sinks, folder), clock, lambda result: None
     )
-    return Delivery(around, SHARD, shard.save)
+    return BatchDelivery(around, SHARD, shard.save)
 
 
 def consume(
@@ -360,7 +360,7 @@ def test_records_that_no_filter_matches_are_passed_over() -> None:
     shard, function = Shard(5), Calls(succeed)
     read = shard.read
 
-    async def odd_only(place: ShardOf, position: str, limit: int) -> RecordPage:
+    async def odd_only(place: SourceShard, position: str, limit: int) -> RecordPage:
         page = await read(place, position, limit)
         page.records = [one for one in page.records if int(one.sequence_number) % 2]
         return page

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from partita.errors import PartitaError
-from partita_services.functions.mappings.filters import compile_filters
+from partita_services.functions.mappings.event_filters import compile_filters
 
 RECORD = {
     "eventName": "MODIFY",

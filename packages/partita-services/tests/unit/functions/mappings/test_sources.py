@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from partita.client.dynamodb_streams import StreamShard
-from partita.client.shards import ready_shards
-from partita_services.functions.mappings.sources import shards_of
+from partita.client.consumer.dynamodb_stream_source import StreamShard
+from partita.client.consumer.stream_shards import ready_shards
+from partita_services.functions.mappings.event_sources import shards_of
 
 Stream = tuple[str, list[StreamShard]]
 

@@ -7,7 +7,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from partita_services.functions.schedules.expressions import InvalidExpression, parse
+from partita_services.functions.schedules.schedule_expressions import (
+    InvalidScheduleExpression,
+    parse,
+)
 
 
 def moment(text: str, zone: str = "UTC") -> float:
@@ -88,10 +91,10 @@ def test_time_zones_are_those_of_the_places() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_expression_is_refused(expression: str) -> None:
-    with pytest.raises(InvalidExpression):
+    with pytest.raises(InvalidScheduleExpression):
         parse(expression, "UTC", 0.0)
 
 
 def test_a_time_zone_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidExpression, match="Timezone"):
+    with pytest.raises(InvalidScheduleExpression, match="Timezone"):
         parse("rate(1 day)", "Middle/Earth", 0.0)

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from partita.clock import Clock
-from partita.database.capacity.accounts import Account
-from partita.database.capacity.buckets import Bucket
-from partita.database.capacity.insights import Key
-from partita.database.capacity.partitions import Partition
-from partita.database.capacity.refusals import KEY_RANGE, Refusal
+from partita.database.capacity.capacity_accounts import CapacityAccount
+from partita.database.capacity.insights_rules import Key
+from partita.database.capacity.partition_splits import Partition
+from partita.database.capacity.throttling_errors import KEY_RANGE, ThrottlingReason
+from partita.database.capacity.token_buckets import TokenBucket
+from partita.foundation.clock import Clock
 
 OFF, OBSERVE, ENFORCE = "off", "observe", "enforce"
 MODES = (OFF, OBSERVE, ENFORCE)
@@ -33,7 +33,7 @@ class Charge:
     __slots__ = ("account", "is_write", "key", "limit", "partition", "place", "units")
 
     def __init__(
-        self, account: Account, is_write: bool, units: float, place: int, key: Key | None
+        self, account: CapacityAccount, is_write: bool, units: float, place: int, key: Key | None
     ) -> None:
         self.account = account
         self.is_write = is_write
@@ -52,15 +52,15 @@ class TableAccounts:
     They are up to date as long as `source` is the table in the catalog.
     """
 
-    def __init__(self, source: object, table: Account) -> None:
+    def __init__(self, source: object, table: CapacityAccount) -> None:
         self.source = source
         self.table = table
-        self.indexes: dict[str, Account] = {}
+        self.indexes: dict[str, CapacityAccount] = {}
 
-    def find(self, index_name: str | None) -> Account | None:
+    def find(self, index_name: str | None) -> CapacityAccount | None:
         return self.table if index_name is None else self.indexes.get(index_name)
 
-    def __iter__(self) -> Iterator[Account]:
+    def __iter__(self) -> Iterator[CapacityAccount]:
         yield self.table
         yield from self.indexes.values()
 
@@ -82,11 +82,11 @@ class Ledger:
         for number in [number for number in self.tables if number not in kept]:
             del self.tables[number]
 
-    def accounts(self) -> Iterator[Account]:
+    def accounts(self) -> Iterator[CapacityAccount]:
         for table in self.tables.values():
             yield from table
 
-    def admit(self, charges: Sequence[Charge]) -> Refusal | None:
+    def admit(self, charges: Sequence[Charge]) -> ThrottlingReason | None:
         """Pay all charges of a request, or none and return the refusal."""
         now = self.clock()
         if self.mode != OFF and (unpaid := _pay(charges, now)):
@@ -96,7 +96,7 @@ class Ledger:
         self._serve(charges, now)
         return None
 
-    def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[Refusal | None]:
+    def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[ThrottlingReason | None]:
         """Pay all charges of a transaction or none.
 
         There is a group for each item. Returns a refusal or None for each group.
@@ -136,7 +136,7 @@ def _pay(charges: Sequence[Charge], now: float) -> Charge | None:
     return None
 
 
-def _refuse(charge: Charge) -> Refusal:
+def _refuse(charge: Charge) -> ThrottlingReason:
     """Count a charge that was not paid, and return the reason."""
     assert charge.limit is not None
     account, side = charge.account, charge.account.side(charge.is_write)
@@ -145,7 +145,9 @@ def _refuse(charge: Charge) -> Refusal:
     if account.insights is not None and charge.key is not None:
         account.insights.throttle(charge.key)
     is_index = account.index_name is not None
-    return Refusal(charge.limit, account.arn, is_index, charge.is_write, account.is_on_demand)
+    return ThrottlingReason(
+        charge.limit, account.arn, is_index, charge.is_write, account.is_on_demand
+    )
 
 
 def _record(charges: Sequence[Charge], now: float) -> None:
@@ -168,7 +170,7 @@ def _is_paid_by_full_buckets(
         if unpaid_charge is None:
             _take(charges, -1)
     needed: dict[int, float] = {}
-    buckets: dict[int, Bucket] = {}
+    buckets: dict[int, TokenBucket] = {}
     for charge in chain.from_iterable(groups):
         for bucket in _buckets(charge):
             buckets[id(bucket)] = bucket
@@ -186,7 +188,7 @@ def _take(charges: Sequence[Charge], factor: int = 1) -> None:
             bucket.take(charge.units * factor)
 
 
-def _buckets(charge: Charge) -> list[Bucket]:
+def _buckets(charge: Charge) -> list[TokenBucket]:
     """Returns the buckets that pay for a charge: its account's, and its partition's if known."""
     own = charge.account.side(charge.is_write).buckets
     return own if charge.partition is None else [*own, charge.partition.bucket(charge.is_write)]

@@ -7,27 +7,15 @@ from dataclasses import dataclass
 from operator import le
 from typing import Final
 
-from partita.database.expressions import comparison
-from partita.database.expressions.parse import (
-    CallNode,
-    ComparisonNode,
-    ConditionNode,
-    JunctionNode,
-    NotNode,
-    Operand,
-    PathNode,
-    Refusal,
-    ValueNode,
-    parse_condition,
-)
-from partita.database.expressions.paths import Path, reader
-from partita.database.expressions.resolution import (
+from partita.database.expressions import value_comparison
+from partita.database.expressions.document_paths import Path, reader
+from partita.database.expressions.name_resolution import (
     CONDITION_FUNCTIONS,
     Check,
+    CompileScope,
     Evaluate,
     NameItems,
     Names,
-    Scope,
     Values,
     cached,
     check_count,
@@ -42,8 +30,20 @@ from partita.database.expressions.resolution import (
     refuser,
     run_checks,
 )
-from partita.database.item.values import TYPES, AttributeValue, Item, type_of
-from partita.limits import IN_OPERANDS_MAX
+from partita.database.expressions.syntax.expression_parser import (
+    CallNode,
+    ComparisonNode,
+    ConditionNode,
+    InvalidExpression,
+    JunctionNode,
+    NotNode,
+    Operand,
+    PathNode,
+    ValueNode,
+    parse_condition,
+)
+from partita.database.item.attribute_values import TYPES, AttributeValue, Item, type_of
+from partita.foundation.service_limits import IN_OPERANDS_MAX
 
 Predicate = Callable[[Item, Values], bool]
 
@@ -56,7 +56,7 @@ ANY_TYPE: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class CompiledCondition:
     """A condition over one item, compiled from an expression or from legacy parameters."""
 
     parameter: str
@@ -80,24 +80,26 @@ class Condition:
         return self.predicate(item or {}, values)
 
 
-def compile_condition(text: str, names: Names, parameter: str = "ConditionExpression") -> Condition:
+def compile_condition(
+    text: str, names: Names, parameter: str = "ConditionExpression"
+) -> CompiledCondition:
     return _compiled(text, tuple(names.items()), parameter)
 
 
 @cached
-def _compiled(text: str, names: NameItems, parameter: str) -> Condition:
+def _compiled(text: str, names: NameItems, parameter: str) -> CompiledCondition:
     try:
         node = checked_tree(text)
-    except Refusal as refusal:
+    except InvalidExpression as refusal:
         raise invalid(parameter, refusal) from None
     return condition_of(node, dict(names), parameter)
 
 
-def condition_of(node: ConditionNode, names: Names, parameter: str) -> Condition:
+def condition_of(node: ConditionNode, names: Names, parameter: str) -> CompiledCondition:
     """Compile a tree whose functions and names have been checked."""
     scope = ConditionScope(names)
     predicate = scope.compile(node)
-    return Condition(
+    return CompiledCondition(
         parameter,
         frozenset(scope.names_used),
         frozenset(scope.values_used),
@@ -144,7 +146,7 @@ def _check_operand(node: Operand) -> None:
             _check_operand(operand)
 
 
-class ConditionScope(Scope):
+class ConditionScope(CompileScope):
     """Compiles a checked tree to closures, and collects the checks that need the values."""
 
     def __init__(self, names: Names) -> None:
@@ -159,7 +161,7 @@ class ConditionScope(Scope):
         """
         try:
             return self.condition(node)
-        except Refusal as refusal:
+        except InvalidExpression as refusal:
             refuse = refuser(refusal)
             self.checks.append(refuse)
             return refuse
@@ -177,17 +179,17 @@ class ConditionScope(Scope):
     def test(self, node: ComparisonNode) -> Predicate:
         operands = [self.operand(operand) for operand in node.operands]
         if node.operator == "IN" and len(node.operands) - 1 > IN_OPERANDS_MAX:
-            raise Refusal(
+            raise InvalidExpression(
                 "The IN operator is provided with too many operands; "
                 f"number of operands: {len(node.operands) - 1}"
             )
         if node.operator == "BETWEEN":
             # Unlike for other operators, types are checked before operands are compared with each
             # other (observed on DynamoDB Local).
-            self.check_types(node.operator, node.operands, comparison.ORDERED_TYPES)
+            self.check_types(node.operator, node.operands, value_comparison.ORDERED_TYPES)
         self.check_distinct(node.operator, node.operands)
-        if node.operator in comparison.ORDERS:
-            self.check_types(node.operator, node.operands, comparison.ORDERED_TYPES)
+        if node.operator in value_comparison.ORDERS:
+            self.check_types(node.operator, node.operands, value_comparison.ORDERED_TYPES)
         if node.operator == "BETWEEN":
             self.check_bounds(node.operands[1], node.operands[2])
             return _between(*operands)
@@ -198,7 +200,7 @@ class ConditionScope(Scope):
             return self.equal(node, operands)
         if node.operator == "<>":
             return _unequal(*operands)
-        return _ordered(operands[0], operands[1], comparison.ORDERS[node.operator])
+        return _ordered(operands[0], operands[1], value_comparison.ORDERS[node.operator])
 
     def equal(self, node: ComparisonNode, operands: list[Evaluate]) -> Predicate:
         left, right = node.operands
@@ -218,7 +220,7 @@ class ConditionScope(Scope):
     def size(self, node: CallNode) -> Evaluate:
         operands = [self.operand(operand) for operand in node.operands]
         check_count(node, 1)
-        self.check_types("size", node.operands, comparison.SIZED_TYPES)
+        self.check_types("size", node.operands, value_comparison.SIZED_TYPES)
         return _size(operands[0])
 
     def check_bounds(self, lower: Operand, upper: Operand) -> None:
@@ -249,12 +251,12 @@ class ConditionScope(Scope):
 
     def begins_with(self, node: CallNode) -> Predicate:
         value, prefix = self.operands(node, 2)
-        self.check_types(node.function, node.operands, comparison.PREFIX_TYPES)
-        return _related(value, prefix, comparison.begins_with)
+        self.check_types(node.function, node.operands, value_comparison.PREFIX_TYPES)
+        return _related(value, prefix, value_comparison.begins_with)
 
     def contains(self, node: CallNode) -> Predicate:
         container, member = self.operands(node, 2)
-        return _related(container, member, comparison.contains)
+        return _related(container, member, value_comparison.contains)
 
     def operands(self, node: CallNode, count: int) -> list[Evaluate]:
         operands = [self.operand(operand) for operand in node.operands]
@@ -275,11 +277,11 @@ _FUNCTIONS: Final[dict[str, Callable[[ConditionScope, CallNode], Predicate]]] = 
 def _check_bounds(lower: AttributeValue, upper: AttributeValue) -> None:
     if type_of(lower) != type_of(upper):
         problem = "requires same data type for lower and upper bounds"
-    elif not comparison.is_ordered(lower, upper, le):
+    elif not value_comparison.is_ordered(lower, upper, le):
         problem = "requires upper bound to be greater than or equal to lower bound"
     else:
         return
-    raise Refusal(
+    raise InvalidExpression(
         f"The BETWEEN operator {problem}; lower bound operand: {_shown(lower)}, "
         f"upper bound operand: {_shown(upper)}"
     )
@@ -292,7 +294,9 @@ def _shown(value: AttributeValue) -> str:
 
 def _check_type_name(name: str) -> None:
     if name not in TYPES:
-        raise Refusal(f"Invalid attribute type name found; type: {name}, valid types: {TYPE_NAMES}")
+        raise InvalidExpression(
+            f"Invalid attribute type name found; type: {name}, valid types: {TYPE_NAMES}"
+        )
 
 
 def _negated(term: Predicate) -> Predicate:
@@ -341,8 +345,8 @@ def _unequal(left: Evaluate, right: Evaluate) -> Predicate:
     return _negated(_equal(left, right))
 
 
-def _ordered(left: Evaluate, right: Evaluate, order: comparison.Order) -> Predicate:
-    is_ordered = comparison.is_ordered
+def _ordered(left: Evaluate, right: Evaluate, order: value_comparison.Order) -> Predicate:
+    is_ordered = value_comparison.is_ordered
 
     def holds(item: Item, values: Values) -> bool:
         first, second = left(item, values), right(item, values)
@@ -356,7 +360,7 @@ def _between(operand: Evaluate, lower: Evaluate, upper: Evaluate) -> Predicate:
         value, low, high = operand(item, values), lower(item, values), upper(item, values)
         if value is None or low is None or high is None:
             return False
-        return comparison.is_between(value, low, high)
+        return value_comparison.is_between(value, low, high)
 
     return holds
 
@@ -394,6 +398,6 @@ def _has_type(operand: Evaluate, name: str) -> Predicate:
 def _size(operand: Evaluate) -> Evaluate:
     def size(item: Item, values: Values) -> AttributeValue | None:
         value = operand(item, values)
-        return None if value is None else comparison.size(value)
+        return None if value is None else value_comparison.size(value)
 
     return size

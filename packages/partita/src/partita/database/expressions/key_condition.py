@@ -8,18 +8,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from partita.database.expressions.condition import ConditionScope, checked_tree
-from partita.database.expressions.parse import (
-    CallNode,
-    ComparisonNode,
-    ConditionNode,
-    JunctionNode,
-    Operand,
-    PathNode,
-    Refusal,
-    ValueNode,
-)
-from partita.database.expressions.paths import Path
-from partita.database.expressions.resolution import (
+from partita.database.expressions.document_paths import Path
+from partita.database.expressions.name_resolution import (
     Check,
     NameItems,
     Names,
@@ -28,7 +18,17 @@ from partita.database.expressions.resolution import (
     invalid,
     run_checks,
 )
-from partita.database.item.keys import KeyAttribute, KeyRange
+from partita.database.expressions.syntax.expression_parser import (
+    CallNode,
+    ComparisonNode,
+    ConditionNode,
+    InvalidExpression,
+    JunctionNode,
+    Operand,
+    PathNode,
+    ValueNode,
+)
+from partita.database.item.key_encoding import KeyAttribute, KeyRange
 from partita.errors import INVALID, ValidationException
 
 PARAMETER: Final = "KeyConditionExpression"
@@ -100,14 +100,14 @@ def _compiled(text: str, names: NameItems, parameter: str) -> KeyCondition:
     scope = ConditionScope(dict(names))
     try:
         node = checked_tree(text)
-    except Refusal as refusal:
+    except InvalidExpression as refusal:
         raise invalid(parameter, refusal) from None
     scope.compile(node)
     tests: tuple[KeyTest, ...] = ()
     shape_error = None
     try:
         tests = _key_tests(node, scope)
-    except Refusal as refusal:
+    except InvalidExpression as refusal:
         shape_error = str(refusal)
     return KeyCondition(
         frozenset(scope.names_used),
@@ -123,7 +123,7 @@ def _key_tests(node: ConditionNode, scope: ConditionScope) -> tuple[KeyTest, ...
     for term in _conjuncts(node):
         test = _key_test(term, scope)
         if test.attribute in tests:
-            raise Refusal(
+            raise InvalidExpression(
                 f"Invalid {PARAMETER}: "
                 "KeyConditionExpressions must only contain one condition per key"
             )
@@ -147,14 +147,14 @@ def _conjuncts(node: ConditionNode) -> Iterator[ComparisonNode | CallNode]:
         raise _invalid_operator(node.operator if isinstance(node, JunctionNode) else "NOT")
 
 
-def _invalid_operator(operator: str) -> Refusal:
-    return Refusal(f"Invalid operator used in KeyConditionExpression: {operator}")
+def _invalid_operator(operator: str) -> InvalidExpression:
+    return InvalidExpression(f"Invalid operator used in KeyConditionExpression: {operator}")
 
 
 def _key_test(node: ComparisonNode | CallNode, scope: ConditionScope) -> KeyTest:
     operator = node.function if isinstance(node, CallNode) else node.operator
     if any(isinstance(operand, CallNode) for operand in node.operands):
-        raise Refusal("KeyConditionExpressions cannot contain nested operations")
+        raise InvalidExpression("KeyConditionExpressions cannot contain nested operations")
     attribute = _key_attribute(operator, node.operands, scope)
     operands = tuple(operand.name for operand in node.operands if isinstance(operand, ValueNode))
     if isinstance(node.operands[0], ValueNode):
@@ -169,7 +169,9 @@ def _key_attribute(operator: str, operands: Sequence[Operand], scope: ConditionS
             if paths:
                 raise _invalid_condition("Multiple attribute names used in one condition")
             if len(operand.elements) > 1:
-                raise Refusal("KeyConditionExpressions cannot have conditions on nested attributes")
+                raise InvalidExpression(
+                    "KeyConditionExpressions cannot have conditions on nested attributes"
+                )
             paths.append(scope.resolve(operand))
         elif position == 0 and operator in ("BETWEEN", "begins_with"):
             raise _invalid_condition(
@@ -180,8 +182,8 @@ def _key_attribute(operator: str, operands: Sequence[Operand], scope: ConditionS
     return str(paths[0][0])
 
 
-def _invalid_condition(problem: str) -> Refusal:
-    return Refusal(f"Invalid condition in KeyConditionExpression: {problem}")
+def _invalid_condition(problem: str) -> InvalidExpression:
+    return InvalidExpression(f"Invalid condition in KeyConditionExpression: {problem}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,18 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from partita.database.expressions.parse import Refusal, parse_projection
-from partita.database.expressions.paths import Path, disjoint, find
-from partita.database.expressions.resolution import (
+from partita.database.expressions.document_paths import Path, disjoint, find
+from partita.database.expressions.name_resolution import (
+    CompileScope,
     NameItems,
     Names,
-    Scope,
     cached,
     check_path,
     check_size,
     invalid,
 )
-from partita.database.item.values import AttributeValue, Item
+from partita.database.expressions.syntax.expression_parser import (
+    InvalidExpression,
+    parse_projection,
+)
+from partita.database.item.attribute_values import AttributeValue, Item
 
 PARAMETER: Final = "ProjectionExpression"
 
@@ -38,7 +41,7 @@ class Projection:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns(Projection):
+class SelectProjection(Projection):
     """The columns of a SELECT, each named after the last name of its path."""
 
     columns: tuple[tuple[str, Path], ...] = ()
@@ -64,14 +67,14 @@ def attributes_projection(attributes: Sequence[str]) -> Projection:
 
 @cached
 def _compiled(text: str, names: NameItems, parameter: str) -> Projection:
-    scope = Scope(dict(names))
+    scope = CompileScope(dict(names))
     try:
         check_size(text, shows_size=False)
         nodes = parse_projection(text)
         for node in nodes:
             check_path(node)
         paths = disjoint(map(scope.resolve, reversed(nodes)))
-    except Refusal as refusal:
+    except InvalidExpression as refusal:
         raise invalid(parameter, refusal) from None
     return Projection(paths, frozenset(scope.names_used), shape_of(paths))
 

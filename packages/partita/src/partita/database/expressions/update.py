@@ -13,26 +13,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from partita.database.expressions.parse import (
-    ActionNode,
-    Assigned,
-    CallNode,
-    PathNode,
-    Refusal,
-    SumNode,
-    UpdateNode,
-    ValueNode,
-    parse_update,
-)
-from partita.database.expressions.paths import Path, disjoint, find
-from partita.database.expressions.projection import Shape, select, shape_of
-from partita.database.expressions.resolution import (
+from partita.database.expressions.document_paths import Path, disjoint, find
+from partita.database.expressions.name_resolution import (
     UPDATE_FUNCTIONS,
     Check,
+    CompileScope,
     Evaluate,
     NameItems,
     Names,
-    Scope,
     Values,
     cached,
     check_count,
@@ -46,12 +34,28 @@ from partita.database.expressions.resolution import (
     refuser,
     run_checks,
 )
-from partita.database.expressions.statement_size import UNCOUNTED, StatementSize, statement_size
+from partita.database.expressions.projection import Shape, select, shape_of
+from partita.database.expressions.syntax.expression_parser import (
+    ActionNode,
+    Assigned,
+    CallNode,
+    InvalidExpression,
+    PathNode,
+    SumNode,
+    UpdateNode,
+    ValueNode,
+    parse_update,
+)
+from partita.database.expressions.update_expression_size import (
+    UNCOUNTED,
+    StatementSize,
+    statement_size,
+)
 from partita.database.item import numbers
-from partita.database.item.sizes import value_size
-from partita.database.item.values import SET_TYPES, AttributeValue, Item, type_of
+from partita.database.item.attribute_values import SET_TYPES, AttributeValue, Item, type_of
+from partita.database.item.item_sizes import value_size
 from partita.errors import ValidationException
-from partita.limits import ITEM_BYTES_MAX
+from partita.foundation.service_limits import ITEM_BYTES_MAX
 
 PARAMETER: Final = "UpdateExpression"
 
@@ -91,7 +95,7 @@ def _unknown_type(values: Values) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CompiledAction:
     """One compiled action of an update."""
 
     section: str
@@ -101,7 +105,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Update:
+class CompiledUpdate:
     """A compiled update of one item, from an expression or from legacy parameters."""
 
     names_used: frozenset[str]
@@ -110,7 +114,7 @@ class Update:
     operand_paths: tuple[Path, ...]
     """The paths that right sides read."""
     checks: tuple[Check, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[CompiledAction, ...]
     shape: Shape
     size: StatementSize = UNCOUNTED
     """The size of the expression; legacy parameters have none."""
@@ -150,23 +154,23 @@ class Update:
         return select(item, self.shape)
 
 
-def compile_update(text: str, names: Names) -> Update:
+def compile_update(text: str, names: Names) -> CompiledUpdate:
     return _compiled(text, tuple(names.items()), PARAMETER)
 
 
 @cached
-def _compiled(text: str, names: NameItems, parameter: str) -> Update:
+def _compiled(text: str, names: NameItems, parameter: str) -> CompiledUpdate:
     try:
         check_size(text, shows_size=False)
         update = parse_update(text)
         check_operator_count(update.operator_count)
         _check_update(update)
         return update_of(update, dict(names), parameter)
-    except Refusal as refusal:
+    except InvalidExpression as refusal:
         raise invalid(parameter, refusal) from None
 
 
-def update_of(update: UpdateNode, names: Names, parameter: str) -> Update:
+def update_of(update: UpdateNode, names: Names, parameter: str) -> CompiledUpdate:
     """Compile a tree whose functions and names have been checked."""
     scope = _UpdateScope(names)
     targets = [action.target for action in reversed(update.actions)]
@@ -174,14 +178,14 @@ def update_of(update: UpdateNode, names: Names, parameter: str) -> Update:
     computes = scope.computes(update.actions)
     try:
         size = statement_size(update, scope.resolve)
-    except Refusal:
+    except InvalidExpression:
         # An operand is invalid: one of the checks reports that, in the right order.
         size = UNCOUNTED
     changes = tuple(
-        Change(node.section, path, compute, _known_type(node))
+        CompiledAction(node.section, path, compute, _known_type(node))
         for node, path, compute in zip(update.actions, paths, computes, strict=True)
     )
-    return Update(
+    return CompiledUpdate(
         frozenset(scope.names_used),
         frozenset(scope.values_used),
         paths,
@@ -202,7 +206,9 @@ def _check_update(update: UpdateNode) -> None:
     seen: set[str] = set()
     for section in update.sections:
         if section in seen:
-            raise Refusal(f'The "{section}" section can only be used once in an update expression;')
+            raise InvalidExpression(
+                f'The "{section}" section can only be used once in an update expression;'
+            )
         seen.add(section)
 
 
@@ -220,7 +226,7 @@ def _check_assigned(node: Assigned, *, is_outermost: bool = True) -> None:
             _check_assigned(operand, is_outermost=False)
 
 
-class _UpdateScope(Scope):
+class _UpdateScope(CompileScope):
     """Compiles actions to closures, from the last to the first, as the service checks them."""
 
     def __init__(self, names: Names) -> None:
@@ -232,7 +238,7 @@ class _UpdateScope(Scope):
         try:
             for action in reversed(actions):
                 computes.append(_SECTIONS[action.section](self, action))
-        except Refusal as refusal:
+        except InvalidExpression as refusal:
             refuse = refuser(refusal)
             self.checks.append(refuse)
             computes += [refuse] * (len(actions) - len(computes))
@@ -322,7 +328,7 @@ def _known_type(action: ActionNode) -> KnownType:
 
 def _check_delta(section: str, kind: str) -> None:
     if kind not in ALLOWED_TYPES[section]:
-        raise Refusal(
+        raise InvalidExpression(
             f"Incorrect operand type for operator or function; operator: {section}, "
             f"operand type: {LONG_TYPE_NAMES[kind]}, typeSet: ALLOWED_FOR_{section}_OPERAND"
         )
@@ -396,7 +402,7 @@ def without(old: AttributeValue | None, delta: AttributeValue) -> AttributeValue
     return {kind: left} if left else None
 
 
-def applied(item: Item, changes: Sequence[Change], values: Values) -> Item:
+def applied(item: Item, changes: Sequence[CompiledAction], values: Values) -> Item:
     """Returns the item with all changes applied.
 
     Invalid paths are refused before anything is computed.

@@ -13,7 +13,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation, Rounded
 from typing import Final
 
 from partita.errors import ValidationException
-from partita.limits import (
+from partita.foundation.service_limits import (
     NUMBER_DIGITS_MAX,
     NUMBER_EXPONENT_MAX,
     NUMBER_EXPONENT_MIN,

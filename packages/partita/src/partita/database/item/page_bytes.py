@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from partita.database.item.keys import KeyAttribute, key_bytes
-from partita.database.item.sizes import PAGED_HEAD_BYTES, measure, measure_value
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
+from partita.database.item.item_sizes import PAGED_HEAD_BYTES, measure, measure_value
+from partita.database.item.key_encoding import KeyAttribute, key_bytes
 
 PIECE_BYTES: Final = 3072
 PIECE_HEAD_BYTES: Final = 18

@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from partita.database.capacity.accounts import Account
-from partita.database.capacity.insights import rule_kinds
+from partita.database.capacity.capacity_accounts import CapacityAccount
+from partita.database.capacity.capacity_units import read_units, write_units
+from partita.database.capacity.insights_rules import rule_kinds
 from partita.database.capacity.ledger import OFF, Charge, TableAccounts
-from partita.database.capacity.refusals import Refusal
-from partita.database.capacity.sizing import even_starts
-from partita.database.capacity.units import read_units, write_units
-from partita.database.item.values import AttributeValue, Item
-from partita.database.operations.context import Request, Service, WriteContext
-from partita.database.operations.data_plane import actions
-from partita.database.operations.data_plane.actions import Action, KeyedAction, Put
+from partita.database.capacity.partition_sizing import even_starts
+from partita.database.capacity.throttling_errors import ThrottlingReason
+from partita.database.item.attribute_values import AttributeValue, Item
+from partita.database.operations.data_plane import item_actions
+from partita.database.operations.data_plane.item_actions import ItemAction, KeyedAction, PutAction
+from partita.database.operations.operation_context import DatabaseService, Request, WriteContext
 from partita.database.storage.engine import Reader
-from partita.database.tables.read import load
-from partita.database.tables.schema import Index, Table
-from partita.database.tables.stored import Stored
-from partita.database.tables.throughput import entitlement, partition_count
-from partita.database.tables.write_path import Written
+from partita.database.tables.definition.table_schema import Index, Table
+from partita.database.tables.definition.table_throughput import entitlement, partition_count
+from partita.database.tables.read_path import load
+from partita.database.tables.stored_item import StoredItem
+from partita.database.tables.write_path import WriteEffect
 from partita.errors import (
     ConditionalCheckFailedException,
     DuplicateItemException,
@@ -36,22 +36,22 @@ from partita.errors import (
 THROTTLED: Final = (ProvisionedThroughputExceededException, ThrottlingException)
 
 
-def carry_out(context: WriteContext, table: Table, action: Action) -> Written:
+def carry_out(context: WriteContext, table: Table, action: ItemAction) -> WriteEffect:
     """Carry out one action and charge for it; if throttled, it leaves the write batch unchanged."""
     if not context.service.ledger.is_on:
-        return actions.carry_out(context, table, action)
+        return item_actions.carry_out(context, table, action)
     return _carry_out_charged(context, table, action)
 
 
-def _carry_out_charged(context: WriteContext, table: Table, action: Action) -> Written:
+def _carry_out_charged(context: WriteContext, table: Table, action: ItemAction) -> WriteEffect:
     service, write_batch = context.service, context.write_batch
     savepoint = write_batch.savepoint()
     key = key_of(action)
     try:
-        written = actions.carry_out(context, table, action)
+        written = item_actions.carry_out(context, table, action)
     except (ConditionalCheckFailedException, DuplicateItemException):
         old = load(write_batch, action.key(table))
-        refused = Written(old, old, write_units(old.size if old else 0))
+        refused = WriteEffect(old, old, write_units(old.size if old else 0))
         charge(service, write_charges(service, table, key, refused))
         raise
     if refusal := service.ledger.admit(write_charges(service, table, key, written)):
@@ -60,16 +60,16 @@ def _carry_out_charged(context: WriteContext, table: Table, action: Action) -> W
     return written
 
 
-def key_of(action: Action) -> Item:
+def key_of(action: ItemAction) -> Item:
     """The item that an action puts, or the key of the item that it changes."""
-    if isinstance(action, Put):
+    if isinstance(action, PutAction):
         return action.item.item
     assert isinstance(action, KeyedAction)
     return action.item_key
 
 
 def charge_read(
-    service: Service, table: Table, key: Item, stored: Stored | None, request: Request
+    service: DatabaseService, table: Table, key: Item, stored: StoredItem | None, request: Request
 ) -> None:
     """Charge for reading one item, whether it exists or not, at the requested consistency."""
     if service.ledger.is_on:
@@ -79,8 +79,8 @@ def charge_read(
 
 
 def charge_transaction_reads(
-    service: Service, tables: Sequence[Table], keys: Sequence[Item], units: Sequence[float]
-) -> Sequence[Refusal | None]:
+    service: DatabaseService, tables: Sequence[Table], keys: Sequence[Item], units: Sequence[float]
+) -> Sequence[ThrottlingReason | None]:
     """Charge for all reads of a transaction or none; returns which were throttled, and why."""
     if not service.ledger.is_on:
         return ()
@@ -93,12 +93,12 @@ def charge_transaction_reads(
 
 
 def charge_transaction_writes(
-    service: Service,
+    service: DatabaseService,
     tables: Sequence[Table],
-    actions: Sequence[Action],
-    written: Sequence[Written],
+    actions: Sequence[ItemAction],
+    written: Sequence[WriteEffect],
     factor: int,
-) -> Sequence[Refusal | None]:
+) -> Sequence[ThrottlingReason | None]:
     """Charge for all writes of a transaction or none; returns which were throttled, and why."""
     if not service.ledger.is_on:
         return ()
@@ -110,19 +110,19 @@ def charge_transaction_writes(
     )
 
 
-def charge(service: Service, charges: Sequence[Charge]) -> None:
+def charge(service: DatabaseService, charges: Sequence[Charge]) -> None:
     if refusal := service.ledger.admit(charges):
         raise refusal.error()
 
 
-def read_charges(service: Service, table: Table, key: Item, units: float) -> list[Charge]:
+def read_charges(service: DatabaseService, table: Table, key: Item, units: float) -> list[Charge]:
     """Charges for reading one item, to its table."""
     account = accounts_of(service, table).table
     return [_charge(service, account, False, units, key)]
 
 
 def write_charges(
-    service: Service, table: Table, key: Item, written: Written, factor: int = 1
+    service: DatabaseService, table: Table, key: Item, written: WriteEffect, factor: int = 1
 ) -> list[Charge]:
     """Charges for a write: to its table, local indexes included, and to each global index that it
     changes."""
@@ -141,7 +141,7 @@ def write_charges(
 
 
 def page_charges(
-    service: Service,
+    service: DatabaseService,
     table: Table,
     index: Index | None,
     visits: Sequence[tuple[bytes, float]],
@@ -165,7 +165,7 @@ def page_charges(
 
 
 def partition_starts(
-    service: Service, reader: Reader, table: Table, index: Index | None
+    service: DatabaseService, reader: Reader, table: Table, index: Index | None
 ) -> list[int]:
     """The first hash of each partition. A local index has the partitions of its table."""
     own = None if index is None or index.is_local else index
@@ -176,7 +176,7 @@ def partition_starts(
     return even_starts(partition_count(reader, table, own))
 
 
-def accounts_of(service: Service, table: Table) -> TableAccounts:
+def accounts_of(service: DatabaseService, table: Table) -> TableAccounts:
     """The accounts of a table, brought up to date with the catalog."""
     ledger = service.ledger
     found = ledger.tables.get(table.number)
@@ -185,14 +185,16 @@ def accounts_of(service: Service, table: Table) -> TableAccounts:
     now, arn = ledger.clock(), service.table_arn(table.name)
     if found is None:
         keys = (table.partition,), table.sort_attributes
-        account = Account(table.name, None, arn, keys, entitlement(table), now, table.key_secret)
+        account = CapacityAccount(
+            table.name, None, arn, keys, entitlement(table), now, table.key_secret
+        )
         found = TableAccounts(table, account)
         ledger.tables[table.number] = found
     found.source = table
     _bring_up_to_date(found.table, table, table, now)
     found.indexes = {
         index.name: found.indexes.get(index.name)
-        or Account(
+        or CapacityAccount(
             table.name,
             index.name,
             f"{arn}/index/{index.name}",
@@ -208,7 +210,9 @@ def accounts_of(service: Service, table: Table) -> TableAccounts:
     return found
 
 
-def _bring_up_to_date(account: Account, table: Table, owner: Table | Index, now: float) -> None:
+def _bring_up_to_date(
+    account: CapacityAccount, table: Table, owner: Table | Index, now: float
+) -> None:
     index = owner if isinstance(owner, Index) else None
     account.entitle(entitlement(table, index), now)
     insights = owner.insights
@@ -219,7 +223,7 @@ def _bring_up_to_date(account: Account, table: Table, owner: Table | Index, now:
         account.watch_keys(kinds, insights.since)
 
 
-def _indexed(index: Index, written: Written) -> Item:
+def _indexed(index: Index, written: WriteEffect) -> Item:
     """The item whose entry in an index a write changed: the new one, or the old if it left the
     index."""
     names = {name for name, _ in index.key_attributes}
@@ -229,6 +233,8 @@ def _indexed(index: Index, written: Written) -> Item:
     return written.old.item
 
 
-def _charge(service: Service, account: Account, is_write: bool, units: float, item: Item) -> Charge:
+def _charge(
+    service: DatabaseService, account: CapacityAccount, is_write: bool, units: float, item: Item
+) -> Charge:
     place = 0 if service.ledger.mode == OFF else account.place_of(item)
     return Charge(account, is_write, units, place, account.key_of(item))

@@ -12,17 +12,17 @@ from typing import Any, Final
 
 from psycopg import Connection
 
-from partita.database.recovery import layout as recovery_layout
-from partita.database.shared.at_rest.stored_snapshot import StoredSnapshot
-from partita.database.shared.rounds.known import FIGURES, Known, Pair, bucket_of
+from partita.database.recovery import recovery_layout
+from partita.database.shared.rounds.fetched_view import FIGURES, FetchedView, Pair, bucket_of
+from partita.database.shared.stored_snapshot import StoredSnapshot
 from partita.database.storage.engine import Changes, prefix_end
 from partita.database.storage.postgresql import long_keys
-from partita.database.storage.postgresql.plans import ABSENT, Row
+from partita.database.storage.postgresql.trip_plans import ABSENT, StoredRow
 from partita.database.storage.recovery_log import STAMP_KEY
-from partita.database.tables import layout
+from partita.database.tables import table_layout
 
 PAGE_ROWS: Final = 1000
-CATALOG_PREFIXES: Final = (layout.CATALOG, recovery_layout.RECORDS)
+CATALOG_PREFIXES: Final = (table_layout.CATALOG, recovery_layout.RECORDS)
 
 _ROW: Final = "SELECT value, version FROM partita_rows WHERE key = %b AND bucket = %s"
 _PAGE: Final = """
@@ -35,7 +35,7 @@ _LAST: Final = """
 _CATALOG_VERSION: Final = "SELECT version FROM partita_catalog WHERE id = 1"
 
 
-class LiveView(Known):
+class LiveView(FetchedView):
     def __init__(
         self, connection: Callable[[], Connection[Any]], moment: Callable[[], int]
     ) -> None:
@@ -45,7 +45,7 @@ class LiveView(Known):
         self._connection = connection
         self._moment = moment
         self.catalog_version = 0
-        self._catalog_rows: dict[bytes, Row] = {}
+        self._catalog_rows: dict[bytes, StoredRow] = {}
 
     def refresh_catalog(self) -> bool:
         """Read the catalog and the records of recovery again if they have changed, and return True
@@ -70,7 +70,7 @@ class LiveView(Known):
         """Apply committed changes to rows of the catalog that did not change its version."""
         for key, value in changes.items():
             if key.startswith(CATALOG_PREFIXES) and value is not None:
-                self._catalog_rows[key] = Row(key, value, version)
+                self._catalog_rows[key] = StoredRow(key, value, version)
 
     def forget_catalog(self) -> None:
         self.catalog_version = 0
@@ -88,13 +88,13 @@ class LiveView(Known):
     def figure(self, key: bytes) -> bytes | None:
         return StoredSnapshot(self._connection()).get(key)
 
-    def row(self, key: bytes) -> Row | None:
+    def row(self, key: bytes) -> StoredRow | None:
         stored_key = long_keys.stored_key(key)
         parameters = [stored_key, bucket_of(key)]
         stored = self._connection().execute(_ROW, parameters, binary=True).fetchone()
         row = None
         if stored is not None:
-            row = Row(*long_keys.whole(stored_key, bytes(stored[0])), stored[1])
+            row = StoredRow(*long_keys.whole_pair(stored_key, bytes(stored[0])), stored[1])
         self._rows[key] = row
         return row
 
@@ -114,9 +114,9 @@ class LiveView(Known):
         pairs = ((key, value) for key, value, _ in rows)
         yield from long_keys.in_order(pairs, start, stop, reverse=reverse)
 
-    def _rows_between(self, start: bytes, stop: bytes) -> Iterator[Row]:
+    def _rows_between(self, start: bytes, stop: bytes) -> Iterator[StoredRow]:
         for key, value, version in self._stored(*long_keys.stored_range(start, stop)):
-            yield Row(*long_keys.whole(key, value), version)
+            yield StoredRow(*long_keys.whole_pair(key, value), version)
 
     def _stored(self, start: bytes, stop: bytes) -> Iterator[tuple[bytes, bytes, int]]:
         statement = _FIRST

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from partita.database.operations.context import Request
-from partita.database.operations.registry import OF_ARCHIVES, READS, WRITES
-from partita.database.shared.rounds.foresight import TARGETS, Targets
+from partita.database.operations.operation_context import Request
+from partita.database.operations.operation_registry import OF_ARCHIVES, READS, WRITES
+from partita.database.shared.rounds.key_prediction import TARGETS, Targets
 
 
 def _no_targets(request: Request) -> Iterator[Any]:

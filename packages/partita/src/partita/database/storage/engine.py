@@ -45,7 +45,7 @@ class CommitArchive(Protocol):
         ...
 
 
-class Load(Protocol):
+class BulkTreeLoad(Protocol):
     """A bulk load: pairs that go into the tree in one commit, past the write-ahead log.
 
     Only for keys that nobody else reads or writes meanwhile.
@@ -63,13 +63,13 @@ class Load(Protocol):
 
 
 @runtime_checkable
-class Loads(Protocol):
+class BulkLoadable(Protocol):
     """An engine with bulk loads, one at a time."""
 
     @property
     def is_loading(self) -> bool: ...
 
-    def begin_load(self) -> Load | None:
+    def begin_load(self) -> BulkTreeLoad | None:
         """Begins a load; None while the tree is busy: call `wait_for_load` and try again."""
         ...
 
@@ -77,7 +77,7 @@ class Loads(Protocol):
         """Waits until another `begin_load` may succeed. Called on the background thread."""
         ...
 
-    def end_load(self, load: Load) -> None:
+    def end_load(self, load: BulkTreeLoad) -> None:
         """Ends a load: a finished one becomes visible in the snapshot."""
         ...
 
@@ -112,7 +112,7 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-class Sealed(Protocol):
+class ReencryptableEngine(Protocol):
     """An engine with encrypted values, as the background job that re-encrypts them sees it."""
 
     @property

@@ -17,10 +17,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, Final
 
-from partita.clock import Clock
 from partita.database.storage.engine import Changes, CommitArchive, Engine
 from partita.database.storage.write_batch import LatestState, WriteBatch
 from partita.errors import PartitaError, RequestError, StorageError
+from partita.foundation.clock import Clock
 
 logger = logging.getLogger(__name__)
 

@@ -21,11 +21,11 @@ from typing import Final, NamedTuple
 import msgspec
 from zlib_ng import zlib_ng
 
-from partita.checksum import crc32
-from partita.clock import Clock
 from partita.database.storage.archive import Archive
 from partita.database.storage.engine import Changes, Reader
 from partita.errors import StorageError
+from partita.foundation.checksum import crc32
+from partita.foundation.clock import Clock
 
 STAMP_KEY: Final = b"\x0e\x00"
 LOGS: Final = "log/"
@@ -55,7 +55,7 @@ _encode = msgspec.msgpack.encode
 _decoder = msgspec.msgpack.Decoder(list[tuple[int, list[tuple[bytes, bytes | None]]]])
 
 
-class Block(NamedTuple):
+class LogBlock(NamedTuple):
     first: int
     last: int
     content: bytes
@@ -236,7 +236,7 @@ def _pack_block(commits: Sequence[Commit]) -> bytes:
     return header + content
 
 
-def unpack_blocks(content: bytes) -> Iterator[Block]:
+def unpack_blocks(content: bytes) -> Iterator[LogBlock]:
     """Yields the blocks of a file up to the first torn one."""
     offset = 0
     while offset + _HEADER.size <= len(content):
@@ -245,7 +245,7 @@ def unpack_blocks(content: bytes) -> Iterator[Block]:
         block = content[offset : offset + length]
         if len(block) < length or crc32(block) != checksum:
             return
-        yield Block(first, last, block)
+        yield LogBlock(first, last, block)
         offset += length
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from partita.clock import Clock
+from partita.foundation.clock import Clock
 
 
 class LatestState:

@@ -10,23 +10,23 @@ from collections.abc import Sequence
 from typing import Final
 
 from partita.database.storage.engine import Reader
-from partita.database.tables import layout
-from partita.database.tables.indexes import entry_of
-from partita.database.tables.schema import Table
-from partita.database.tables.statistics import (
+from partita.database.tables import table_layout
+from partita.database.tables.definition.table_schema import Table
+from partita.database.tables.index_entries import entry_of
+from partita.database.tables.stored_item import unpack, unpack_sizes
+from partita.database.tables.table_statistics import (
     collection_size_value,
     read_collection_size,
     read_statistics,
     statistics_value,
 )
-from partita.database.tables.stored import unpack, unpack_sizes
 
 Pair = tuple[bytes, bytes]
 ITEMS: Final = 0
 """The number of a table's own figures, among those of its indexes."""
 
 
-class Loading:
+class BulkLoad:
     """A table that is being loaded, with its counts so far.
 
     The caller passes every item once, in the order of storage keys.
@@ -48,7 +48,7 @@ class Loading:
 
     def pairs(self, items: Sequence[Pair]) -> list[Pair]:
         """Returns the keys and values to store for the next items and their index entries."""
-        prefix = layout.items_prefix(self._table.number)
+        prefix = table_layout.items_prefix(self._table.number)
         made = [(prefix + place, value) for place, value in items]
         return made + self.entries(items)
 
@@ -62,7 +62,7 @@ class Loading:
         """Returns the keys and values of the counts of the table and its indexes so far."""
         return [
             (
-                layout.statistics_key(self._table.number, number),
+                table_layout.statistics_key(self._table.number, number),
                 statistics_value(self._counts[number], self._sizes[number]),
             )
             for number in self._counts
@@ -86,7 +86,7 @@ class Loading:
                 if index.is_local:
                     collection_bytes += entry.size
             if table.local_indexes:
-                key = layout.collection_key(table, stored.item)
+                key = table_layout.collection_key(table, stored.item)
                 size = collection_size_value(self._collection_size(key, collection_bytes))
                 if size is not None:
                     collections[key] = size

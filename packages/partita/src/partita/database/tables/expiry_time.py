@@ -1,6 +1,6 @@
 """Time to live (TTL): when an item expires. (Guide, "Using time to live".)
 
-`upkeep/expiry.py` deletes expired items.
+`upkeep/ttl_expiry.py` deletes expired items.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from partita.database.item import numbers
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 
 _EPOCH_SECONDS_MAX: Final = 1 << 63
 

@@ -14,25 +14,25 @@ from typing import Final
 
 import msgspec
 
-from partita.clock import Clock
-from partita.database.changes import layout as change_layout
-from partita.database.changes.streams import all_streams, close_stream, open_stream
-from partita.database.events import layout as event_layout
-from partita.database.events.streams import EventStreams
-from partita.database.item.keys import keyed_partition
+from partita.database.item.key_encoding import keyed_partition
+from partita.database.logs.change_log import change_log_layout as change_layout
+from partita.database.logs.change_log.change_streams import all_streams, close_stream, open_stream
+from partita.database.logs.event_log import event_log_layout as event_layout
+from partita.database.logs.event_log.event_streams import EventStreams
 from partita.database.storage.engine import Snapshot, prefix_end
 from partita.database.storage.write_batch import LatestState, WriteBatch
-from partita.database.tables import layout
-from partita.database.tables.catalog import Catalog, next_table_number
-from partita.database.tables.indexes import entry_of
-from partita.database.tables.schema import CREATING, DELETING, Table
-from partita.database.tables.stored import unpack
+from partita.database.tables import table_layout
+from partita.database.tables.definition.table_catalog import TableCatalog, next_table_number
+from partita.database.tables.definition.table_schema import CREATING, DELETING, Table
+from partita.database.tables.index_entries import entry_of
+from partita.database.tables.stored_item import unpack
 from partita.errors import StorageError
+from partita.foundation.clock import Clock
 
 Pair = tuple[bytes, bytes]
 
 UNCHANGED: Final = (
-    *(layout.NUMBERS_KEY, layout.TOKENS, layout.TOKEN_TIMES),
+    *(table_layout.NUMBERS_KEY, table_layout.TOKENS, table_layout.TOKEN_TIMES),
     *(change_layout.STREAMS, event_layout.STREAMS),
 )
 OF_STREAMS: Final = (
@@ -45,7 +45,7 @@ _NUMBER_BYTES: Final = 4
 
 def check_rekeying(snapshot: Snapshot) -> None:
     """Refuse a folder with work in progress that depends on the old storage keys."""
-    for table in Catalog(snapshot):
+    for table in TableCatalog(snapshot):
         for index in table.indexes:
             if index.status == CREATING:
                 raise StorageError(
@@ -83,7 +83,7 @@ def rekeyed(snapshot: Snapshot, new_secret: Callable[[], bytes], clock: Clock) -
         for number in numbers:
             prefix = space + number.to_bytes(_NUMBER_BYTES, "big")
             yield from snapshot.range(prefix, prefix_end(prefix))
-    for table in Catalog(snapshot):
+    for table in TableCatalog(snapshot):
         # Point-in-time recovery ends: a table's past is in the archive of the old folder.
         secret = msgspec.structs.replace(
             _with_new_stream(changes, table),
@@ -91,9 +91,9 @@ def rekeyed(snapshot: Snapshot, new_secret: Callable[[], bytes], clock: Clock) -
             recovery=None,
             destinations=(),
         )
-        yield layout.catalog_key(table.name), msgspec.json.encode(secret)
+        yield table_layout.catalog_key(table.name), msgspec.json.encode(secret)
         for index_number in (0, *(index.number for index in table.indexes)):
-            key = layout.statistics_key(table.number, index_number)
+            key = table_layout.statistics_key(table.number, index_number)
             counts = snapshot.get(key)
             if counts is not None:
                 yield key, counts
@@ -124,30 +124,30 @@ def _with_new_stream(changes: WriteBatch, table: Table) -> Table:
 
 def _items(snapshot: Snapshot, table: Table, secret: Table) -> Iterator[Pair]:
     """Yields items and their index entries."""
-    prefix = layout.items_prefix(table.number)
+    prefix = table_layout.items_prefix(table.number)
     for _, value in snapshot.range(prefix, prefix_end(prefix)):
         stored = unpack(value)
-        key = layout.item_key(secret, stored.item)
+        key = table_layout.item_key(secret, stored.item)
         yield key, value
         for index in secret.indexes:
             if index.status == DELETING:
                 continue
-            entry = entry_of(secret, index, stored, layout.place_of(key))
+            entry = entry_of(secret, index, stored, table_layout.place_of(key))
             if entry is not None:
                 yield entry.key, entry.value
 
 
 def _collections(snapshot: Snapshot, table: Table, secret: Table) -> Iterator[Pair]:
-    prefix = layout.collections_prefix(table.number)
+    prefix = table_layout.collections_prefix(table.number)
     for key, value in snapshot.range(prefix, prefix_end(prefix)):
         yield prefix + keyed_partition(secret.key_secret, (key[len(prefix) :],)), value
 
 
 def _expiries(snapshot: Snapshot, table: Table, secret: Table) -> Iterator[Pair]:
-    prefix = layout.expiries_prefix(table)
+    prefix = table_layout.expiries_prefix(table)
     for key, value in snapshot.range(prefix, prefix_end(prefix)):
-        place = layout.expiry_place(key)
-        item = snapshot.get(layout.item_key_at(table, place))
+        place = table_layout.expiry_place(key)
+        item = snapshot.get(table_layout.item_key_at(table, place))
         if item is not None:
-            new_place = layout.place_of(layout.item_key(secret, unpack(item).item))
+            new_place = table_layout.place_of(table_layout.item_key(secret, unpack(item).item))
             yield key[: -len(place)] + new_place, value

@@ -8,24 +8,24 @@ items, indexes, counts and capacity can never disagree.
 
 from __future__ import annotations
 
-from partita.database.capacity.units import write_units
-from partita.database.changes.log import log_change
+from partita.database.capacity.capacity_units import write_units
+from partita.database.logs.change_log.change_records import log_change
 from partita.database.storage.write_batch import WriteBatch
-from partita.database.tables import layout
+from partita.database.tables import table_layout
+from partita.database.tables.definition.table_schema import CREATING, DELETING, Index, Table
 from partita.database.tables.expiry_time import expires_at
-from partita.database.tables.indexes import Entry, entry_of
-from partita.database.tables.schema import CREATING, DELETING, Index, Table
-from partita.database.tables.statistics import (
+from partita.database.tables.index_entries import IndexEntry, entry_of
+from partita.database.tables.stored_item import StoredItem
+from partita.database.tables.table_statistics import (
     add_collection_size,
     add_statistics,
     read_collection_size,
 )
-from partita.database.tables.stored import Stored
 from partita.errors import ItemCollectionSizeLimitExceededException
-from partita.limits import ITEM_COLLECTION_BYTES_MAX
+from partita.foundation.service_limits import ITEM_COLLECTION_BYTES_MAX
 
 
-class Written:
+class WriteEffect:
     """What one write changed, and the units it costs outside of a transaction.
 
     In a transaction, every unit counts twice.
@@ -33,7 +33,7 @@ class Written:
 
     __slots__ = ("collection_bytes", "index_units", "new", "old", "table_units")
 
-    def __init__(self, old: Stored | None, new: Stored | None, table_units: int) -> None:
+    def __init__(self, old: StoredItem | None, new: StoredItem | None, table_units: int) -> None:
         self.old = old
         self.new = new
         self.table_units = table_units
@@ -45,16 +45,16 @@ def write_item(
     write_batch: WriteBatch,
     table: Table,
     key: bytes,
-    old: Stored | None,
-    new: Stored | None,
+    old: StoredItem | None,
+    new: StoredItem | None,
     *,
     expired: bool = False,
-) -> Written:
+) -> WriteEffect:
     """Replace `old` by `new` under an item's key; either may be missing.
 
     `expired` marks a deletion by time to live, which stream records attribute to the service.
     """
-    written = Written(old, new, write_units(max(_size(old), _size(new))))
+    written = WriteEffect(old, new, write_units(max(_size(old), _size(new))))
     grown = 0
     if not _is_same(old, new):
         if new:
@@ -63,19 +63,27 @@ def write_item(
             write_batch.delete(key)
         grown = _count(write_batch, table, 0, old, new)
         if table.indexes:
-            grown += _write_entries(write_batch, table, layout.place_of(key), written)
+            grown += _write_entries(write_batch, table, table_layout.place_of(key), written)
         if table.ttl_attribute is not None:
-            _write_expiry(write_batch, table, table.ttl_attribute, layout.place_of(key), written)
+            _write_expiry(
+                write_batch, table, table.ttl_attribute, table_layout.place_of(key), written
+            )
         if table.stream is not None:
-            log_change(write_batch, table.stream, layout.place_of(key), old, new, expired=expired)
+            log_change(
+                write_batch, table.stream, table_layout.place_of(key), old, new, expired=expired
+            )
         if table.capture is not None:
-            log_change(write_batch, table.capture, layout.place_of(key), old, new, expired=expired)
+            log_change(
+                write_batch, table.capture, table_layout.place_of(key), old, new, expired=expired
+            )
     if table.local_indexes:
         written.collection_bytes = _grow_collection(write_batch, table, new or old, grown)
     return written
 
 
-def _write_entries(write_batch: WriteBatch, table: Table, place: bytes, written: Written) -> int:
+def _write_entries(
+    write_batch: WriteBatch, table: Table, place: bytes, written: WriteEffect
+) -> int:
     """Update all indexes; return the bytes by which local indexes grew."""
     grown = 0
     for index in table.indexes:
@@ -92,7 +100,11 @@ def _write_entries(write_batch: WriteBatch, table: Table, place: bytes, written:
 
 
 def replace_entry(
-    write_batch: WriteBatch, table: Table, index: Index, old: Entry | None, new: Entry | None
+    write_batch: WriteBatch,
+    table: Table,
+    index: Index,
+    old: IndexEntry | None,
+    new: IndexEntry | None,
 ) -> int:
     """Replace an index entry and count it; return the bytes by which the index grew."""
     # While an index is backfilled, an item's old entry may not be there yet.
@@ -109,8 +121,8 @@ def _count(
     write_batch: WriteBatch,
     table: Table,
     index_number: int,
-    old: Stored | Entry | None,
-    new: Stored | Entry | None,
+    old: StoredItem | IndexEntry | None,
+    new: StoredItem | IndexEntry | None,
 ) -> int:
     grown = _size(new) - _size(old)
     items = (new is not None) - (old is not None)
@@ -118,7 +130,7 @@ def _count(
     return grown
 
 
-def _entry_units(old: Entry | None, new: Entry | None) -> int:
+def _entry_units(old: IndexEntry | None, new: IndexEntry | None) -> int:
     """Returns the write units of a changed entry: those of its larger size.
 
     An entry whose key changed is deleted and put again, and costs both.
@@ -129,11 +141,11 @@ def _entry_units(old: Entry | None, new: Entry | None) -> int:
 
 
 def _grow_collection(
-    write_batch: WriteBatch, table: Table, stored: Stored | None, grown: int
+    write_batch: WriteBatch, table: Table, stored: StoredItem | None, grown: int
 ) -> int | None:
     if stored is None:
         return None
-    key = layout.collection_key(table, stored.item)
+    key = table_layout.collection_key(table, stored.item)
     if not grown:
         return read_collection_size(write_batch, key)
     size = add_collection_size(write_batch, key, grown)
@@ -143,22 +155,22 @@ def _grow_collection(
 
 
 def _write_expiry(
-    write_batch: WriteBatch, table: Table, attribute: str, place: bytes, written: Written
+    write_batch: WriteBatch, table: Table, attribute: str, place: bytes, written: WriteEffect
 ) -> None:
     old = expires_at(attribute, written.old.item) if written.old else None
     new = expires_at(attribute, written.new.item) if written.new else None
     if old != new:
         if old is not None:
-            write_batch.delete(layout.expiry_key(table, old, place))
+            write_batch.delete(table_layout.expiry_key(table, old, place))
         if new is not None:
-            write_batch.put(layout.expiry_key(table, new, place), b"")
+            write_batch.put(table_layout.expiry_key(table, new, place), b"")
 
 
-def _size(stored: Stored | Entry | None) -> int:
+def _size(stored: StoredItem | IndexEntry | None) -> int:
     return stored.size if stored else 0
 
 
-def _is_same(old: Stored | None, new: Stored | None) -> bool:
+def _is_same(old: StoredItem | None, new: StoredItem | None) -> bool:
     """True when a write changes nothing, even if the members of a map come in another order."""
     if old is None or new is None:
         return old is new

@@ -16,12 +16,13 @@ from time import monotonic
 from typing import Any, Final, cast
 
 from partita.errors import PartitaError
-from partita.limits import KB
-from partita.server.http.connection import Connection
-from partita.server.http.encodings import TooLarge, WrongEncoding, unpack
-from partita.server.http.hosts import Hosts
-from partita.server.http.limits import Limits
-from partita.server.http.messages import (
+from partita.foundation.service_limits import KB
+from partita.server.http.connection_limits import ConnectionLimits
+from partita.server.http.content_encodings import TooLarge, WrongEncoding, unpack
+from partita.server.http.cors import AllowedOrigins
+from partita.server.http.host_header import AllowedHosts
+from partita.server.http.http_connection import HttpConnection
+from partita.server.http.http_messages import (
     CheckHead,
     Handle,
     HttpRequest,
@@ -29,8 +30,7 @@ from partita.server.http.messages import (
     Reply,
     Responses,
 )
-from partita.server.http.origins import Origins
-from partita.server.http.reading import LARGE_BODY_BYTES, TOO_MANY_LARGE
+from partita.server.http.request_reader import LARGE_BODY_BYTES, TOO_MANY_LARGE
 
 logger = logging.getLogger(__name__)
 
@@ -82,9 +82,9 @@ class Listener:
         handle: Handle,
         responses: Responses,
         *,
-        limits: Limits | None = None,
-        hosts: Hosts | None = None,
-        origins: Origins | None = None,
+        limits: ConnectionLimits | None = None,
+        hosts: AllowedHosts | None = None,
+        origins: AllowedOrigins | None = None,
         count: Count = _count_nothing,
         is_guarded: bool = False,
         check_head: CheckHead | None = None,
@@ -93,8 +93,8 @@ class Listener:
     ) -> None:
         self.handle = handle
         self.responses = responses
-        self.limits = limits or Limits()
-        self.hosts = hosts or Hosts()
+        self.limits = limits or ConnectionLimits()
+        self.hosts = hosts or AllowedHosts()
         self.origins = origins
         self.now = 0.0
         self.bodies_bytes = 0
@@ -104,13 +104,13 @@ class Listener:
         self._connections_per_address_max = connections_per_address_max
         self._addresses: Counter[str] = Counter()
         self._count = count
-        self._queue: deque[Connection] = deque()
+        self._queue: deque[HttpConnection] = deque()
         self.is_in_round = False
         """True while a round of requests is being answered."""
-        self._answered: list[Connection] = []
+        self._answered: list[HttpConnection] = []
         self._answered_bytes = 0
         self._call_soon = call_soon
-        self._connections: set[Connection] = set()
+        self._connections: set[HttpConnection] = set()
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self.unpacking: set[asyncio.Task[None]] = set()
@@ -199,7 +199,7 @@ class Listener:
         self._call_soon = loop.call_soon
         # Connection has the methods of asyncio.Protocol but does not inherit from it: mypyc
         # compiles a class with an interpreted base class to slower code.
-        connect = cast("Callable[[], asyncio.Protocol]", lambda: Connection(self))
+        connect = cast("Callable[[], asyncio.Protocol]", lambda: HttpConnection(self))
         try:
             self._server = await loop.create_server(
                 connect,
@@ -241,7 +241,7 @@ class Listener:
         if self._sweeper is not None:
             self._sweeper.cancel()
 
-    def queue(self, connection: Connection) -> None:
+    def queue(self, connection: HttpConnection) -> None:
         """Queues a connection that has a request, for the round after this poll of the sockets.
 
         Reading all sockets first and answering all requests afterwards is a third faster than
@@ -276,7 +276,7 @@ class Listener:
         if queue:
             self._call_soon(self._answer_queued)
 
-    def sends_later(self, connection: Connection, size: int) -> bool:
+    def sends_later(self, connection: HttpConnection, size: int) -> bool:
         """Returns True if a response is kept until others of its round are ready.
 
         Waking a client after every request would cost as much as answering the requests.
@@ -293,7 +293,7 @@ class Listener:
         for connection in answered:
             connection.flush()
 
-    def add(self, connection: Connection) -> None:
+    def add(self, connection: HttpConnection) -> None:
         self._connections.add(connection)
         self._count(1)
         if self._connections_per_address_max and connection.peer is not None:
@@ -302,7 +302,7 @@ class Listener:
             if self._addresses[address] > self._connections_per_address_max:
                 connection.abort()
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: HttpConnection) -> None:
         if connection in self._connections:
             self._connections.remove(connection)
             self._count(-1)

@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from partita.clock import Clock
 from partita.database.capacity.ledger import Charge, Ledger
-from partita.database.capacity.refusals import Refusal
+from partita.database.capacity.throttling_errors import ThrottlingReason
 from partita.database.storage.write_batch import LatestState
-from partita.server.large_requests.messages import Charged, Get, IsHeld, Pay
+from partita.foundation.clock import Clock
+from partita.server.large_requests.decision_messages import (
+    AdmitCharges,
+    GetIsHeld,
+    GetValue,
+    RemoteCharge,
+)
 
-Ask = Callable[[Get | IsHeld | Pay], Any]
+Ask = Callable[[GetValue | GetIsHeld | AdmitCharges], Any]
 
 
 class RemoteState(LatestState):
@@ -29,11 +34,11 @@ class RemoteState(LatestState):
 
     def get(self, key: bytes) -> bytes | None:
         if key not in self._values:
-            self._values[key] = self._ask(Get(key, self._is_latest))
+            self._values[key] = self._ask(GetValue(key, self._is_latest))
         return self._values[key]
 
     def is_held(self, key: bytes) -> bool:
-        held: bool = self._ask(IsHeld(key, self._is_latest))
+        held: bool = self._ask(GetIsHeld(key, self._is_latest))
         return held
 
     def range(
@@ -53,21 +58,21 @@ class RemoteLedger(Ledger):
         super().__init__(clock, mode)
         self._ask: Final = ask
 
-    def admit(self, charges: Sequence[Charge]) -> Refusal | None:
+    def admit(self, charges: Sequence[Charge]) -> ThrottlingReason | None:
         return self._pay([charges], False)[0]
 
-    def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[Refusal | None]:
+    def admit_all(self, groups: Sequence[Sequence[Charge]]) -> list[ThrottlingReason | None]:
         return self._pay(groups, True)
 
     def _pay(
         self, groups: Sequence[Sequence[Charge]], is_transaction: bool
-    ) -> list[Refusal | None]:
+    ) -> list[ThrottlingReason | None]:
         numbers = {
             id(account): number for number, accounts in self.tables.items() for account in accounts
         }
         charged = [
             [
-                Charged(
+                RemoteCharge(
                     numbers[id(one.account)],
                     one.account.index_name,
                     one.is_write,
@@ -79,5 +84,5 @@ class RemoteLedger(Ledger):
             ]
             for charges in groups
         ]
-        refused = self._ask(Pay(charged, is_transaction))
-        return [None if one is None else Refusal(*one) for one in refused]
+        refused = self._ask(AdmitCharges(charged, is_transaction))
+        return [None if one is None else ThrottlingReason(*one) for one in refused]

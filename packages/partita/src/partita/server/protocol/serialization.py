@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from partita.errors import INVALID, SerializationException, ValidationException
-from partita.server.protocol.model import Model, Shape
+from partita.server.protocol.service_model import ModelShape, ServiceModel
 
 Check = Callable[[Any], Any]
 """Takes a value that is not null. Returns it, converted where the service converts it, or raises.
@@ -59,12 +59,12 @@ PADDING_BITS: Final = {1: 0b11, 2: 0b1111}
 VALUE_LEVELS_MAX: Final = 200
 
 
-def compile_check(model: Model, shape_name: str) -> Check:
+def compile_check(model: ServiceModel, shape_name: str) -> Check:
     """Compiles the check of an operation's input."""
     return _compile(model, model.shapes[shape_name], SCALAR_AS_FIELD)
 
 
-def _compile(model: Model, shape: Shape, scalar_text: str) -> Check:
+def _compile(model: ServiceModel, shape: ModelShape, scalar_text: str) -> Check:
     if shape.name == "AttributeValue":
         return _value_as(scalar_text)
     if shape.kind == "structure":
@@ -76,7 +76,7 @@ def _compile(model: Model, shape: Shape, scalar_text: str) -> Check:
     return _SCALARS[shape.kind]
 
 
-def _structure(model: Model, shape: Shape, scalar_text: str) -> Check:
+def _structure(model: ServiceModel, shape: ModelShape, scalar_text: str) -> Check:
     members = {
         name: _compile(model, model.shapes[target], SCALAR_AS_FIELD)
         for name, target in shape.members.items()
@@ -103,7 +103,7 @@ def _structure(model: Model, shape: Shape, scalar_text: str) -> Check:
     return check
 
 
-def _map(model: Model, shape: Shape, scalar_text: str) -> Check:
+def _map(model: ServiceModel, shape: ModelShape, scalar_text: str) -> Check:
     target = model.shapes[shape.value]
     java_type = f"java.util.Map<java.lang.String, {_java_type(model, target)}>"
     if target.name == "AttributeValue":
@@ -133,7 +133,7 @@ def _map(model: Model, shape: Shape, scalar_text: str) -> Check:
     return check
 
 
-def _list(model: Model, shape: Shape, scalar_text: str) -> Check:
+def _list(model: ServiceModel, shape: ModelShape, scalar_text: str) -> Check:
     target = model.shapes[shape.member]
     member = _compile(model, target, _scalar_text_inside(target))
     absent = _ABSENT.get(target.kind)
@@ -157,12 +157,12 @@ def _list(model: Model, shape: Shape, scalar_text: str) -> Check:
 _ABSENT: Final[dict[str, Callable[[], Any]]] = {"structure": dict, "list": list, "map": dict}
 
 
-def _scalar_text_inside(target: Shape) -> str:
+def _scalar_text_inside(target: ModelShape) -> str:
     """Returns the message for a scalar in place of a list's or a map's member."""
     return SCALAR_AS_VALUE if target.kind == "structure" else NOT_A_COLLECTION
 
 
-def _java_type(model: Model, shape: Shape) -> str:
+def _java_type(model: ServiceModel, shape: ModelShape) -> str:
     if shape.kind == "list":
         return f"java.util.List<{_java_type(model, model.shapes[shape.member])}>"
     if shape.kind == "map":

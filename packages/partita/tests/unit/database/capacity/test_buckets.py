@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.database.capacity.buckets import BURST_SECONDS, Bucket
+from partita.database.capacity.token_buckets import BURST_SECONDS, TokenBucket
 
 
-def burst(rate: float, **more: float) -> Bucket:
-    return Bucket(rate, 0, burst_seconds=BURST_SECONDS, **more)
+def burst(rate: float, **more: float) -> TokenBucket:
+    return TokenBucket(rate, 0, burst_seconds=BURST_SECONDS, **more)
 
 
 def test_a_new_bucket_has_one_second_of_units() -> None:
@@ -69,7 +69,7 @@ def test_another_rate_keeps_what_was_saved_as_far_as_there_is_room() -> None:
 
 
 def test_a_clock_put_back_gives_nothing() -> None:
-    bucket = Bucket(5, 100)
+    bucket = TokenBucket(5, 100)
     bucket.take(5)
     assert not bucket.allows_write(1, 50)
     assert bucket.allows_write(5, 51)

@@ -8,12 +8,12 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.database.capacity.contributors import ROOM_FACTOR, Contributors
+from partita.database.capacity.hot_key_counter import ROOM_FACTOR, HotKeyCounter
 
 
 @given(st.lists(st.integers(0, 60), max_size=600), st.integers(1, 10))
 def test_every_count_is_right_within_the_error(keys: list[int], kept: int) -> None:
-    contributors: Contributors[int] = Contributors(kept)
+    contributors: HotKeyCounter[int] = HotKeyCounter(kept)
     for key in keys:
         contributors.add(key, 1)
     found = {one.key: one.value for one in contributors.top(1000)}
@@ -24,7 +24,7 @@ def test_every_count_is_right_within_the_error(keys: list[int], kept: int) -> No
 
 
 def test_few_keys_are_counted_exactly() -> None:
-    contributors: Contributors[str] = Contributors(10)
+    contributors: HotKeyCounter[str] = HotKeyCounter(10)
     for key in "abacabad":
         contributors.add(key, 2.5)
     assert contributors.error == 0
@@ -32,7 +32,7 @@ def test_few_keys_are_counted_exactly() -> None:
 
 
 def test_memory_is_bounded_whatever_comes() -> None:
-    contributors: Contributors[int] = Contributors(10)
+    contributors: HotKeyCounter[int] = HotKeyCounter(10)
     for key in range(100_000):
         contributors.add(key, 1)
         if not key % 1000:
@@ -40,7 +40,7 @@ def test_memory_is_bounded_whatever_comes() -> None:
 
 
 def test_a_frequent_key_is_found_among_many_rare_ones() -> None:
-    random, contributors = Random(7), Contributors[str]()
+    random, contributors = Random(7), HotKeyCounter[str]()
     for number in range(50_000):
         contributors.add("hot" if random.random() < 0.05 else f"cold {number}", 1)
     assert contributors.top(1)[0].key == "hot"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from partita.database.capacity.accounts import Account, Entitlement
-from partita.database.capacity.insights import (
+from partita.database.capacity.capacity_accounts import CapacityAccount, Entitlement
+from partita.database.capacity.insights_rules import (
     ACCESSED_AND_THROTTLED_KEYS,
     THROTTLED_KEYS,
     rule_kinds,
 )
 from partita.database.capacity.ledger import ENFORCE, OBSERVE, OFF, Charge, Ledger
-from partita.database.capacity.refusals import SCALING, TABLE_EXCEEDED
-from partita.database.item.keys import KeyAttribute
+from partita.database.capacity.throttling_errors import SCALING, TABLE_EXCEEDED
+from partita.database.item.key_encoding import KeyAttribute
 
 KEYS = ((KeyAttribute("id", "S"),), ())
 ARN = "arn:aws:dynamodb:us-east-1:123456789012:table/t"
@@ -25,15 +25,15 @@ class Time:
         return self.now
 
 
-def provisioned(units: float, index: str | None = None) -> Account:
-    return Account("t", index, ARN, KEYS, Entitlement(False, units, units), 0)
+def provisioned(units: float, index: str | None = None) -> CapacityAccount:
+    return CapacityAccount("t", index, ARN, KEYS, Entitlement(False, units, units), 0)
 
 
-def on_demand(**more: Any) -> Account:
-    return Account("t", None, ARN, KEYS, Entitlement(True, 12_000, 4_000, **more), 0)
+def on_demand(**more: Any) -> CapacityAccount:
+    return CapacityAccount("t", None, ARN, KEYS, Entitlement(True, 12_000, 4_000, **more), 0)
 
 
-def write(account: Account, units: float, place: int = 0, key: str = "k") -> Charge:
+def write(account: CapacityAccount, units: float, place: int = 0, key: str = "k") -> Charge:
     return Charge(account, True, units, place, (key,))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from partita.database.capacity.peaks import WINDOW_SECONDS, PreviousPeak
+from partita.database.capacity.scaling.on_demand_peaks import WINDOW_SECONDS, PreviousPeak
 
 
 def test_a_new_table_serves_what_it_begins_with() -> None:

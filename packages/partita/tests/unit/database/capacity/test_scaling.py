@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from partita.database.capacity.scaling import ScalingPolicy, scaled_units
+from partita.database.capacity.scaling.auto_scaling import ScalingPolicy, scaled_units
 
 NOW = 1000 * 60.0
 

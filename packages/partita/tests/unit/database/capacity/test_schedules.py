@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from partita.database.capacity.schedules import parse_schedule, scheduled_change, scheduled_changes
+from partita.database.capacity.scaling.capacity_schedules import (
+    parse_schedule,
+    scheduled_change,
+    scheduled_changes,
+)
 from partita.errors import PartitaError
 
 

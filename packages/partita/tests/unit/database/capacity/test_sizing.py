@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from partita.database.capacity.sizing import partitions_for
-from partita.limits import GB
+from partita.database.capacity.partition_sizing import partitions_for
+from partita.foundation.service_limits import GB
 
 
 @pytest.mark.parametrize(

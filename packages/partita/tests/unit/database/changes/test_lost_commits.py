@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.database.changes import streams
+from partita.database.logs.change_log import change_streams
 
 from ...failing_disk import Bench
 
@@ -28,7 +28,7 @@ STEPS = st.one_of(
 def test_log_and_items_agree(
     monkeypatch: pytest.MonkeyPatch, steps: list[tuple[str, str, int]]
 ) -> None:
-    monkeypatch.setattr(streams, "SHARD_CHANGES_MAX", 2)
+    monkeypatch.setattr(change_streams, "SHARD_CHANGES_MAX", 2)
     bench = Bench()
     bench.ask(
         "CreateTable",

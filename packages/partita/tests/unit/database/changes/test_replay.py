@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from partita import testing
-from partita.database.check.check import check
-from partita.database.check.findings import Folder
+from partita.database.at_rest.check_findings import CheckedFolder
+from partita.database.at_rest.invariants import check
 
 TABLE = "things"
 KEYS = st.sampled_from("abcdef")
@@ -84,7 +84,7 @@ def test_a_replay_gives_the_table(view_type: str, writes: list[tuple[str, str, i
         for kind, key, number in writes:
             write(database, client, kind, key, number)
         found = {one["pk"]["S"]: one for one in client.scan(TableName=TABLE)["Items"]}
-        assert list(check(Folder(database._engine.snapshot()))) == []
+        assert list(check(CheckedFolder(database._engine.snapshot()))) == []
         hours = sum(number for kind, _, number in writes if kind == "wait")
         if hours < 24:
             replayed: dict[str, Any] = {}

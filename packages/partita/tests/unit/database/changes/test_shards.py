@@ -9,9 +9,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from partita import testing
-from partita.database.changes import streams as shards_module
-from partita.database.check.check import check
-from partita.database.check.findings import Folder
+from partita.database.at_rest.check_findings import CheckedFolder
+from partita.database.at_rest.invariants import check
+from partita.database.logs.change_log import change_streams as shards_module
 
 TABLE = "orders"
 SHARDS_AT_FIRST = 4
@@ -71,7 +71,7 @@ class Bench:
 
     def findings(self) -> list[str]:
         snapshot = self.database._engine.snapshot()
-        return [str(finding) for finding in check(Folder(snapshot))]
+        return [str(finding) for finding in check(CheckedFolder(snapshot))]
 
 
 @pytest.fixture

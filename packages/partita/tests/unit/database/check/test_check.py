@@ -13,21 +13,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from partita.database.check.check import check
-from partita.database.check.findings import Finding, Folder
-from partita.database.database import Database
-from partita.database.item.keys import KeyAttribute
-from partita.database.operations.context import Permitted
-from partita.database.storage.embedded import opened_for_reading
+from partita.assembly.service_registry import WRITES
+from partita.database.at_rest.check_findings import CheckedFolder, CheckFinding
+from partita.database.at_rest.invariants import check
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.item.key_encoding import KeyAttribute
+from partita.database.operations.operation_context import PermittedRequest
+from partita.database.storage.data_folder.embedded_engine import open_for_reading
+from partita.database.storage.data_folder.lmdb_tree import LmdbEngine
 from partita.database.storage.engine import Changes, Snapshot
-from partita.database.storage.lmdb import LmdbEngine
-from partita.database.tables import layout
-from partita.database.tables.catalog import decode_table
-from partita.database.tables.indexes import entry_of
-from partita.database.tables.schema import CREATING, DELETING, Table
-from partita.database.tables.stored import pack, unpack_sizes
+from partita.database.tables import table_layout
+from partita.database.tables.definition.table_catalog import decode_table
+from partita.database.tables.definition.table_schema import CREATING, DELETING, Table
+from partita.database.tables.index_entries import entry_of
+from partita.database.tables.stored_item import pack, unpack_sizes
 from partita.errors import StorageError
-from partita.registry import WRITES
 
 WAIT_SECONDS = 60.0
 NOW = 1_800_000_000
@@ -88,7 +88,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("prepared")
     soon: deque[Callable[[], None]] = deque()
     from_thread: SimpleQueue[Callable[[], None]] = SimpleQueue()
-    database = Database(
+    database = EmbeddedDatabase(
         LmdbEngine(folder, durable=False),
         call_soon=soon.append,
         call_from_thread=from_thread.put,
@@ -98,7 +98,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     def write(operation: str, **request: Any) -> None:
         answers: list[Any] = []
-        database.write(WRITES[operation], Permitted(request), answers.append)
+        database.write(WRITES[operation], PermittedRequest(request), answers.append)
         while not answers or soon:
             if soon:
                 soon.popleft()()
@@ -131,16 +131,16 @@ def folder(prepared: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(prepared, tmp_path / "copy"))
 
 
-def findings(folder: Path) -> list[Finding]:
-    with opened_for_reading(folder) as snapshot:
-        return list(check(Folder(snapshot)))
+def findings(folder: Path) -> list[CheckFinding]:
+    with open_for_reading(folder) as snapshot:
+        return list(check(CheckedFolder(snapshot)))
 
 
 @pytest.fixture
-def after(folder: Path) -> Callable[[Damage], list[Finding]]:
+def after(folder: Path) -> Callable[[Damage], list[CheckFinding]]:
     """What is found after a damage."""
 
-    def found(damage: Damage) -> list[Finding]:
+    def found(damage: Damage) -> list[CheckFinding]:
         engine = LmdbEngine(folder, durable=False)
         engine.commit(damage(engine.snapshot()))
         engine.close()
@@ -149,49 +149,49 @@ def after(folder: Path) -> Callable[[Damage], list[Finding]]:
     return found
 
 
-After = Callable[[Damage], list[Finding]]
+After = Callable[[Damage], list[CheckFinding]]
 
 
 def table(snapshot: Snapshot, name: str = "scores") -> Table:
-    key = layout.catalog_key(name)
+    key = table_layout.catalog_key(name)
     return decode_table(key, snapshot.get(key) or b"")
 
 
 def saved(table: Table) -> dict[bytes, bytes | None]:
-    return {layout.catalog_key(table.name): msgspec.json.encode(table)}
+    return {table_layout.catalog_key(table.name): msgspec.json.encode(table)}
 
 
 def key_of(snapshot: Snapshot, one: dict[str, Any], name: str = "scores") -> bytes:
-    return layout.item_key(table(snapshot, name), one)
+    return table_layout.item_key(table(snapshot, name), one)
 
 
 def entry_key(snapshot: Snapshot, one: dict[str, Any], name: str) -> bytes:
     scores = table(snapshot)
     (asked,) = (index for index in scores.indexes if index.name == name)
-    entry = entry_of(scores, asked, pack(one), layout.place_of(key_of(snapshot, one)))
+    entry = entry_of(scores, asked, pack(one), table_layout.place_of(key_of(snapshot, one)))
     assert entry is not None
     return entry.key
 
 
-def only(found: list[Finding]) -> Finding:
+def only(found: list[CheckFinding]) -> CheckFinding:
     assert len(found) == 1, [str(one) for one in found]
     return found[0]
 
 
-def whats(found: list[Finding]) -> list[str]:
+def whats(found: list[CheckFinding]) -> list[str]:
     return [one.what for one in found]
 
 
 def counted(snapshot: Snapshot, index_number: int, items: int, size: int) -> Changes:
     """Counts changed along with a damage, so that only the damage itself is found."""
-    key = layout.statistics_key(table(snapshot).number, index_number)
+    key = table_layout.statistics_key(table(snapshot).number, index_number)
     count, size_bytes = struct.unpack(">QQ", snapshot.get(key) or b"")
     return {key: struct.pack(">QQ", count + items, size_bytes + size)}
 
 
 def test_what_the_database_wrote_is_clean(folder: Path) -> None:
-    with opened_for_reading(folder) as snapshot:
-        looked_at = Folder(snapshot)
+    with open_for_reading(folder) as snapshot:
+        looked_at = CheckedFolder(snapshot)
         assert list(check(looked_at)) == []
     # Local: all but one item; all: all but one; some: the same.
     assert (len(looked_at.tables), looked_at.items, looked_at.entries) == (2, 8, 4 + 4 + 4)
@@ -204,7 +204,7 @@ def test_checking_changes_nothing(folder: Path) -> None:
 
 
 def test_a_finding_reads_as_a_sentence() -> None:
-    finding = Finding("table t, item k", "its stored sizes are wrong", "(1, 2)", "(1, 3)")
+    finding = CheckFinding("table t, item k", "its stored sizes are wrong", "(1, 2)", "(1, 3)")
     assert str(finding) == (
         "table t, item k: its stored sizes are wrong (expected (1, 2), found (1, 3))"
     )
@@ -225,30 +225,32 @@ def test_a_long_value_is_cut(after: After) -> None:
 
 def test_another_format_is_refused(after: After) -> None:
     with pytest.raises(StorageError, match="has format 3, but this Partita reads format 2"):
-        after(lambda snapshot: {layout.FORMAT_KEY: b"3"})
+        after(lambda snapshot: {table_layout.FORMAT_KEY: b"3"})
 
 
 def test_data_without_a_format_is_refused(after: After) -> None:
     with pytest.raises(StorageError, match="data that Partita did not write"):
-        after(lambda snapshot: {layout.FORMAT_KEY: None})
+        after(lambda snapshot: {table_layout.FORMAT_KEY: None})
 
 
 def test_a_catalog_entry_that_is_no_table(after: After) -> None:
-    found = only(after(lambda snapshot: {layout.catalog_key("scores"): b'{"name": "scores"}'}))
+    found = only(
+        after(lambda snapshot: {table_layout.catalog_key("scores"): b'{"name": "scores"}'})
+    )
     assert (found.where, found.what) == ("table scores", "the catalog entry cannot be read")
 
 
 def test_a_table_under_another_name(after: After) -> None:
     def damage(snapshot: Snapshot) -> Changes:
         plain = msgspec.json.encode(table(snapshot, "plain"))
-        return {layout.catalog_key("plain"): None, layout.catalog_key("other"): plain}
+        return {table_layout.catalog_key("plain"): None, table_layout.catalog_key("other"): plain}
 
     assert only(after(damage)).what == "the catalog has it under another name"
 
 
 def test_a_table_number_that_was_never_given(after: After) -> None:
-    found = only(after(lambda snapshot: {layout.NUMBERS_KEY: (1).to_bytes(4, "big")}))
-    assert found == Finding("table plain", "its number was never given", "1 to 1", "2")
+    found = only(after(lambda snapshot: {table_layout.NUMBERS_KEY: (1).to_bytes(4, "big")}))
+    assert found == CheckFinding("table plain", "its number was never given", "1 to 1", "2")
 
 
 def test_two_tables_with_one_number(after: After) -> None:
@@ -267,20 +269,24 @@ def test_an_index_number_that_was_never_given(after: After) -> None:
 
 @pytest.mark.parametrize("prefix", [b"", b"\x10\x00", b"\x01scores", b"\x10\x00\x00\x00\x09\x00"])
 def test_a_leftover_that_is_no_prefix_of_data(after: After, prefix: bytes) -> None:
-    found = only(after(lambda snapshot: {layout.leftover_key(prefix): b""}))
+    found = only(after(lambda snapshot: {table_layout.leftover_key(prefix): b""}))
     assert found.what == "it is no prefix of a table's data"
 
 
 def test_a_leftover_that_would_remove_living_data(after: After) -> None:
-    found = only(after(lambda snapshot: {layout.leftover_key(layout.items_prefix(1)): b""}))
+    found = only(
+        after(lambda snapshot: {table_layout.leftover_key(table_layout.items_prefix(1)): b""})
+    )
     assert found.what == "it would remove data that is in use"
 
 
 def test_leftovers_of_what_is_gone_are_no_finding(after: After) -> None:
     def damage(snapshot: Snapshot) -> Changes:
-        prefixes = [*layout.table_prefixes(9), *layout.index_prefixes(1, 9)]
-        prefixes.append(layout.EXPIRIES + struct.pack(">II", 1, 0))
-        return {key: b"" for prefix in prefixes for key in (layout.leftover_key(prefix), prefix)}
+        prefixes = [*table_layout.table_prefixes(9), *table_layout.index_prefixes(1, 9)]
+        prefixes.append(table_layout.EXPIRIES + struct.pack(">II", 1, 0))
+        return {
+            key: b"" for prefix in prefixes for key in (table_layout.leftover_key(prefix), prefix)
+        }
 
     assert after(damage) == []
 
@@ -288,11 +294,11 @@ def test_leftovers_of_what_is_gone_are_no_finding(after: After) -> None:
 @pytest.mark.parametrize(
     "key",
     [
-        layout.items_prefix(9) + b"item",
-        layout.entries_prefix(1, 9) + b"entry",
-        layout.statistics_key(1, 9),
-        layout.collections_prefix(2) + b"p",
-        layout.EXPIRIES + struct.pack(">IIQ", 1, 0, NOW) + b"place",
+        table_layout.items_prefix(9) + b"item",
+        table_layout.entries_prefix(1, 9) + b"entry",
+        table_layout.statistics_key(1, 9),
+        table_layout.collections_prefix(2) + b"p",
+        table_layout.EXPIRIES + struct.pack(">IIQ", 1, 0, NOW) + b"place",
         b"\x00other",
         b"\x20",
         b"\xff\xff",
@@ -305,28 +311,28 @@ def test_a_key_that_belongs_to_nothing(after: After, key: bytes) -> None:
 
 def test_keys_of_one_unknown_table_are_one_finding(after: After) -> None:
     def damage(snapshot: Snapshot) -> Changes:
-        return {layout.items_prefix(9) + bytes([0, 0, number]): b"" for number in range(50)}
+        return {table_layout.items_prefix(9) + bytes([0, 0, number]): b"" for number in range(50)}
 
     assert only(after(damage)).found == "50"
 
 
 def test_a_client_token_without_its_time(after: After) -> None:
-    found = only(after(lambda snapshot: {layout.token_time_key(NOW, "token"): None}))
+    found = only(after(lambda snapshot: {table_layout.token_time_key(NOW, "token"): None}))
     assert (found.where, found.what) == ("client token token", "no time entry leads to it")
 
 
 def test_a_client_token_that_cannot_be_read(after: After) -> None:
-    found = only(after(lambda snapshot: {layout.token_key("token"): b"\xff"}))
+    found = only(after(lambda snapshot: {table_layout.token_key("token"): b"\xff"}))
     assert (found.where, found.what) == ("client token token", "it cannot be read")
 
 
 def test_a_time_without_its_client_token(after: After) -> None:
-    found = only(after(lambda snapshot: {layout.token_key("token"): None}))
+    found = only(after(lambda snapshot: {table_layout.token_key("token"): None}))
     assert found.what == "there is no such token"
 
 
 def test_a_time_at_which_the_client_token_was_not_used(after: After) -> None:
-    found = only(after(lambda snapshot: {layout.token_time_key(5, "token"): b"token"}))
+    found = only(after(lambda snapshot: {table_layout.token_time_key(5, "token"): b"token"}))
     assert found.what == "the token was used at another time"
 
 
@@ -405,10 +411,10 @@ def test_an_item_that_is_too_large(after: After) -> None:
         plain = table(snapshot, "plain")
         one = {"pk": {"S": "huge"}, "s": {"S": "x" * 400 * 1024}}
         stored = pack(one)
-        statistics = layout.statistics_key(plain.number)
+        statistics = table_layout.statistics_key(plain.number)
         count, size = struct.unpack(">QQ", snapshot.get(statistics) or b"")
         return {
-            layout.item_key(plain, one): stored.value(()),
+            table_layout.item_key(plain, one): stored.value(()),
             statistics: struct.pack(">QQ", count + 1, size + stored.size),
         }
 
@@ -522,14 +528,14 @@ def test_wrong_counts(after: After, number: int, wrong: tuple[int, int]) -> None
 
 
 def test_counts_that_cannot_be_read(after: After) -> None:
-    found = only(after(lambda snapshot: {layout.statistics_key(1): b"short"}))
+    found = only(after(lambda snapshot: {table_layout.statistics_key(1): b"short"}))
     assert found.what == "its counts cannot be read"
 
 
 @pytest.mark.parametrize("size", [None, struct.pack(">Q", 1)])
 def test_a_collection_with_a_wrong_size(after: After, size: bytes | None) -> None:
     def damage(snapshot: Snapshot) -> Changes:
-        return {layout.collection_key(table(snapshot), ITEMS[4]): size}
+        return {table_layout.collection_key(table(snapshot), ITEMS[4]): size}
 
     found = after(damage)
     assert whats(found) == ["the size of its collection is wrong"]
@@ -537,14 +543,14 @@ def test_a_collection_with_a_wrong_size(after: After, size: bytes | None) -> Non
 
 def test_a_collection_without_items(after: After) -> None:
     def damage(snapshot: Snapshot) -> Changes:
-        return {layout.collection_key(table(snapshot), item("gone", 1)): struct.pack(">Q", 1)}
+        return {table_layout.collection_key(table(snapshot), item("gone", 1)): struct.pack(">Q", 1)}
 
     assert only(after(damage)).what == "the collection has no items"
 
 
 def expiry_key(snapshot: Snapshot, one: dict[str, Any], when: int) -> bytes:
-    place = layout.place_of(key_of(snapshot, one))
-    return layout.expiry_key(table(snapshot), when, place)
+    place = table_layout.place_of(key_of(snapshot, one))
+    return table_layout.expiry_key(table(snapshot), when, place)
 
 
 def test_an_expiry_that_is_not_noted(after: After) -> None:

@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from partita import testing
-from partita.database.changes import layout
-from partita.database.changes.streams import Stream, all_streams
-from partita.database.check import changes as check_changes
-from partita.database.check.check import check
-from partita.database.check.findings import Folder
-from partita.database.storage.branch import BranchEngine
+from partita.database.at_rest import change_log_check as check_changes
+from partita.database.at_rest.check_findings import CheckedFolder
+from partita.database.at_rest.invariants import check
+from partita.database.logs.change_log import change_log_layout
+from partita.database.logs.change_log.change_streams import ChangeStream, all_streams
+from partita.database.storage.branch_engine import BranchEngine
 from partita.database.storage.engine import Changes, Snapshot
-from partita.database.tables import layout as table_layout
-from partita.database.tables.catalog import decode_table
+from partita.database.tables import table_layout
+from partita.database.tables.definition.table_catalog import decode_table
 
-Damage = Callable[[Snapshot, Stream], Changes]
+Damage = Callable[[Snapshot, ChangeStream], Changes]
 NEW_AND_OLD = "NEW_AND_OLD_IMAGES"
 
 
@@ -52,8 +52,8 @@ def engine() -> Iterator[BranchEngine]:
         engine: BranchEngine = database._engine
         (stream,) = all_streams(engine.snapshot())
         # Of a trigger of an earlier release.
-        mark = layout.checkpoints_prefix(stream.number, 1) + b"trigger"
-        engine.commit({mark: layout.pack_sequence(2)})
+        mark = change_log_layout.checkpoints_prefix(stream.number, 1) + b"trigger"
+        engine.commit({mark: change_log_layout.pack_sequence(2)})
         engine.refresh()
         yield engine
 
@@ -75,25 +75,25 @@ After = Callable[[Damage], list[str]]
 
 
 def findings(engine: BranchEngine) -> list[str]:
-    return [finding.what for finding in check(Folder(engine.snapshot()))]
+    return [finding.what for finding in check(CheckedFolder(engine.snapshot()))]
 
 
-def changes(snapshot: Snapshot, stream: Stream) -> list[tuple[bytes, bytes]]:
+def changes(snapshot: Snapshot, stream: ChangeStream) -> list[tuple[bytes, bytes]]:
     pairs = [
         pair
         for shard in stream.shards
-        for pair in snapshot.range(*layout.change_range(stream.number, shard.number, 0))
+        for pair in snapshot.range(*change_log_layout.change_range(stream.number, shard.number, 0))
     ]
-    return sorted(pairs, key=lambda pair: layout.change_sequence(pair[0]))
+    return sorted(pairs, key=lambda pair: change_log_layout.change_sequence(pair[0]))
 
 
-def saved(stream: Stream, **members: Any) -> Changes:
-    key = layout.stream_key(stream.table_name, stream.label)
+def saved(stream: ChangeStream, **members: Any) -> Changes:
+    key = change_log_layout.stream_key(stream.table_name, stream.label)
     return {key: msgspec.json.encode(msgspec.structs.replace(stream, **members))}
 
 
 def test_what_the_database_wrote_is_clean(engine: BranchEngine) -> None:
-    folder = Folder(engine.snapshot())
+    folder = CheckedFolder(engine.snapshot())
     assert list(check(folder)) == []
     assert folder.changes == 7
 
@@ -113,21 +113,21 @@ def test_a_missing_change(after: After, number: int) -> None:
 
 
 def test_a_change_in_another_shard(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         key, value = changes(snapshot, stream)[0]
-        sequence = layout.change_sequence(key)
+        sequence = change_log_layout.change_sequence(key)
         shard = int.from_bytes(key[5:9], "big") % 4 + 1
-        return {key: None, layout.change_key(stream.number, shard, sequence): value}
+        return {key: None, change_log_layout.change_key(stream.number, shard, sequence): value}
 
     assert "it is in another item's shard" in after(damage)
 
 
 def test_a_change_in_a_shard_that_was_not_open(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         key, value = changes(snapshot, stream)[0]
-        sequence = layout.change_sequence(key)
+        sequence = change_log_layout.change_sequence(key)
         shard = int.from_bytes(key[5:9], "big") + 4
-        return {key: None, layout.change_key(stream.number, shard, sequence): value}
+        return {key: None, change_log_layout.change_key(stream.number, shard, sequence): value}
 
     assert "it is in a shard that was not open" in after(damage)
 
@@ -138,7 +138,7 @@ def test_a_change_that_cannot_be_read(after: After) -> None:
 
 
 def test_an_event_that_is_none(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         key, value = changes(snapshot, stream)[0]
         return {key: b"\x09" + value[1:]}
 
@@ -146,7 +146,7 @@ def test_an_event_that_is_none(after: After) -> None:
 
 
 def test_an_insert_where_there_was_an_item(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         key, value = changes(snapshot, stream)[2]
         return {key: b"\x01" + value[1:]}
 
@@ -156,7 +156,7 @@ def test_an_insert_where_there_was_an_item(after: After) -> None:
 
 
 def test_images_that_do_not_fit_together(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         key, value = changes(snapshot, stream)[2]
         return {key: value.replace(b'"1"', b'"9"')}
 
@@ -164,7 +164,7 @@ def test_images_that_do_not_fit_together(after: After) -> None:
 
 
 def test_an_item_that_is_not_what_the_log_says(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         table = decode_table(b"", snapshot.get(table_layout.catalog_key("orders")) or b"")
         key = table_layout.item_key(table, {"pk": {"S": "c"}})
         value = snapshot.get(key) or b""
@@ -174,7 +174,7 @@ def test_an_item_that_is_not_what_the_log_says(after: After) -> None:
 
 
 def test_an_item_without_a_change(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         table = decode_table(b"", snapshot.get(table_layout.catalog_key("orders")) or b"")
         old = table_layout.item_key(table, {"pk": {"S": "c"}})
         new = table_layout.item_key(table, {"pk": {"S": "d"}})
@@ -184,15 +184,15 @@ def test_an_item_without_a_change(after: After) -> None:
 
 
 def test_a_wrong_last_sequence_number(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
-        return {layout.sequence_key(stream.number): layout.pack_sequence(99)}
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
+        return {change_log_layout.sequence_key(stream.number): change_log_layout.pack_sequence(99)}
 
     assert after(damage) == ["its last sequence number is wrong"]
 
 
 def test_a_stream_that_cannot_be_read(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
-        return {layout.stream_key(stream.table_name, stream.label): b"{"}
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
+        return {change_log_layout.stream_key(stream.table_name, stream.label): b"{"}
 
     found = after(damage)
     assert "a stream cannot be read" in found
@@ -202,8 +202,8 @@ def test_a_stream_that_cannot_be_read(after: After) -> None:
 def test_a_stream_under_another_name(after: After) -> None:
     assert "it lies under another name" in after(
         lambda snapshot, stream: {
-            layout.stream_key("other", stream.label): msgspec.json.encode(stream),
-            layout.stream_key(stream.table_name, stream.label): None,
+            change_log_layout.stream_key("other", stream.label): msgspec.json.encode(stream),
+            change_log_layout.stream_key(stream.table_name, stream.label): None,
         }
     )
 
@@ -213,7 +213,7 @@ def test_a_stream_with_the_number_of_a_table(after: After) -> None:
 
 
 def test_a_stream_that_no_table_knows(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
         return {table_layout.catalog_key("orders"): None}
 
     assert "it is open and no table writes to it" in after(damage)
@@ -226,7 +226,7 @@ def test_a_table_with_another_idea_of_its_stream(after: After) -> None:
 
 
 def test_changes_of_a_shard_that_is_not_there(after: After) -> None:
-    def damage(snapshot: Snapshot, stream: Stream) -> Changes:
-        return {layout.change_key(stream.number, 99, 1): b""}
+    def damage(snapshot: Snapshot, stream: ChangeStream) -> Changes:
+        return {change_log_layout.change_key(stream.number, 99, 1): b""}
 
     assert after(damage) == ["they belong to no table or index"]

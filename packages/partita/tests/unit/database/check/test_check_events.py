@@ -10,15 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from partita import testing
-from partita.database.changes import layout as log_layout
-from partita.database.check.check import check
-from partita.database.check.findings import Folder
-from partita.database.events import layout
-from partita.database.events.streams import EventStream, decode_stream
-from partita.database.storage.branch import BranchEngine
+from partita.database.at_rest.check_findings import CheckedFolder
+from partita.database.at_rest.invariants import check
+from partita.database.logs.change_log import change_log_layout as log_layout
+from partita.database.logs.event_log import event_log_layout
+from partita.database.logs.event_log.event_streams import EventStream, decode_stream
+from partita.database.storage.branch_engine import BranchEngine
 from partita.database.storage.engine import Changes, Snapshot, prefix_end
-from partita.database.tables import layout as table_layout
-from partita.database.tables.catalog import decode_table
+from partita.database.tables import table_layout
+from partita.database.tables.definition.table_catalog import decode_table
 
 Damage = Callable[[Snapshot, EventStream], Changes]
 
@@ -74,18 +74,18 @@ After = Callable[[Damage], list[str]]
 
 
 def findings(engine: BranchEngine) -> list[str]:
-    return [finding.what for finding in check(Folder(engine.snapshot()))]
+    return [finding.what for finding in check(CheckedFolder(engine.snapshot()))]
 
 
 def stream_in(snapshot: Snapshot) -> EventStream:
-    key = layout.stream_key("visits")
+    key = event_log_layout.stream_key("visits")
     value = snapshot.get(key)
     assert value is not None
     return decode_stream(key, value)
 
 
 def batches(snapshot: Snapshot) -> list[tuple[bytes, bytes]]:
-    return list(snapshot.range(layout.RECORDS, prefix_end(layout.RECORDS)))
+    return list(snapshot.range(event_log_layout.RECORDS, prefix_end(event_log_layout.RECORDS)))
 
 
 def captured(snapshot: Snapshot) -> list[tuple[bytes, bytes]]:
@@ -93,11 +93,13 @@ def captured(snapshot: Snapshot) -> list[tuple[bytes, bytes]]:
 
 
 def saved(stream: EventStream, **changed: Any) -> Changes:
-    return {layout.stream_key(stream.name): msgspec.json.encode(replace(stream, **changed))}
+    return {
+        event_log_layout.stream_key(stream.name): msgspec.json.encode(replace(stream, **changed))
+    }
 
 
 def test_a_log_that_is_as_it_should_be(engine: BranchEngine) -> None:
-    folder = Folder(engine.snapshot())
+    folder = CheckedFolder(engine.snapshot())
     assert list(check(folder)) == []
     assert folder.records == 12
 
@@ -112,7 +114,7 @@ def test_the_last_batch_is_missing(after: After) -> None:
 
 def test_a_batch_is_there_twice(after: After) -> None:
     def damage(snapshot: Snapshot, stream: EventStream) -> Changes:
-        return {layout.batch_key(stream.number, 0, 7): batches(snapshot)[0][1]}
+        return {event_log_layout.batch_key(stream.number, 0, 7): batches(snapshot)[0][1]}
 
     assert "a sequence number is wrong" in after(damage)
 
@@ -128,7 +130,7 @@ def test_a_byte_of_a_batch_is_another(after: After, at: int) -> None:
 
 def test_a_tail_is_wrong(after: After) -> None:
     def damage(snapshot: Snapshot, stream: EventStream) -> Changes:
-        return {layout.tail_key(stream.number, 1): None}
+        return {event_log_layout.tail_key(stream.number, 1): None}
 
     assert "its last number is wrong" in after(damage)
 
@@ -161,20 +163,20 @@ def test_a_number_that_was_never_given(after: After) -> None:
 
 
 def test_a_stream_that_cannot_be_read(after: After) -> None:
-    damage: Damage = lambda _, stream: {layout.stream_key(stream.name): b"{"}  # noqa: E731
+    damage: Damage = lambda _, stream: {event_log_layout.stream_key(stream.name): b"{"}  # noqa: E731
     assert "a stream cannot be read" in after(damage)
 
 
 def test_a_stream_under_another_name(after: After) -> None:
     def damage(snapshot: Snapshot, stream: EventStream) -> Changes:
-        key = layout.stream_key(stream.name)
-        return {key: None, layout.stream_key("other"): snapshot.get(key)}
+        key = event_log_layout.stream_key(stream.name)
+        return {key: None, event_log_layout.stream_key("other"): snapshot.get(key)}
 
     assert "it lies under another name" in after(damage)
 
 
 def test_records_of_no_stream(after: After) -> None:
-    damage: Damage = lambda _, stream: {layout.batch_key(99, 0, 1): b""}  # noqa: E731
+    damage: Damage = lambda _, stream: {event_log_layout.batch_key(99, 0, 1): b""}  # noqa: E731
     assert after(damage) == ["they belong to no table or index"]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from partita import testing
-from partita.database.changes import layout
-from partita.database.check.check import check
-from partita.database.check.findings import Folder
+from partita.database.at_rest.check_findings import CheckedFolder
+from partita.database.at_rest.invariants import check
+from partita.database.logs.change_log import change_log_layout
 from partita.database.storage.engine import prefix_end
-from partita.testing.embedded import Database
+from partita.testing.private_database import Database
 
 ARN = "arn:aws:kinesis:us-east-1:123456789012:stream/changes"
 LINK = {"TableName": "orders", "StreamArn": ARN}
@@ -25,7 +25,7 @@ def database() -> Iterator[Database]:
         link(database)
         database.session().client("kinesis").delete_stream(StreamName="changes")
         yield database
-        assert list(check(Folder(database._engine.snapshot()))) == []
+        assert list(check(CheckedFolder(database._engine.snapshot()))) == []
 
 
 def link(database: Database) -> None:
@@ -66,14 +66,14 @@ def test_changes_wait_for_a_day(database: Database) -> None:
     put(database, "a", "b")
     database.clock.advance(hours=20)
     put(database, "c")
-    assert keys_under(database, layout.CHANGES) == 3
+    assert keys_under(database, change_log_layout.CHANGES) == 3
     database.clock.advance(hours=5)
     database.settle()
-    assert keys_under(database, layout.CHANGES) == 1
+    assert keys_under(database, change_log_layout.CHANGES) == 1
     database.session().client("kinesis").create_stream(StreamName="changes", ShardCount=1)
     database.settle()
     assert [b'"c"' in record["Data"] for record in arrived(database)] == [True]
-    assert keys_under(database, layout.CHANGES) == 0
+    assert keys_under(database, change_log_layout.CHANGES) == 0
 
 
 def test_a_deleted_table_takes_them_along(database: Database) -> None:
@@ -81,7 +81,7 @@ def test_a_deleted_table_takes_them_along(database: Database) -> None:
     database.client().delete_table(TableName="orders")
     for _ in range(3):
         database.settle()
-    spaces = (layout.CHANGES, layout.SEQUENCES, layout.CHECKPOINTS)
+    spaces = (change_log_layout.CHANGES, change_log_layout.SEQUENCES, change_log_layout.CHECKPOINTS)
     assert keys_under(database, *spaces) == 0
 
 
@@ -92,9 +92,13 @@ def test_a_disabled_destination_leaves_nothing_behind() -> None:
         database.client().disable_kinesis_streaming_destination(**LINK)
         put(database, "c")
         assert len(arrived(database)) == 2
-        spaces = (layout.CHANGES, layout.SEQUENCES, layout.CHECKPOINTS)
+        spaces = (
+            change_log_layout.CHANGES,
+            change_log_layout.SEQUENCES,
+            change_log_layout.CHECKPOINTS,
+        )
         assert keys_under(database, *spaces) == 0
-        assert list(check(Folder(database._engine.snapshot()))) == []
+        assert list(check(CheckedFolder(database._engine.snapshot()))) == []
 
 
 def test_statuses_last_when_they_are_asked_to() -> None:

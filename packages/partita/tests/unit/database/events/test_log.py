@@ -9,11 +9,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.clock import system_clock
-from partita.database.database import Database
-from partita.database.events import log
-from partita.database.events.log import NewRecord, append_records, read_page, read_tail
-from partita.database.events.sequence_numbers import (
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.logs.event_log import event_records
+from partita.database.logs.event_log.event_records import (
+    NewRecord,
+    append_records,
+    read_page,
+    read_tail,
+)
+from partita.database.logs.event_log.event_streams import EventStream
+from partita.database.logs.event_log.sequence_numbers import (
     LAST_SEQUENCE,
     LAST_SHARD,
     ending_number,
@@ -21,11 +26,17 @@ from partita.database.events.sequence_numbers import (
     sequence_number,
     starting_number,
 )
-from partita.database.events.shards import HASH_KEYS, Cut, Shard, first_shards, open_shards
-from partita.database.events.streams import EventStream
-from partita.database.operations.context import OWN_REQUEST, Request, WriteContext
-from partita.database.storage.branch import BranchEngine
+from partita.database.logs.event_log.shard_splits import (
+    HASH_KEYS,
+    EventShard,
+    Resharding,
+    first_shards,
+    open_shards,
+)
+from partita.database.operations.operation_context import OWN_REQUEST, Request, WriteContext
+from partita.database.storage.branch_engine import BranchEngine
 from partita.database.storage.engine import Snapshot
+from partita.foundation.clock import system_clock
 
 KEYS = st.text(min_size=1, max_size=8)
 DATA = st.sampled_from(["", "YQ==", "eHl6" * 40])
@@ -39,7 +50,7 @@ class Log:
     def __init__(self, shards: int) -> None:
         self.engine = BranchEngine()
         self.calls: list[Any] = []
-        self.database = Database(
+        self.database = EmbeddedDatabase(
             self.engine,
             call_soon=self.calls.append,
             call_from_thread=self.calls.append,
@@ -61,8 +72,8 @@ class Log:
     def snapshot(self) -> Snapshot:
         return self.engine.snapshot()
 
-    def append(self, records: list[NewRecord]) -> list[log.Receipt]:
-        receipts: list[log.Receipt] = []
+    def append(self, records: list[NewRecord]) -> list[event_records.Receipt]:
+        receipts: list[event_records.Receipt] = []
 
         def write(context: WriteContext, request: Request) -> bytes:
             receipts.extend(append_records(context.write_batch, self.stream, records))
@@ -74,7 +85,7 @@ class Log:
         return receipts
 
     def page(
-        self, shard: Shard, sequence: int, records_max: int = 10_000, bytes_max: int = 1 << 30
+        self, shard: EventShard, sequence: int, records_max: int = 10_000, bytes_max: int = 1 << 30
     ) -> tuple[list[Any], int]:
         page = read_page(self.snapshot, self.stream, shard, sequence, records_max, bytes_max)
         return json.loads(b"[%b]" % b",".join(page.bodies)), page.sequence
@@ -91,7 +102,7 @@ class Log:
 def test_every_record_is_read_once_in_order_in_any_pages(
     shard_count: int, requests: list[list[NewRecord]], limit: int, bytes_max: int, batch_bytes: int
 ) -> None:
-    kept, log.BATCH_BYTES_MAX = log.BATCH_BYTES_MAX, batch_bytes
+    kept, event_records.BATCH_BYTES_MAX = event_records.BATCH_BYTES_MAX, batch_bytes
     try:
         written = Log(shard_count)
         expected: dict[bytes, list[tuple[str, str, str]]] = {}
@@ -117,7 +128,7 @@ def test_every_record_is_read_once_in_order_in_any_pages(
             assert found == expected.get(shard.shard_id.encode(), [])
             assert read_tail(written.snapshot, written.stream, shard).last == len(found)
     finally:
-        log.BATCH_BYTES_MAX = kept
+        event_records.BATCH_BYTES_MAX = kept
 
 
 def test_a_page_is_no_larger_than_it_may_be() -> None:
@@ -141,13 +152,13 @@ def test_a_page_is_no_larger_than_it_may_be() -> None:
 def test_a_sequence_number_says_where_its_record_is(
     number: int, opened_at: int, sequence: int, at: int
 ) -> None:
-    shard = Shard(number=number, hash_keys=("0", "1"), opened_at=float(opened_at))
+    shard = EventShard(number=number, hash_keys=("0", "1"), opened_at=float(opened_at))
     text = str(sequence_number(shard, sequence, at))
     assert parse_sequence_number(text) == (opened_at, number, sequence, at)
 
 
 def test_a_shard_begins_before_its_records_and_ends_behind_them() -> None:
-    shard = Shard(number=3, hash_keys=("0", "1"), opened_at=1e9, closed_at=1.5e9, last=7)
+    shard = EventShard(number=3, hash_keys=("0", "1"), opened_at=1e9, closed_at=1.5e9, last=7)
     numbers = [int(starting_number(shard))]
     numbers += [sequence_number(shard, sequence, 1.2e9) for sequence in (1, 2, 7)]
     numbers.append(int(ending_number(shard)))
@@ -156,7 +167,7 @@ def test_a_shard_begins_before_its_records_and_ends_behind_them() -> None:
 
 
 def test_what_is_no_sequence_number() -> None:
-    number = sequence_number(Shard(number=5, hash_keys=("0", "1"), opened_at=1e9), 1, 1e9)
+    number = sequence_number(EventShard(number=5, hash_keys=("0", "1"), opened_at=1e9), 1, 1e9)
     for wrong in (0, 7, number + 1, number + (1 << 144), number + (1 << 184)):
         assert parse_sequence_number(str(wrong)) is None
 
@@ -166,7 +177,7 @@ def test_what_is_no_sequence_number() -> None:
 def test_open_shards_share_all_hash_keys_however_often_they_are_resized(
     first: int, counts: list[int]
 ) -> None:
-    cut = Cut(first_shards(first, 0.0), {}, first, 0.0)
+    cut = Resharding(first_shards(first, 0.0), {}, first, 0.0)
     for count in counts:
         cut.resize(count)
         shards = open_shards(cut.shards)

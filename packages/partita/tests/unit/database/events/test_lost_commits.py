@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.database.events.log import read_page
+from partita.database.logs.event_log.event_records import read_page
 
 from ...failing_disk import Bench
 

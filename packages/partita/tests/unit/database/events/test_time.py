@@ -9,12 +9,16 @@ import pytest
 from botocore.exceptions import ClientError
 
 from partita import testing
-from partita.database.check.check import check
-from partita.database.check.findings import Folder
-from partita.database.events import layout
+from partita.database.at_rest.check_findings import CheckedFolder
+from partita.database.at_rest.invariants import check
+from partita.database.logs.event_log import event_log_layout
 from partita.database.storage.engine import prefix_end
-from partita.limits import EVENT_ITERATOR_SECONDS, EVENT_RETENTION_HOURS_MIN, EVENT_TOKEN_SECONDS
-from partita.testing.embedded import Database
+from partita.foundation.service_limits import (
+    EVENT_ITERATOR_SECONDS,
+    EVENT_RETENTION_HOURS_MIN,
+    EVENT_TOKEN_SECONDS,
+)
+from partita.testing.private_database import Database
 
 FIRST = "shardId-000000000000"
 MIDDLE = str(1 << 127)
@@ -24,7 +28,7 @@ MIDDLE = str(1 << 127)
 def database() -> Iterator[Database]:
     with testing.database() as database:
         yield database
-        assert list(check(Folder(database._engine.snapshot()))) == []
+        assert list(check(CheckedFolder(database._engine.snapshot()))) == []
 
 
 @pytest.fixture
@@ -62,7 +66,7 @@ def pass_hours(database: Database, hours: float) -> None:
 
 def keys_left(database: Database) -> int:
     snapshot = database._engine.snapshot()
-    spaces = (layout.TAILS, layout.DELETED, layout.RECORDS)
+    spaces = (event_log_layout.TAILS, event_log_layout.DELETED, event_log_layout.RECORDS)
     return sum(1 for space in spaces for _ in snapshot.range(space, prefix_end(space)))
 
 

@@ -6,19 +6,24 @@ import struct
 
 import pytest
 
-from partita.database.changes import layout as change_layout
-from partita.database.changes.log import created_at
-from partita.database.operations.drafts import Overtaken, ValueDraft
-from partita.database.shared.rounds import drafts as round_drafts
-from partita.database.shared.rounds.known import Known
-from partita.database.storage.postgresql.plans import CommitPlan, Fetched, Row, Wanted
+from partita.database.execution.optimistic.drafts import ConflictDetected, ValueDraft
+from partita.database.logs.change_log import change_log_layout as change_layout
+from partita.database.logs.change_log.change_records import created_at
+from partita.database.shared.rounds import round_drafts
+from partita.database.shared.rounds.fetched_view import FetchedView
+from partita.database.storage.postgresql.trip_plans import (
+    CommitPlan,
+    FetchPlan,
+    FetchResult,
+    StoredRow,
+)
 from partita.database.storage.write_batch import LatestState, WriteBatch
-from partita.database.tables import layout
-from partita.database.tables.statistics import statistics_value
+from partita.database.tables import table_layout
+from partita.database.tables.table_statistics import statistics_value
 
-ITEM = layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-abc" + b"key"
-OTHER = layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-xyz" + b"key"
-COUNTS = layout.statistics_key(1)
+ITEM = table_layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-abc" + b"key"
+OTHER = table_layout.ITEMS + b"\x00\x00\x00\x01" + b"hash-xyz" + b"key"
+COUNTS = table_layout.statistics_key(1)
 SEQUENCE = change_layout.sequence_key(7)
 
 
@@ -75,12 +80,12 @@ def test_a_draft_counts_while_everything_it_read_is_the_same() -> None:
 def test_a_draft_conflicts_when_something_it_read_was_changed_removed_or_put(
     now_there: dict[bytes, bytes | None],
 ) -> None:
-    with pytest.raises(Overtaken):
+    with pytest.raises(ConflictDetected):
         applied(draft_of({ITEM: b"old", OTHER: None}, {ITEM: b"new"}), Latest(now_there))
 
 
 def test_a_draft_conflicts_when_a_transaction_has_taken_an_item_that_was_free() -> None:
-    with pytest.raises(Overtaken):
+    with pytest.raises(ConflictDetected):
         applied(draft_of({}, {}, free=(ITEM,)), Latest({}, held=(ITEM,)))
 
 
@@ -100,19 +105,19 @@ def test_the_changes_of_a_draft_are_logged_behind_those_that_came_in_between() -
     assert created_at(write_batch.changes[change] or b"") == 50.0
 
 
-def known(rows: dict[bytes, Row], counts: dict[bytes, tuple[int, int]]) -> Known:
-    view = Known()
-    wanted = Wanted({ITEM, OTHER}, [], counts.keys(), [])
-    view.add(wanted, [], Fetched(list(rows.values()), [], counts, {}, 1, 0.0, 0.0, 1))
+def known(rows: dict[bytes, StoredRow], counts: dict[bytes, tuple[int, int]]) -> FetchedView:
+    view = FetchedView()
+    wanted = FetchPlan({ITEM, OTHER}, [], counts.keys(), [])
+    view.add(wanted, [], FetchResult(list(rows.values()), [], counts, {}, 1, 0.0, 0.0, 1))
     return view
 
 
-def round_state(view: Known) -> round_drafts.RoundState:
+def round_state(view: FetchedView) -> round_drafts.RoundState:
     return round_drafts.RoundState(lambda: 50.0, view)
 
 
 def test_a_round_draft_notes_versions_absence_and_whose_changes_it_has_seen() -> None:
-    state = round_state(known({ITEM: Row(ITEM, b"old", 5)}, {}))
+    state = round_state(known({ITEM: StoredRow(ITEM, b"old", 5)}, {}))
     write_batch = state.begin(frozenset())
     assert (write_batch.get(ITEM), write_batch.get(OTHER)) == (b"old", None)
     write_batch.put(ITEM, b"new")
@@ -128,12 +133,12 @@ def test_a_round_draft_notes_versions_absence_and_whose_changes_it_has_seen() ->
 
     write_batch = state.begin(frozenset())
     third = state.end(write_batch)
-    assert round_drafts.overtaken([first, second, third], {ITEM}) == {first, second}
-    assert round_drafts.overtaken([first, second, third], {OTHER}) == {first, second}
+    assert round_drafts.conflicting_drafts([first, second, third], {ITEM}) == {first, second}
+    assert round_drafts.conflicting_drafts([first, second, third], {OTHER}) == {first, second}
 
 
 def test_a_round_draft_that_was_refused_is_not_seen_by_those_behind_it() -> None:
-    state = round_state(known({ITEM: Row(ITEM, b"old", 5)}, {}))
+    state = round_state(known({ITEM: StoredRow(ITEM, b"old", 5)}, {}))
     write_batch = state.begin(frozenset())
     write_batch.put(ITEM, b"new")
     state.end(None)

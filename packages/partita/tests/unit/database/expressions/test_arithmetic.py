@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.database.expressions.update import added, compile_update
+from partita.database.item.attribute_values import AttributeValue, Item
 from partita.database.item.numbers import canonical, parse
-from partita.database.item.values import AttributeValue, Item
 from partita.errors import ValidationException
 
 DIGITS_MAX = 38

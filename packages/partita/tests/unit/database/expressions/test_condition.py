@@ -7,8 +7,8 @@ from base64 import b64encode
 import pytest
 
 from partita.database.expressions.condition import compile_condition
-from partita.database.expressions.resolution import Values
-from partita.database.item.values import Item
+from partita.database.expressions.name_resolution import Values
+from partita.database.item.attribute_values import Item
 
 
 def binary(content: bytes) -> dict[str, str]:

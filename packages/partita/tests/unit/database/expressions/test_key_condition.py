@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from partita.database.expressions.key_condition import compile_key_condition
-from partita.database.expressions.resolution import Values
-from partita.database.item.keys import KeyAttribute, KeyRange
+from partita.database.expressions.name_resolution import Values
+from partita.database.item.key_encoding import KeyAttribute, KeyRange
 from partita.errors import ValidationException
 
 PARTITION = [KeyAttribute("pk", "S")]

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from partita.database.expressions.legacy import (
+from partita.database.expressions.legacy_parameters import (
     attribute_updates,
     attributes_to_get,
     expected_condition,
     filter_condition,
     key_conditions,
 )
-from partita.database.item.keys import KeyAttribute, KeyRange
-from partita.database.item.values import Item, Wording
+from partita.database.item.attribute_values import ErrorWording, Item
+from partita.database.item.key_encoding import KeyAttribute, KeyRange
 from partita.errors import ValidationException
 
 ITEM: Item = {
@@ -36,7 +36,7 @@ def case(operator: str, *arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def holds(name: str, entry: dict[str, Any]) -> bool:
-    condition = filter_condition("ScanFilter", {name: entry}, None, Wording.OLDER)
+    condition = filter_condition("ScanFilter", {name: entry}, None, ErrorWording.OLDER)
     return condition.holds(ITEM, {})
 
 
@@ -88,9 +88,9 @@ def test_or_needs_one_condition_and_and_all() -> None:
         "s": {"Value": {"S": "str"}},
         "x": {"Exists": False},
     }
-    assert expected_condition(expected, "OR", Wording.CURRENT).holds(ITEM, {})
-    assert not expected_condition(expected, "AND", Wording.CURRENT).holds(ITEM, {})
-    assert not expected_condition(expected, None, Wording.CURRENT).holds(ITEM, {})
+    assert expected_condition(expected, "OR", ErrorWording.CURRENT).holds(ITEM, {})
+    assert not expected_condition(expected, "AND", ErrorWording.CURRENT).holds(ITEM, {})
+    assert not expected_condition(expected, None, ErrorWording.CURRENT).holds(ITEM, {})
 
 
 INVALID = "One or more parameter values were invalid: "
@@ -157,12 +157,12 @@ INVALID = "One or more parameter values were invalid: "
 )
 def test_a_malformed_expectation_is_refused(entry: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationException) as caught:
-        expected_condition({"a": entry}, None, Wording.CURRENT)
+        expected_condition({"a": entry}, None, ErrorWording.CURRENT)
     assert caught.value.message == message
 
 
 def updated(**updates: dict[str, Any]) -> Item:
-    return attribute_updates(updates, Wording.CURRENT).apply(ITEM, {})
+    return attribute_updates(updates, ErrorWording.CURRENT).apply(ITEM, {})
 
 
 def test_attribute_updates_put_add_and_delete() -> None:
@@ -212,7 +212,7 @@ PARTITION, SORT = [KeyAttribute("pk", "S")], [KeyAttribute("sk", "N")]
 
 
 def resolved(**conditions: dict[str, Any]) -> KeyRange:
-    return key_conditions(conditions, Wording.CURRENT).resolve(PARTITION, SORT, {})
+    return key_conditions(conditions, ErrorWording.CURRENT).resolve(PARTITION, SORT, {})
 
 
 def test_key_conditions_become_a_range() -> None:
@@ -225,8 +225,8 @@ def test_key_conditions_become_a_range() -> None:
 def test_only_an_index_can_take_more_than_two_key_conditions() -> None:
     three = {name: case("EQ", X) for name in ("pk", "a", "b")}
     with pytest.raises(ValidationException, match="length 1 or 2 only"):
-        key_conditions(three, Wording.CURRENT)
-    condition = key_conditions(three, Wording.CURRENT, is_index=True)
+        key_conditions(three, ErrorWording.CURRENT)
+    condition = key_conditions(three, ErrorWording.CURRENT, is_index=True)
     sort = [KeyAttribute("a", "S"), KeyAttribute("b", "S")]
     assert condition.resolve(PARTITION, sort, {}) == KeyRange((X,), (X, X))
     with pytest.raises(ValidationException, match="length 1 or 2 only"):
@@ -267,7 +267,9 @@ def test_an_attribute_asked_for_twice_is_found_among_many() -> None:
 
 def test_a_value_is_found_among_many() -> None:
     numbers = [{"N": str(number)} for number in range(20_000)]
-    condition = filter_condition("ScanFilter", {"n": case("IN", *numbers)}, None, Wording.OLDER)
+    condition = filter_condition(
+        "ScanFilter", {"n": case("IN", *numbers)}, None, ErrorWording.OLDER
+    )
     started = process_time()
     found = [condition.holds({"n": {"N": str(number)}}, {}) for number in range(19_000, 21_000)]
     assert sum(found) == 1_000
@@ -278,8 +280,8 @@ def test_a_value_is_found_among_many() -> None:
 def test_conditions_are_as_many_as_an_expression_has_operators() -> None:
     conditions = {f"a{number}": case("NULL") for number in range(301)}
     with pytest.raises(ValidationException, match="Too many conditions, at most 300 are allowed"):
-        filter_condition("ScanFilter", conditions, None, Wording.OLDER)
+        filter_condition("ScanFilter", conditions, None, ErrorWording.OLDER)
     with pytest.raises(ValidationException, match="Too many conditions, at most 300 are allowed"):
-        expected_condition(conditions, None, Wording.CURRENT)
+        expected_condition(conditions, None, ErrorWording.CURRENT)
     del conditions["a300"]
-    assert filter_condition("ScanFilter", conditions, None, Wording.OLDER).holds({}, {})
+    assert filter_condition("ScanFilter", conditions, None, ErrorWording.OLDER).holds({}, {})

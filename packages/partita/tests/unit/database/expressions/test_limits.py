@@ -11,11 +11,16 @@ import pytest
 
 from partita.database.expressions.condition import compile_condition
 from partita.database.expressions.key_condition import compile_key_condition
+from partita.database.expressions.name_resolution import (
+    CACHED_CHARS_MAX,
+    Compile,
+    NameItems,
+    cached,
+)
 from partita.database.expressions.projection import compile_projection
-from partita.database.expressions.resolution import CACHED_CHARS_MAX, Compile, NameItems, cached
 from partita.database.expressions.update import compile_update
 from partita.errors import ValidationException
-from partita.limits import (
+from partita.foundation.service_limits import (
     DOCUMENT_PATH_ELEMENTS_MAX,
     EXPRESSION_BYTES_MAX,
     EXPRESSION_OPERATORS_MAX,

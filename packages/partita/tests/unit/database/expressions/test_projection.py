@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partita.database.expressions.projection import compile_projection
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 
 ITEM: Item = {
     "a": {"S": "x"},

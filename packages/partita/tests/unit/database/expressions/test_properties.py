@@ -14,7 +14,7 @@ from partita.database.expressions.condition import compile_condition
 from partita.database.expressions.key_condition import compile_key_condition
 from partita.database.expressions.projection import compile_projection
 from partita.database.expressions.update import compile_update
-from partita.database.item.values import AttributeValue, Item
+from partita.database.item.attribute_values import AttributeValue, Item
 from partita.errors import ValidationException
 
 NAMES = ("a", "b", "c", "d")

@@ -9,9 +9,9 @@ import pytest
 
 from partita.database.expressions.condition import compile_condition
 from partita.database.expressions.key_condition import compile_key_condition
+from partita.database.expressions.name_resolution import Values
 from partita.database.expressions.projection import compile_projection
-from partita.database.expressions.reserved import RESERVED_WORDS
-from partita.database.expressions.resolution import Values
+from partita.database.expressions.syntax.reserved_words import RESERVED_WORDS
 from partita.database.expressions.update import compile_update
 from partita.errors import ValidationException
 

@@ -7,7 +7,7 @@ from time import process_time
 
 import pytest
 
-from partita.database.expressions.resolution import Values
+from partita.database.expressions.name_resolution import Values
 from partita.database.expressions.update import (
     INCORRECT_TYPE,
     INVALID_PATH,
@@ -15,7 +15,7 @@ from partita.database.expressions.update import (
     MISSING_OPERAND,
     compile_update,
 )
-from partita.database.item.values import Item
+from partita.database.item.attribute_values import Item
 from partita.errors import ValidationException
 
 ITEM: Item = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from partita.database.item.keys import key_bytes, partition_hash, terminated
+from partita.database.item.key_encoding import key_bytes, partition_hash, terminated
 from partita.database.item.numbers import normalize
 
 texts = st.text(min_size=1)

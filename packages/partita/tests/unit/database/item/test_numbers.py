@@ -12,7 +12,11 @@ from hypothesis import strategies as st
 
 from partita.database.item import numbers
 from partita.errors import ValidationException
-from partita.limits import NUMBER_DIGITS_MAX, NUMBER_EXPONENT_MAX, NUMBER_EXPONENT_MIN
+from partita.foundation.service_limits import (
+    NUMBER_DIGITS_MAX,
+    NUMBER_EXPONENT_MAX,
+    NUMBER_EXPONENT_MIN,
+)
 
 # Every number that can be stored: up to 38 digits whose first stands for 1e-130 to 1e125.
 stored_numbers = st.builds(

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.database.item.sizes import item_size, value_size
-from partita.database.item.values import AttributeValue, normalize_item, normalize_value
-from partita.limits import ITEM_BYTES_MAX
+from partita.database.item.attribute_values import AttributeValue, normalize_item, normalize_value
+from partita.database.item.item_sizes import item_size, value_size
+from partita.foundation.service_limits import ITEM_BYTES_MAX
 
 texts = st.text(max_size=20)
 names = texts.filter(bool)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.database.item.values import Wording, normalize_item, normalize_value
+from partita.database.item.attribute_values import ErrorWording, normalize_item, normalize_value
 from partita.errors import ValidationException
 
 INVALID = "One or more parameter values were invalid: "
@@ -97,7 +97,7 @@ def test_number_sets_are_kept_in_numeric_order(members: list[str]) -> None:
     assert [Decimal(member) for member in kept] == sorted(map(Decimal, members))
 
 
-def refusal(value: dict[str, Any], wording: Wording = Wording.CURRENT) -> str | None:
+def refusal(value: dict[str, Any], wording: ErrorWording = ErrorWording.CURRENT) -> str | None:
     with pytest.raises(ValidationException) as refused:
         normalize_value(value, wording)
     return refused.value.message
@@ -151,7 +151,7 @@ def test_what_the_service_refuses(value: dict[str, Any], text: str) -> None:
 )
 def test_the_older_words_of_batches_and_scans(value: dict[str, Any], text: str) -> None:
     # recorded
-    assert refusal(value, Wording.OLDER) == text
+    assert refusal(value, ErrorWording.OLDER) == text
 
 
 def nested(levels: int, leaf: dict[str, Any]) -> dict[str, Any]:

@@ -15,17 +15,20 @@ from partita.database.operations.data_plane.expression_parameters import (
     SCAN,
     UPDATE,
     UPDATE_ACTION,
-    Family,
+    ParameterFamily,
     read_expressions,
 )
 from partita.errors import ValidationException
-from partita.limits import EXPRESSION_PLACEHOLDER_BYTES_MAX, EXPRESSION_VALUES_BYTES_MAX
+from partita.foundation.service_limits import (
+    EXPRESSION_PLACEHOLDER_BYTES_MAX,
+    EXPRESSION_VALUES_BYTES_MAX,
+)
 
 TEXT = {"S": "x"}
 BOTH = "Can not use both expression and non-expression parameters in the same request: "
 
 
-def refusal(family: Family, **request: Any) -> str | None:
+def refusal(family: ParameterFamily, **request: Any) -> str | None:
     with pytest.raises(ValidationException) as caught:
         read_expressions(request, family)
     return caught.value.message

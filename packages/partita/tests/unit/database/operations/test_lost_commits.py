@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from partita.clock import system_clock
-from partita.database.database import Database
-from partita.database.operations.context import Permitted, Request, WriteHandler
+from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.database.operations.control_plane.contributor_insights import (
     update_contributor_insights,
 )
-from partita.database.operations.control_plane.tables import create_table
-from partita.database.operations.data_plane.items import get_item
-from partita.database.storage.branch import BranchEngine
+from partita.database.operations.control_plane.tables.table_operations import create_table
+from partita.database.operations.data_plane.item_operations import get_item
+from partita.database.operations.operation_context import PermittedRequest, Request, WriteHandler
+from partita.database.storage.branch_engine import BranchEngine
 from partita.database.storage.engine import Changes
 from partita.errors import DynamoDBError, InternalServerError, StorageError
-from partita.testing.loop import ManualLoop
+from partita.foundation.clock import system_clock
+from partita.testing.manual_loop import ManualLoop
 
 CREATE = {
     "TableName": "notes",
@@ -40,7 +40,7 @@ class Opened:
     def __init__(self) -> None:
         self.disk = Disk()
         self.loop = ManualLoop()
-        self.database = Database(
+        self.database = EmbeddedDatabase(
             self.disk,
             call_soon=self.loop.call_soon,
             call_from_thread=self.loop.call_soon,
@@ -50,7 +50,7 @@ class Opened:
 
     def write(self, handler: WriteHandler, request: Request) -> list[bytes | DynamoDBError]:
         answers: list[bytes | DynamoDBError] = []
-        self.database.write(handler, Permitted(request), answers.append)
+        self.database.write(handler, PermittedRequest(request), answers.append)
         return answers
 
 
@@ -60,7 +60,7 @@ def test_a_response_about_a_table_that_was_lost_is_not_cached() -> None:
     opened.disk.is_full = True
     answers = opened.write(create_table, CREATE)
     for _ in range(2):
-        opened.database.read(get_item, Permitted(GET), b"key", cache)
+        opened.database.read(get_item, PermittedRequest(GET), b"key", cache)
     assert cache.get(b"key") is not None
     opened.loop.run_ready()
     assert isinstance(answers[0], InternalServerError)

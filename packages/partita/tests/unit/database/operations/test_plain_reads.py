@@ -8,16 +8,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.clock import system_clock
-from partita.database.database import Database
-from partita.database.operations.context import Permitted
-from partita.database.operations.data_plane.plain_reads import get_plain_item, query_plain_range
-from partita.database.storage.branch import BranchEngine
+from partita.assembly.service_registry import READS, WRITES
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.operations.data_plane.fast_paths import get_plain_item, query_plain_range
+from partita.database.operations.operation_context import PermittedRequest
+from partita.database.storage.branch_engine import BranchEngine
 from partita.errors import DynamoDBError
-from partita.registry import READS, WRITES
-from partita.server.protocol import codec
-from partita.server.protocol.validation import compile_validators
-from partita.testing.loop import ManualLoop
+from partita.foundation.clock import system_clock
+from partita.server.protocol import json_codec
+from partita.server.protocol.request_validation import compile_validators
+from partita.testing.manual_loop import ManualLoop
 
 KEYS = {"strings": "S", "numbers": "N", "binaries": "B"}
 VALIDATORS = compile_validators(["GetItem", "Query"])
@@ -27,8 +27,8 @@ TEXTS = ("", "a", "b", "AA==", "1", "01", "1e0", "\x00", "ä", "x" * 300, "x" * 
 LOOP = ManualLoop()
 
 
-def _opened() -> Database:
-    database = Database(
+def _opened() -> EmbeddedDatabase:
+    database = EmbeddedDatabase(
         BranchEngine(),
         call_soon=LOOP.call_soon,
         call_from_thread=LOOP.call_soon,
@@ -50,15 +50,15 @@ def _opened() -> Database:
                     for one, role in zip(key, ("HASH", "RANGE"), strict=False)
                 ],
             }
-            database.write(WRITES["CreateTable"], Permitted(definition), lambda answer: None)
+            database.write(WRITES["CreateTable"], PermittedRequest(definition), lambda answer: None)
             value = {"S": "a", "N": "1", "B": "AA=="}[kind]
             item = {one: {kind: value} for one in key} | {"more": {"S": "ä"}}
             put = {"TableName": table, "Item": item}
-            database.write(WRITES["PutItem"], Permitted(put), lambda answer: None)
+            database.write(WRITES["PutItem"], PermittedRequest(put), lambda answer: None)
             if kind == "S" and sort:
                 for place in ("1", "b", "ä"):
                     put = {"TableName": table, "Item": {**item, "sk": {"S": place}}}
-                    database.write(WRITES["PutItem"], Permitted(put), lambda answer: None)
+                    database.write(WRITES["PutItem"], PermittedRequest(put), lambda answer: None)
     LOOP.run_ready()
     return database
 
@@ -152,9 +152,9 @@ queries = st.builds(
 
 def _in_general(operation: str, body: bytes) -> bytes | str:
     try:
-        request: dict[str, Any] = codec.decode(body)
+        request: dict[str, Any] = json_codec.decode(body)
         VALIDATORS[operation](request)
-        return DATABASE.read(READS[operation], Permitted(request))
+        return DATABASE.read(READS[operation], PermittedRequest(request))
     except DynamoDBError as error:
         return error.wire_code
 
@@ -229,7 +229,7 @@ def test_a_query_of_more_than_a_page_is_left_to_others() -> None:
     for place in range(3):
         item = {"pk": {"S": "large"}, "sk": {"S": str(place)}, "text": {"S": "x" * 390_000}}
         put = {"TableName": "strings-sorted", "Item": item}
-        database.write(WRITES["PutItem"], Permitted(put), lambda answer: None)
+        database.write(WRITES["PutItem"], PermittedRequest(put), lambda answer: None)
     LOOP.run_ready()
     request = {
         "TableName": "strings-sorted",
@@ -237,4 +237,4 @@ def test_a_query_of_more_than_a_page_is_left_to_others() -> None:
         "ExpressionAttributeValues": {":p": {"S": "large"}},
     }
     assert query_plain_range(database.reads, json.dumps(request).encode()) is None
-    assert b"LastEvaluatedKey" in database.read(READS["Query"], Permitted(request))
+    assert b"LastEvaluatedKey" in database.read(READS["Query"], PermittedRequest(request))

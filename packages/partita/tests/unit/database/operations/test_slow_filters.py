@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from partita.clock import system_clock
-from partita.database.database import Database
-from partita.database.operations.context import Permitted
-from partita.database.storage.branch import BranchEngine
-from partita.database.tables.read import FILTER_SECONDS_MAX, ITEMS_PER_LOOK
-from partita.registry import READS, WRITES
-from partita.testing.loop import ManualLoop
+from partita.assembly.service_registry import READS, WRITES
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.operations.operation_context import PermittedRequest
+from partita.database.storage.branch_engine import BranchEngine
+from partita.database.tables.read_path import FILTER_SECONDS_MAX, ITEMS_PER_LOOK
+from partita.foundation.clock import system_clock
+from partita.testing.manual_loop import ManualLoop
 
 ITEMS = 3 * ITEMS_PER_LOOK
 TABLE = {
@@ -57,7 +57,7 @@ class Opened:
     def __init__(self) -> None:
         loop = ManualLoop()
         self.watch = SlowWatch()
-        self.database = Database(
+        self.database = EmbeddedDatabase(
             BranchEngine(),
             call_soon=loop.call_soon,
             call_from_thread=loop.call_soon,
@@ -65,15 +65,17 @@ class Opened:
             clock=system_clock,
             stopwatch=self.watch,
         )
-        self.database.write(WRITES["CreateTable"], Permitted(TABLE), lambda answer: None)
+        self.database.write(WRITES["CreateTable"], PermittedRequest(TABLE), lambda answer: None)
         for number in range(ITEMS):
             item = {"pk": {"S": "a"}, "sk": {"N": str(number)}, "v": {"N": str(number)}}
             put = {"TableName": "notes", "Item": item}
-            self.database.write(WRITES["PutItem"], Permitted(put), lambda answer: None)
+            self.database.write(WRITES["PutItem"], PermittedRequest(put), lambda answer: None)
         loop.run_ready()
 
     def read(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
-        page: dict[str, Any] = json.loads(self.database.read(READS[operation], Permitted(request)))
+        page: dict[str, Any] = json.loads(
+            self.database.read(READS[operation], PermittedRequest(request))
+        )
         return page
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from partita.clock import system_clock
-from partita.database.database import Database
-from partita.database.storage.branch import BranchEngine
-from partita.registry import ONLY_READS, READS, WRITES
+from partita.assembly.service_registry import ONLY_READS, READS, WRITES
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.storage.branch_engine import BranchEngine
+from partita.foundation.clock import system_clock
 from partita.server.dispatch import Dispatcher
-from partita.server.http.messages import HttpRequest, HttpResponse
-from partita.testing.loop import ManualLoop
+from partita.server.http.http_messages import HttpRequest, HttpResponse
+from partita.testing.manual_loop import ManualLoop
 
 TABLE = {
     "TableName": "notes",
@@ -32,7 +32,7 @@ class Opened:
 
     def __init__(self) -> None:
         self.loop = ManualLoop()
-        database = Database(
+        database = EmbeddedDatabase(
             BranchEngine(),
             call_soon=self.loop.call_soon,
             call_from_thread=self.loop.call_soon,

@@ -8,27 +8,35 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.database.partiql.compile import compile_statement
-from partita.database.partiql.keywords import KEYWORDS
-from partita.database.partiql.nodes import Literal, Name, Node, Operation, Path, Select, TypeTest
-from partita.database.partiql.parse import parse
-from partita.database.partiql.tokens import MALFORMED
+from partita.database.operations.partiql.language.statement_compiler import compile_statement
+from partita.database.operations.partiql.language.syntax.partiql_keywords import KEYWORDS
+from partita.database.operations.partiql.language.syntax.statement_parser import parse
+from partita.database.operations.partiql.language.syntax.statement_tokens import MALFORMED
+from partita.database.operations.partiql.language.syntax.syntax_tree import (
+    Identifier,
+    Literal,
+    OperatorCall,
+    PathExpression,
+    SelectSyntax,
+    SyntaxNode,
+    TypeTest,
+)
 from partita.errors import ValidationException
 
 
 def where(condition: str) -> str:
     node = parse(f"SELECT * FROM t WHERE {condition}")
-    assert isinstance(node, Select) and node.where is not None
+    assert isinstance(node, SelectSyntax) and node.where is not None
     return written(node.where)
 
 
-def written(node: Node) -> str:
+def written(node: SyntaxNode) -> str:
     """A tree with all its parentheses."""
-    if isinstance(node, Operation):
+    if isinstance(node, OperatorCall):
         return f"({node.operator} {' '.join(map(written, node.operands))})"
     if isinstance(node, TypeTest):
         return f"(is {written(node.operand)} {node.type_name})"
-    if isinstance(node, (Name, Literal)):
+    if isinstance(node, (Identifier, Literal)):
         return node.text
     return type(node).__name__
 
@@ -57,7 +65,7 @@ def test_precedence(condition: str, tree: str) -> None:
 
 def test_paths_are_made_of_steps() -> None:
     node = parse("a.b[0]['c'].\"d\"")
-    assert isinstance(node, Path)
+    assert isinstance(node, PathExpression)
     assert [written(step) for step in node.steps] == ["b", "0", "c", "d"]
 
 

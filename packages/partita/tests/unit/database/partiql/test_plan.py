@@ -9,18 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.database.item.keys import KeyAttribute
-from partita.database.partiql.bindings import read_parameters
-from partita.database.partiql.branches import filtered_attributes
-from partita.database.partiql.compile import (
+from partita.database.item.key_encoding import KeyAttribute
+from partita.database.operations.partiql.language.bindings import read_parameters
+from partita.database.operations.partiql.language.statement_compiler import (
     ConditionalStatement,
     SelectStatement,
     compile_statement,
 )
-from partita.database.partiql.plan import ItemPlan, ReadPlan, plan_item, plan_read
-from partita.database.tables.schema import Table
+from partita.database.operations.partiql.language.statement_plan import (
+    ReadPlan,
+    SingleItemPlan,
+    plan_item,
+    plan_read,
+)
+from partita.database.operations.partiql.language.where_branches import filtered_attributes
+from partita.database.tables.definition.table_schema import Table
 from partita.errors import ValidationException
-from partita.limits import STATEMENT_READS_MAX
+from partita.foundation.service_limits import STATEMENT_READS_MAX
 
 TABLE = Table(
     name="Paged",
@@ -46,7 +51,7 @@ def filtered(condition: str) -> list[frozenset[str]]:
     return filtered_attributes(statement, TABLE.partition, TABLE.sort, TABLE, statement.values(()))
 
 
-def item(condition: str, *parameters: Any) -> ItemPlan | None:
+def item(condition: str, *parameters: Any) -> SingleItemPlan | None:
     statement = compile_statement(f"DELETE FROM Paged WHERE {condition}")
     assert isinstance(statement, ConditionalStatement)
     return plan_item(statement, TABLE, statement.values(read_parameters(parameters)))

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from partita.database.partiql.tokens import MALFORMED, Kind, tokenize
+from partita.database.operations.partiql.language.syntax.statement_tokens import (
+    MALFORMED,
+    StatementTokenKind,
+    tokenize,
+)
 from partita.errors import ValidationException
 
 
@@ -22,12 +26,14 @@ def test_keywords_have_no_case_and_names_have() -> None:
 
 def test_quotes_are_taken_away_and_doubled_ones_stay_once() -> None:
     kinds = [(token.kind, token.text) for token in tokenize('\'it\'\'s\' "a ""b"""')[:-1]]
-    assert kinds == [(Kind.STRING, "it's"), (Kind.NAME, 'a "b"')]
+    assert kinds == [(StatementTokenKind.STRING, "it's"), (StatementTokenKind.NAME, 'a "b"')]
 
 
 @pytest.mark.parametrize("number", ["0", "01", "1.", ".5", "1.50", "1e5", "1.e-5", "12E+3"])
 def test_numbers_are_one_token(number: str) -> None:
-    assert [(token.kind, token.text) for token in tokenize(number)[:-1]] == [(Kind.NUMBER, number)]
+    assert [(token.kind, token.text) for token in tokenize(number)[:-1]] == [
+        (StatementTokenKind.NUMBER, number)
+    ]
 
 
 def test_words_that_belong_together_are_one_token_at_the_place_of_the_first() -> None:

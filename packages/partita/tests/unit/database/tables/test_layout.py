@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.database.item.keys import PARTITION_HASH_BYTES, KeyAttribute, KeyRange
-from partita.database.item.values import Item, normalize_value
+from partita.database.item.attribute_values import Item, normalize_value
+from partita.database.item.key_encoding import PARTITION_HASH_BYTES, KeyAttribute, KeyRange
 from partita.database.storage.engine import prefix_end
-from partita.database.tables import layout
-from partita.database.tables.schema import ALL, Index, Table
+from partita.database.tables import table_layout
+from partita.database.tables.definition.table_schema import ALL, Index, Table
 
 PARTITION = KeyAttribute("pk", "S")
 COMPARISONS = ("=", "<", "<=", ">", ">=", "BETWEEN", "begins_with", None)
@@ -110,9 +110,11 @@ def test_a_key_condition_is_the_range_of_its_items(kind: str, data: st.DataObjec
     items = data.draw(st.lists(keys, max_size=12))
     partition = data.draw(st.sampled_from(items))["pk"] if items else {"S": "a"}
     comparison, operands = asked(kind, data)
-    start, stop = layout.table_range(described, key_range((partition,), (), comparison, operands))
+    start, stop = table_layout.table_range(
+        described, key_range((partition,), (), comparison, operands)
+    )
     for item in items:
-        is_inside = start <= layout.item_key(described, item) < stop
+        is_inside = start <= table_layout.item_key(described, item) < stop
         matches = item["pk"] == partition and satisfies(item["sk"], comparison, operands)
         assert is_inside == matches
 
@@ -125,7 +127,7 @@ def test_items_of_a_partition_lie_in_the_order_of_their_sort_keys(
 ) -> None:
     described = table(kind)
     values = data.draw(st.lists(VALUES[kind], max_size=12))
-    keys = [layout.item_key(described, {"pk": {"S": "p"}, "sk": value}) for value in values]
+    keys = [table_layout.item_key(described, {"pk": {"S": "p"}, "sk": value}) for value in values]
     by_bytes = [
         value for _, value in sorted(zip(keys, values, strict=True), key=lambda each: each[0])
     ]
@@ -157,9 +159,9 @@ def test_a_partition_holds_its_own_items_only_however_long_its_key(keys: list[by
     )
     values = [{"B": b64encode(key).decode()} for key in keys]
     for value in values:
-        start, stop = layout.table_range(described, KeyRange((value,)))
+        start, stop = table_layout.table_range(described, KeyRange((value,)))
         for other in values:
-            key = layout.item_key(described, {"pk": other, "sk": {"N": "-1.5"}})
+            key = table_layout.item_key(described, {"pk": other, "sk": {"N": "-1.5"}})
             assert (start <= key < stop) == (value == other)
 
 
@@ -168,7 +170,7 @@ def test_the_longest_partition_key_leaves_room_for_sort_keys(sort_bytes: int) ->
     # LMDB takes keys of 511 bytes; what is longer costs a read of its whole neighbourhood.
     described = table("S")
     item: Item = {"pk": {"S": "p" * 2048}, "sk": {"S": "s" * sort_bytes}}
-    assert len(layout.item_key(described, item)) < 400
+    assert len(table_layout.item_key(described, item)) < 400
 
 
 SORT = (KeyAttribute("a", "S"), KeyAttribute("b", "N"), KeyAttribute("c", "S"))
@@ -196,11 +198,11 @@ def test_a_condition_on_several_sort_attributes_is_one_range_of_an_index(
     depth = data.draw(st.integers(0, 2))
     equal = tuple((model[name] if model else {kind: "1"}) for name, kind in SORT[:depth])
     comparison, operands = asked(SORT[depth].type, data)
-    start, stop = layout.index_range(
+    start, stop = table_layout.index_range(
         described, found, key_range(partition, equal, comparison, operands)
     )
     for item in items:
-        key = layout.entry_key(described, found, item, place(described, item))
+        key = table_layout.entry_key(described, found, item, place(described, item))
         assert key is not None
         matches = (
             (item["g"], item["h"]) == partition
@@ -211,7 +213,7 @@ def test_a_condition_on_several_sort_attributes_is_one_range_of_an_index(
 
 
 def place(described: Table, item: Item) -> bytes:
-    return layout.place_of(layout.item_key(described, item))
+    return table_layout.place_of(table_layout.item_key(described, item))
 
 
 @given(st.lists(st.tuples(strings, numbers, strings), min_size=2, unique=True, max_size=8))
@@ -224,7 +226,7 @@ def test_entries_lie_in_the_order_of_their_sort_attributes_one_after_another(
     def entry(row: tuple[str, str, str]) -> bytes:
         values = {name: {kind: part} for (name, kind), part in zip(SORT, row, strict=True)}
         item: Item = {"pk": {"S": "p"}, "g": {"S": "g"}, **values}
-        key = layout.entry_key(described, found, item, place(described, item))
+        key = table_layout.entry_key(described, found, item, place(described, item))
         assert key is not None
         return key
 
@@ -238,7 +240,9 @@ def test_entries_that_share_one_index_key_stay_apart(keys: list[str]) -> None:
     found = index()
     described = table(None, found)
     items: list[Item] = [{"pk": {"S": key}, "g": {"S": "same"}} for key in keys]
-    entries = {layout.entry_key(described, found, each, place(described, each)) for each in items}
+    entries = {
+        table_layout.entry_key(described, found, each, place(described, each)) for each in items
+    }
     assert len(entries) == len(keys)
 
 
@@ -247,9 +251,9 @@ def test_an_item_without_one_of_the_keys_has_no_entry(missing: str) -> None:
     found = index(*SORT, partition=("g", "h"))
     described = table(None, found)
     item: Item = {name: {"S": "x"} for name in ("pk", "g", "h", "a", "c")} | {"b": {"N": "1"}}
-    assert layout.entry_key(described, found, item, b"") is not None
+    assert table_layout.entry_key(described, found, item, b"") is not None
     del item[missing]
-    assert layout.entry_key(described, found, item, b"") is None
+    assert table_layout.entry_key(described, found, item, b"") is None
 
 
 @pytest.mark.parametrize("value", [{"N": "1"}, {"L": []}, {"NULL": True}])
@@ -257,27 +261,27 @@ def test_an_item_whose_key_has_another_type_has_no_entry(value: dict[str, Any]) 
     # Possible when an index is added to a table that has items.
     found = index()
     described = table(None, found)
-    assert layout.entry_key(described, found, {"pk": {"S": "p"}, "g": value}, b"") is None
+    assert table_layout.entry_key(described, found, {"pk": {"S": "p"}, "g": value}, b"") is None
 
 
 @pytest.mark.parametrize("total", [1, 2, 3, 4, 7, 64, 4095, 4096, 4097, 100_000, 1_000_000])
 def test_segments_partition_the_hash_space(total: int) -> None:
-    prefix = layout.items_prefix(7)
+    prefix = table_layout.items_prefix(7)
     segments = range(total) if total < 5000 else [*range(2500), *range(total - 2500, total)]
-    ranges = [layout.segment_range(prefix, segment, total) for segment in segments]
+    ranges = [table_layout.segment_range(prefix, segment, total) for segment in segments]
     assert ranges[0][0] <= prefix + b"\x00" * PARTITION_HASH_BYTES
     assert ranges[-1][1] == prefix_end(prefix)
     for segment, (start, stop) in zip(segments, ranges, strict=True):
         assert start <= stop
         if segment + 1 < total:
-            assert layout.segment_range(prefix, segment + 1, total)[0] == stop
+            assert table_layout.segment_range(prefix, segment + 1, total)[0] == stop
 
 
 @given(st.binary(min_size=8, max_size=8), st.integers(1, 5000))
 def test_every_partition_lies_in_exactly_one_segment(hash_bytes: bytes, total: int) -> None:
-    prefix = layout.items_prefix(7)
+    prefix = table_layout.items_prefix(7)
     key = prefix + hash_bytes + b"key"
-    ranges = (layout.segment_range(prefix, segment, total) for segment in range(total))
+    ranges = (table_layout.segment_range(prefix, segment, total) for segment in range(total))
     assert sum(start <= key < stop for start, stop in ranges) == 1
 
 
@@ -285,8 +289,8 @@ def test_a_segment_is_the_one_of_the_service() -> None:
     # dynalite: with 4096 segments the service returned these keys in these segments.
     described = table(None)
     for key, segment in {"3635": 0, "228": 0, "1668": 1, "3435": 4}.items():
-        start, stop = layout.segment_range(layout.items_prefix(7), segment, 4096)
-        assert start <= layout.item_key(described, {"pk": {"S": key}}) < stop
+        start, stop = table_layout.segment_range(table_layout.items_prefix(7), segment, 4096)
+        assert start <= table_layout.item_key(described, {"pk": {"S": key}}) < stop
 
 
 def test_global_entries_that_share_a_key_come_in_the_order_of_the_service() -> None:
@@ -301,18 +305,18 @@ def test_global_entries_that_share_a_key_come_in_the_order_of_the_service() -> N
             {"pk": {"S": key[0]}, "sk": {"S": key[1]}, "g": {"S": "g"}} for key in recorded
         ]
         entries = [
-            layout.entry_key(described, found, each, place(described, each)) for each in items
+            table_layout.entry_key(described, found, each, place(described, each)) for each in items
         ]
         assert entries == sorted(entries, key=lambda entry: entry or b"")
 
 
 def test_tables_and_indexes_do_not_overlap() -> None:
     prefixes = [
-        *(prefix for number in (1, 2, 255, 256) for prefix in layout.table_prefixes(number)),
-        layout.CATALOG,
-        layout.TOKENS,
-        layout.LEFTOVERS,
-        layout.TOKEN_TIMES,
+        *(prefix for number in (1, 2, 255, 256) for prefix in table_layout.table_prefixes(number)),
+        table_layout.CATALOG,
+        table_layout.TOKENS,
+        table_layout.LEFTOVERS,
+        table_layout.TOKEN_TIMES,
     ]
     for one, other in product(prefixes, repeat=2):
         assert one == other or not one.startswith(other)
@@ -321,23 +325,23 @@ def test_tables_and_indexes_do_not_overlap() -> None:
 @given(st.dictionaries(st.sampled_from(["pk", "sk", "g"]), VALUES["S"], min_size=3, max_size=3))
 def test_an_item_is_found_again_from_its_entry(item: Item) -> None:
     described = table("S", index())
-    key = layout.item_key(described, item)
-    assert layout.item_key_at(described, layout.place_of(key)) == key
-    expiry = layout.expiry_key(described, 1234, layout.place_of(key))
-    assert layout.item_key_at(described, layout.expiry_place(expiry)) == key
+    key = table_layout.item_key(described, item)
+    assert table_layout.item_key_at(described, table_layout.place_of(key)) == key
+    expiry = table_layout.expiry_key(described, 1234, table_layout.place_of(key))
+    assert table_layout.item_key_at(described, table_layout.expiry_place(expiry)) == key
 
 
 @given(st.integers(1, 2**62), st.integers(1, 2**62))
 def test_expiries_lie_in_the_order_of_time(one: int, other: int) -> None:
     described = table(None)
-    low, high = (layout.expiry_key(described, each, b"x") for each in (one, other))
+    low, high = (table_layout.expiry_key(described, each, b"x") for each in (one, other))
     assert (low < high) == (one < other)
 
 
 def test_number_keys_are_placed_by_their_canonical_text() -> None:
     described = table("N")
     keys = {
-        layout.item_key(described, {"pk": {"S": "p"}, "sk": normalize_value({"N": text})})
+        table_layout.item_key(described, {"pk": {"S": "p"}, "sk": normalize_value({"N": text})})
         for text in ("5", "5.0", "+5", "0.5e1")
     }
     assert len(keys) == 1

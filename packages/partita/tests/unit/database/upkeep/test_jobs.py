@@ -20,13 +20,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from partita.database.database import Database
-from partita.database.operations.context import Permitted
+from partita.assembly.service_registry import READS, WRITES
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.operations.operation_context import PermittedRequest
+from partita.database.storage.data_folder.lmdb_tree import LmdbEngine
 from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.database.storage.group_commit import GATHER_SECONDS
-from partita.database.storage.lmdb import LmdbEngine
-from partita.database.tables import layout
-from partita.database.upkeep import jobs
+from partita.database.tables import table_layout
+from partita.database.upkeep import table_jobs
 from partita.errors import (
     DynamoDBError,
     LimitExceededException,
@@ -35,7 +36,6 @@ from partita.errors import (
     StorageError,
     ValidationException,
 )
-from partita.registry import READS, WRITES
 
 WAIT_SECONDS = 60.0
 NOW = 1_800_000_000
@@ -91,7 +91,7 @@ class Bench:
 
     def _open(self) -> None:
         self.disk = Disk(self.folder)
-        self.database = Database(
+        self.database = EmbeddedDatabase(
             self.disk,
             call_soon=self.soon.append,
             call_from_thread=self.from_thread.put,
@@ -119,12 +119,14 @@ class Bench:
     def send(self, operation: str, **request: Any) -> None:
         """Decide a write; its answer comes when its commit does."""
         self.database.write(
-            WRITES[operation], Permitted({"TableName": TABLE, **request}), self.answers.append
+            WRITES[operation],
+            PermittedRequest({"TableName": TABLE, **request}),
+            self.answers.append,
         )
 
     def ask(self, operation: str, **request: Any) -> Any:
         return json.loads(
-            self.database.read(READS[operation], Permitted({"TableName": TABLE, **request}))
+            self.database.read(READS[operation], PermittedRequest({"TableName": TABLE, **request}))
         )
 
     def turn(self) -> None:
@@ -269,7 +271,13 @@ def test_ttl_finds_the_items_that_were_decided_before_it_and_committed_after(
 
 
 @pytest.mark.parametrize(
-    "count", [jobs.PIECE_KEYS - 1, jobs.PIECE_KEYS, jobs.PIECE_KEYS + 1, 3 * jobs.PIECE_KEYS]
+    "count",
+    [
+        table_jobs.PIECE_KEYS - 1,
+        table_jobs.PIECE_KEYS,
+        table_jobs.PIECE_KEYS + 1,
+        3 * table_jobs.PIECE_KEYS,
+    ],
 )
 def test_pieces_of_any_number_fill_an_index(bench: Bench, count: int) -> None:
     for number in range(count):
@@ -283,7 +291,7 @@ def test_pieces_of_any_number_fill_an_index(bench: Bench, count: int) -> None:
 
 
 def test_a_piece_that_the_disk_lost_is_done_again(bench: Bench) -> None:
-    count = 3 * jobs.PIECE_KEYS
+    count = 3 * table_jobs.PIECE_KEYS
     for number in range(count):
         put(bench, f"{number:05}")
     bench.settle()
@@ -304,7 +312,7 @@ def test_a_piece_that_the_disk_lost_is_done_again(bench: Bench) -> None:
 
 
 def test_an_index_that_was_being_filled_is_filled_after_a_restart(bench: Bench) -> None:
-    count = 3 * jobs.PIECE_KEYS
+    count = 3 * table_jobs.PIECE_KEYS
     for number in range(count):
         put(bench, f"{number:05}")
     bench.settle()
@@ -322,7 +330,7 @@ def test_an_index_that_was_being_filled_is_filled_after_a_restart(bench: Bench) 
 @pytest.fixture
 def filling(bench: Bench) -> Bench:
     """A table whose index has been created, and is being filled."""
-    for number in range(3 * jobs.PIECE_KEYS):
+    for number in range(3 * table_jobs.PIECE_KEYS):
         put(bench, f"{number:05}")
     bench.settle()
     bench.disk.is_slow = True
@@ -388,7 +396,7 @@ def test_a_table_whose_index_is_being_filled_is_not_deleted(filling: Bench) -> N
     filling.send("DeleteTable")
     assert isinstance(refusal(filling), ResourceInUseException)
     filling.settle()
-    assert index_description(filling)["ItemCount"] == 3 * jobs.PIECE_KEYS
+    assert index_description(filling)["ItemCount"] == 3 * table_jobs.PIECE_KEYS
     filling.send("DeleteTable")
     filling.settle()
     assert filling.ask("ListTables")["TableNames"] == []
@@ -400,7 +408,9 @@ def test_an_index_is_complete_when_it_says_so(filling: Bench) -> None:
         if description["IndexStatus"] != "ACTIVE":
             return False
         assert (
-            description["ItemCount"] == len(keys(filling, IndexName="index")) == 3 * jobs.PIECE_KEYS
+            description["ItemCount"]
+            == len(keys(filling, IndexName="index"))
+            == 3 * table_jobs.PIECE_KEYS
         )
         return True
 
@@ -522,7 +532,7 @@ def test_an_expired_item_leaves_indexes_and_counts(bench: Bench) -> None:
     assert index_description(bench)["ItemCount"] == 1
 
 
-@pytest.mark.parametrize("count", [1, jobs.PIECE_KEYS, 2 * jobs.PIECE_KEYS + 1])
+@pytest.mark.parametrize("count", [1, table_jobs.PIECE_KEYS, 2 * table_jobs.PIECE_KEYS + 1])
 def test_a_deleted_table_leaves_nothing_behind(bench: Bench, count: int) -> None:
     before = list(bench.disk.snapshot().range(b"\x00", b"\xff"))
     assert len(before) == 4  # format, numbers, secret, catalog
@@ -538,7 +548,7 @@ def test_a_deleted_table_leaves_nothing_behind(bench: Bench, count: int) -> None
 
 
 def test_a_deleted_index_leaves_nothing_behind(bench: Bench) -> None:
-    for number in range(jobs.PIECE_KEYS + 10):
+    for number in range(table_jobs.PIECE_KEYS + 10):
         put(bench, f"{number:05}")
     bench.settle()
     before = [key for key, _ in bench.disk.snapshot().range(b"\x00", b"\xff")]
@@ -553,7 +563,7 @@ def test_client_tokens_are_forgotten_after_ten_minutes(bench: Bench) -> None:
     def transact() -> None:
         bench.database.write(
             WRITES["TransactWriteItems"],
-            Permitted(
+            PermittedRequest(
                 {
                     "TransactItems": [{"Put": {"TableName": TABLE, "Item": {"pk": {"S": "a"}}}}],
                     "ClientRequestToken": "token",
@@ -730,7 +740,7 @@ class Model:
             if isinstance(answer, bytes):
                 then()
 
-        self.bench.database.write(WRITES[operation], Permitted(request), done)
+        self.bench.database.write(WRITES[operation], PermittedRequest(request), done)
 
     def move(self, kind: str, *arguments: Any) -> None:
         kinds: dict[str, Callable[..., None]] = {
@@ -848,10 +858,10 @@ class Model:
     def check_storage(self, table: Any, found: dict[str, Any], attribute: str | None) -> None:
         """Nothing is left over, and every time of expiry is noted once."""
         keys = [key for key, _ in self.bench.disk.snapshot().range(b"\x00", b"\xff")]
-        assert [key for key in keys if key.startswith(layout.LEFTOVERS)] == []
-        times = sum(key.startswith(layout.EXPIRIES) for key in keys)
+        assert [key for key in keys if key.startswith(table_layout.LEFTOVERS)] == []
+        times = sum(key.startswith(table_layout.EXPIRIES) for key in keys)
         assert times == sum(bool(attribute) and attribute in item for item in found.values())
-        entries = sum(key.startswith(layout.ENTRIES) for key in keys)
+        entries = sum(key.startswith(table_layout.ENTRIES) for key in keys)
         indexes = len(table.get("GlobalSecondaryIndexes", []))
         assert entries == indexes * sum("g" in item for item in found.values())
 
@@ -864,7 +874,7 @@ def has_expired(bench: Bench, item: dict[str, Any], attribute: str) -> bool:
 @given(sequence=st.lists(moves, max_size=40))
 def test_whatever_happens_table_indexes_and_counts_agree(sequence: list[Any]) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jobs, "PIECE_KEYS", 2)
+        patch.setattr(table_jobs, "PIECE_KEYS", 2)
         bench = Bench(Path(folder))
         create_table(bench)
         bench.disk.is_slow = True

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.limits import KB, MB
-from partita.server.http.encodings import PACKERS, TooLarge, WrongEncoding, chosen, unpack
+from partita.foundation.service_limits import KB, MB
+from partita.server.http.content_encodings import PACKERS, TooLarge, WrongEncoding, chosen, unpack
 
 
 @given(st.sampled_from(sorted(PACKERS)), st.binary())

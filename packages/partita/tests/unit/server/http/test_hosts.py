@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from partita.errors import PartitaError
-from partita.server.http.hosts import Hosts
+from partita.server.http.host_header import AllowedHosts
 
 
-def hosts(*addresses: str, allowed: tuple[str, ...] = ()) -> Hosts:
-    made = Hosts(allowed)
+def hosts(*addresses: str, allowed: tuple[str, ...] = ()) -> AllowedHosts:
+    made = AllowedHosts(allowed)
     made.listen_on(addresses)
     return made
 
@@ -26,7 +26,7 @@ def test_elsewhere_every_name_does(addresses: tuple[str, ...]) -> None:
 
 
 def test_until_it_is_known_only_local_names_count() -> None:
-    assert not Hosts().allows(b"evil.example")
+    assert not AllowedHosts().allows(b"evil.example")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_what_is_no_name_is_refused(host: bytes) -> None:
 
 
 def test_the_remedy_names_the_host() -> None:
-    assert Hosts((), "set NAMES={name}").refusal(b"{db}:80") == (
+    assert AllowedHosts((), "set NAMES={name}").refusal(b"{db}:80") == (
         "This server does not answer to the name '{db}': ask for localhost, or set NAMES={db}."
     )
 
@@ -77,7 +77,7 @@ def test_a_server_for_others_answers_to_addresses_besides_the_names_it_is_given(
 )
 def test_what_is_no_host_is_refused(wrong: str) -> None:
     with pytest.raises(PartitaError, match="is not a host: give a name"):
-        Hosts((wrong,))
+        AllowedHosts((wrong,))
 
 
 @pytest.mark.parametrize(

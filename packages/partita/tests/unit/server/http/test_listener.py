@@ -11,11 +11,11 @@ from typing import cast
 
 import pytest
 
-from partita.limits import KB, MB
-from partita.server.http.connection import Connection, Exchange
-from partita.server.http.limits import Limits
+from partita.foundation.service_limits import KB, MB
+from partita.server.http.connection_limits import ConnectionLimits
+from partita.server.http.http_connection import HttpConnection, HttpExchange
+from partita.server.http.http_messages import Handle, HttpRequest, HttpResponse, Reply, Responses
 from partita.server.http.listener import Listener
-from partita.server.http.messages import Handle, HttpRequest, HttpResponse, Reply, Responses
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 
@@ -30,7 +30,7 @@ def post_packed(body: bytes) -> bytes:
 
 
 async def connected(
-    handle: Handle, limits: Limits | None = None
+    handle: Handle, limits: ConnectionLimits | None = None
 ) -> tuple[Listener, asyncio.StreamReader, asyncio.StreamWriter]:
     listener = Listener(handle, Responses(), limits=limits)
     port = await listener.start("127.0.0.1", 0)
@@ -67,7 +67,7 @@ def test_large_unfinished_requests_shut_out_large_ones_only() -> None:
         listener = Listener(
             lambda request, reply: reply(HttpResponse(200)),
             Responses(),
-            limits=Limits(bodies_bytes_max=3 * MB),
+            limits=ConnectionLimits(bodies_bytes_max=3 * MB),
         )
         port = await listener.start("127.0.0.1", 0)
         _, unfinished = await asyncio.open_connection("127.0.0.1", port)
@@ -109,7 +109,7 @@ def test_a_failure_of_our_own_ends_the_connection_and_is_logged(
 
 @pytest.mark.parametrize("is_last", [True, False], ids=["closed", "kept alive"])
 def test_a_client_that_leaves_a_little_unread_is_given_up(is_last: bool) -> None:
-    connections: list[Connection] = []
+    connections: list[HttpConnection] = []
     open_count = 0
 
     def count(change: int) -> None:
@@ -117,11 +117,11 @@ def test_a_client_that_leaves_a_little_unread_is_given_up(is_last: bool) -> None
         open_count += change
 
     def handle(request: HttpRequest, reply: Reply) -> None:
-        connections.append(cast(Exchange, reply).connection)
+        connections.append(cast(HttpExchange, reply).connection)
         reply(HttpResponse(200, bytes(100 * KB)))
 
     async def run() -> None:
-        limits = Limits(unread_seconds_max=0.3, idle_seconds_max=0.6, sweep_seconds=0.05)
+        limits = ConnectionLimits(unread_seconds_max=0.3, idle_seconds_max=0.6, sweep_seconds=0.05)
         listener = Listener(handle, Responses(), limits=limits, count=count)
         port = await listener.start("127.0.0.1", 0)
         with socket.create_connection(("127.0.0.1", port)) as client:
@@ -176,7 +176,7 @@ def test_what_small_bodies_unpack_to_counts_as_large() -> None:
 
     async def run() -> bytes:
         listener, reader, writer = await connected(
-            lambda request, reply: replies.append(reply), Limits(bodies_bytes_max=3 * MB)
+            lambda request, reply: replies.append(reply), ConnectionLimits(bodies_bytes_max=3 * MB)
         )
         writer.write(post_packed(bytes(MB)) * 5)
         async with asyncio.timeout(10):

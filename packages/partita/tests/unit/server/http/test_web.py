@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from partita.server.http.limits import Limits
-from partita.server.http.web import Request, Response, Web, json_response
+from partita.server.http.connection_limits import ConnectionLimits
+from partita.server.http.web.web_service import WebRequest, WebResponse, WebService, json_response
 
 Story = Callable[[int], Awaitable[None]]
 
@@ -24,16 +24,16 @@ class Held:
         self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
         self.count = 0
 
-    async def __call__(self, request: Request) -> Response:
+    async def __call__(self, request: WebRequest) -> WebResponse:
         self.count += 1
         self.has_begun.set()
         await self.may_end.wait()
-        return Response(204)
+        return WebResponse(204)
 
 
 def serving(story: Story, held: Held | None = None, **limits: Any) -> None:
     async def run() -> None:
-        web = Web(Limits(pipelined_max=1, **limits) if limits else None)
+        web = WebService(ConnectionLimits(pipelined_max=1, **limits) if limits else None)
         web.add("GET", "/held", held or Held())
         web.add("GET", "/echo/{name}", echo)
         web.add("PUT", "/echo/{name}", echo)
@@ -48,7 +48,7 @@ def serving(story: Story, held: Held | None = None, **limits: Any) -> None:
     asyncio.run(run())
 
 
-async def echo(request: Request) -> Response:
+async def echo(request: WebRequest) -> WebResponse:
     return json_response(
         {
             "name": request.parameters["name"],
@@ -60,12 +60,12 @@ async def echo(request: Request) -> Response:
     )
 
 
-async def slow(request: Request) -> Response:
+async def slow(request: WebRequest) -> WebResponse:
     await asyncio.sleep(0.1)
     return await echo(request)
 
 
-async def bug(request: Request) -> Response:
+async def bug(request: WebRequest) -> WebResponse:
     raise ZeroDivisionError
 
 
@@ -242,7 +242,7 @@ def test_a_request_that_does_not_end_is_given_up() -> None:
 
 def test_a_stop_lets_the_answer_go_out_first() -> None:
     async def check() -> None:
-        web, held = Web(), Held()
+        web, held = WebService(), Held()
         web.add("GET", "/held", held)
         answer = asyncio.create_task(exchange(await web.start("127.0.0.1", 0), get("/held")))
         await held.has_begun.wait()
@@ -259,9 +259,9 @@ def test_what_a_handler_began_it_finishes_when_its_client_leaves() -> None:
     finished: list[str] = []
 
     async def check() -> None:
-        web, held = Web(), Held()
+        web, held = WebService(), Held()
 
-        async def write_twice(request: Request) -> Response:
+        async def write_twice(request: WebRequest) -> WebResponse:
             answer = await held(request)
             finished.append(request.parameters["name"])
             return answer
@@ -300,7 +300,7 @@ def test_answers_go_out_although_the_client_has_sent_its_last() -> None:
 
 def test_a_stop_lets_answers_go_out_that_wait_for_each_other() -> None:
     async def check() -> None:
-        web, held = Web(), Held()
+        web, held = WebService(), Held()
         web.add("GET", "/held", held)
         port = await web.start("127.0.0.1", 0)
         answers = [asyncio.create_task(exchange(port, get("/held"))) for _ in range(20)]
@@ -377,15 +377,15 @@ def test_a_client_reads_what_it_has_written_on_the_same_connection() -> None:
     async def check() -> None:
         written: list[str] = []
 
-        async def write(request: Request) -> Response:
+        async def write(request: WebRequest) -> WebResponse:
             await asyncio.sleep(0.05)
             written.append(request.parameters["name"])
-            return Response(204)
+            return WebResponse(204)
 
-        async def read(request: Request) -> Response:
+        async def read(request: WebRequest) -> WebResponse:
             return json_response(written)
 
-        web = Web()
+        web = WebService()
         web.add("PUT", "/things/{name}", write)
         web.add("GET", "/things", read)
         port = await web.start("127.0.0.1", 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from partita.errors import PartitaError
-from partita.server.monitoring.partitions import sizing
+from partita.server.monitoring.partitions_command import sizing
 
 
 @pytest.mark.parametrize("figure", [float("nan"), float("inf"), 1e308])

@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 
 from partita.errors import PartitaError
-from partita.server.monitoring import top
-from partita.server.monitoring.samples import Sample, read_sample
-from partita.server.monitoring.top import drawn
+from partita.server.monitoring import top_command
+from partita.server.monitoring.metrics_samples import MetricsSample, read_sample
+from partita.server.monitoring.top_command import drawn
 
 TABLES = 30
 
@@ -125,7 +125,7 @@ def test_a_table_that_was_made_again_begins_anew() -> None:
 
 
 def test_a_server_that_is_gone_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def looks() -> Iterator[Sample | BaseException]:
+    def looks() -> Iterator[MetricsSample | BaseException]:
         yield read_sample(metrics(100, {}))
         yield PartitaError("No answer from http://here: refused.")
         yield read_sample(metrics(3, {0: "6.0"}))
@@ -133,18 +133,18 @@ def test_a_server_that_is_gone_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 
     coming = looks()
 
-    def look(endpoint: str) -> Sample:
+    def look(endpoint: str) -> MetricsSample:
         found = next(coming)
         if isinstance(found, BaseException):
             raise found
         return found
 
-    monkeypatch.setattr(top, "_look", look)
-    top.show("http://here", 0.001, once=False)
+    monkeypatch.setattr(top_command, "_look", look)
+    top_command.show("http://here", 0.001, once=False)
     assert list(coming) == []
 
 
 @pytest.mark.parametrize("seconds", [0.0, -1.0, float("nan"), float("inf")])
 def test_how_often_to_look_is_a_time(seconds: float) -> None:
     with pytest.raises(PartitaError, match="--seconds"):
-        top.show("http://here", seconds, once=True)
+        top_command.show("http://here", seconds, once=True)

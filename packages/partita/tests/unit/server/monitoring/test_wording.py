@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from partita.server.monitoring.wording import shown_key, shown_number, shown_seconds
+from partita.server.monitoring.display_format import shown_key, shown_number, shown_seconds
 
 
 @pytest.mark.parametrize(

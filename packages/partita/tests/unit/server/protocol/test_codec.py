@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.errors import SerializationException
-from partita.server.protocol.codec import (
+from partita.server.protocol.json_codec import (
     HUGE_NUMBERS_BODY_BYTES_MAX,
     VALUES_MAX,
     decode,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from partita.server.protocol.model import STREAMS, load, target
+from partita.server.protocol.service_model import STREAMS, load, target
 
 
 def test_the_description_has_the_operations_and_their_shapes() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from partita.errors import SerializationException, ValidationException
-from partita.server.protocol.validation import compile_validators
+from partita.server.protocol.request_validation import compile_validators
 
 VALIDATORS = compile_validators(
     ["PutItem", "ListTables", "CreateTable", "BatchWriteItem", "BatchGetItem"]

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from partita.errors import SerializationException, ValidationException
-from partita.server.protocol import wording
-from partita.server.protocol.constraints import violations
-from partita.server.protocol.model import load
-from partita.server.protocol.validation import Validator, compile_validators
+from partita.server.protocol import validation_texts
+from partita.server.protocol.model_constraints import violations
+from partita.server.protocol.request_validation import Validator, compile_validators
+from partita.server.protocol.service_model import load
 
 OPERATIONS = (
     *("CreateTable", "DescribeTable", "ListTables", "UpdateTable", "DeleteTable"),
@@ -434,7 +434,7 @@ def test_unknown_members_are_taken_out() -> None:
     }
 
 
-AMENDED = wording.amend(load())
+AMENDED = validation_texts.amend(load())
 MEMBERS = st.recursive(
     st.sampled_from(["", "ab", "abc", "a!", "x" * 300, "arn:x", "HASH", "ALL_OLD", "INVALID"])
     | st.integers(-1, 1_000)

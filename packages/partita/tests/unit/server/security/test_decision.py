@@ -14,18 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita.server.security.policies.decision import (
+from partita.server.security.policies.policy_decision import (
     ALLOWED,
     EXPLICIT_DENY,
     IMPLICIT_DENY,
-    Policies,
+    CallerPolicies,
+    PolicyRequest,
     Principal,
-    Request,
     applicable,
     decide,
     denial,
 )
-from partita.server.security.policies.documents import (
+from partita.server.security.policies.policy_documents import (
     IDENTITY,
     RESOURCE,
     Policy,
@@ -74,14 +74,14 @@ def outcome(
     boundary: Sequence[Json] | None = None,
     session: Sequence[Json] | None = None,
 ) -> str:
-    policies = Policies(
+    policies = CallerPolicies(
         (policy(*statements, version=version),) if statements else (),
         (policy(*of_resource, kind=RESOURCE),) if of_resource else (),
         None if boundary is None else (policy(*boundary),),
         None if session is None else (policy(*session),),
     )
     keys = {name.lower(): values for name, values in (context or {}).items()}
-    request = Request(principal, action, resource, keys)
+    request = PolicyRequest(principal, action, resource, keys)
     decided = decide(policies, request).outcome
     # What never could count is left out beforehand.
     assert decide(applicable(policies, request), request).outcome == decided
@@ -600,21 +600,21 @@ def test_the_corpus_has_its_three_hundred_cases() -> None:
 
 
 def test_a_refusal_is_in_awss_words() -> None:
-    request = Request(ANN, GET, BOOKS, {})
+    request = PolicyRequest(ANN, GET, BOOKS, {})
     who = f"User: {ANN.arn} is not authorized to perform: {GET} on resource: {BOOKS} "
-    cases: list[tuple[Policies, str]] = [
-        (Policies(), f"because no identity-based policy allows the {GET} action"),
-        (Policies((policy(deny()),)), "with an explicit deny in an identity-based policy"),
+    cases: list[tuple[CallerPolicies, str]] = [
+        (CallerPolicies(), f"because no identity-based policy allows the {GET} action"),
+        (CallerPolicies((policy(deny()),)), "with an explicit deny in an identity-based policy"),
         (
-            Policies(resource=(policy(grant("*", "Deny"), kind=RESOURCE),)),
+            CallerPolicies(resource=(policy(grant("*", "Deny"), kind=RESOURCE),)),
             "with an explicit deny in a resource-based policy",
         ),
         (
-            Policies((policy(allow()),), boundary=()),
+            CallerPolicies((policy(allow()),), boundary=()),
             f"because no permissions boundary allows the {GET} action",
         ),
         (
-            Policies((policy(allow()),), session=()),
+            CallerPolicies((policy(allow()),), session=()),
             f"because no session policy allows the {GET} action",
         ),
     ]
@@ -656,7 +656,7 @@ def statements(draw: st.DrawFn, effects: Sequence[str] = ("Allow", "Deny")) -> J
 
 
 REQUESTS = st.builds(
-    Request,
+    PolicyRequest,
     st.sampled_from([ANN, SESSION, ROOT]),
     st.sampled_from([GET, PUT]),
     st.sampled_from([BOOKS, INDEX]),
@@ -669,26 +669,28 @@ ANY = st.lists(statements(), min_size=1, max_size=3)
 
 
 @given(ANY, statements(("Deny",)), REQUESTS)
-def test_adding_a_deny_never_allows(given: list[Json], added: Json, request: Request) -> None:
-    before = decide(Policies((policy(*given),)), request)
-    after = decide(Policies((policy(*given, added),)), request)
+def test_adding_a_deny_never_allows(given: list[Json], added: Json, request: PolicyRequest) -> None:
+    before = decide(CallerPolicies((policy(*given),)), request)
+    after = decide(CallerPolicies((policy(*given, added),)), request)
     assert before.is_allowed or not after.is_allowed
 
 
 @given(ANY, statements(("Allow",)), REQUESTS)
-def test_adding_an_allow_never_takes_away(given: list[Json], added: Json, request: Request) -> None:
-    before = decide(Policies((policy(*given),)), request)
-    after = decide(Policies((policy(*given, added),)), request)
+def test_adding_an_allow_never_takes_away(
+    given: list[Json], added: Json, request: PolicyRequest
+) -> None:
+    before = decide(CallerPolicies((policy(*given),)), request)
+    after = decide(CallerPolicies((policy(*given, added),)), request)
     assert after.is_allowed or not before.is_allowed
 
 
 @given(ANY, ANY, REQUESTS)
-def test_a_limit_never_allows(given: list[Json], limit: list[Json], request: Request) -> None:
+def test_a_limit_never_allows(given: list[Json], limit: list[Json], request: PolicyRequest) -> None:
     own = (policy(*given),)
-    before = decide(Policies(own), request)
+    before = decide(CallerPolicies(own), request)
     for limited in (
-        Policies(own, boundary=(policy(*limit),)),
-        Policies(own, session=(policy(*limit),)),
+        CallerPolicies(own, boundary=(policy(*limit),)),
+        CallerPolicies(own, session=(policy(*limit),)),
     ):
         if not request.principal.is_root:
             assert before.is_allowed or not decide(limited, request).is_allowed
@@ -696,14 +698,18 @@ def test_a_limit_never_allows(given: list[Json], limit: list[Json], request: Req
 
 @given(ANY, ANY, ANY, REQUESTS, REQUESTS)
 def test_what_is_left_out_beforehand_never_counts(
-    given: list[Json], limit: list[Json], other: list[Json], before: Request, request: Request
+    given: list[Json],
+    limit: list[Json],
+    other: list[Json],
+    before: PolicyRequest,
+    request: PolicyRequest,
 ) -> None:
     of_resource = [{**one, "Principal": "*"} for one in other]
-    policies = Policies(
+    policies = CallerPolicies(
         (policy(*given),), (policy(*of_resource, kind=RESOURCE),), (policy(*limit),), None
     )
     # Of the same action on the same resource by the same caller, with other values.
-    before = Request(request.principal, request.action, request.resource, before.context)
+    before = PolicyRequest(request.principal, request.action, request.resource, before.context)
     left = applicable(policies, before)
     assert decide(left, request).outcome == decide(policies, request).outcome
     assert decide(left, request).source == decide(policies, request).source
@@ -711,12 +717,12 @@ def test_what_is_left_out_beforehand_never_counts(
 
 @given(ANY, REQUESTS, st.randoms())
 def test_the_order_of_statements_does_not_count(
-    given: list[Json], request: Request, chance: Any
+    given: list[Json], request: PolicyRequest, chance: Any
 ) -> None:
     shuffled = list(given)
     chance.shuffle(shuffled)
-    first = decide(Policies((policy(*given),)), request)
-    assert decide(Policies((policy(*shuffled),)), request).outcome == first.outcome
+    first = decide(CallerPolicies((policy(*given),)), request)
+    assert decide(CallerPolicies((policy(*shuffled),)), request).outcome == first.outcome
 
 
 @given(

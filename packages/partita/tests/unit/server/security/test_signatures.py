@@ -12,12 +12,12 @@ from urllib.parse import quote
 import pytest
 
 from partita.errors import InvalidSignatureException
-from partita.server.http.connection import Connection
-from partita.server.http.hosts import Hosts
+from partita.server.http.host_header import AllowedHosts
+from partita.server.http.http_connection import HttpConnection
+from partita.server.http.http_messages import HttpRequest, Reply, Responses
 from partita.server.http.listener import Listener
-from partita.server.http.messages import HttpRequest, Reply, Responses
-from partita.server.security.authentication.signatures import (
-    Verifier,
+from partita.server.security.authentication.signature_verifier import (
+    SignatureVerifier,
     canonical_query,
     derive_key,
     parse,
@@ -56,10 +56,10 @@ def read(text: str) -> HttpRequest:
 
     turns: list[Callable[[], None]] = []
     listener = Listener(
-        handle, Responses(), hosts=Hosts(["*"]), is_guarded=True, call_soon=turns.append
+        handle, Responses(), hosts=AllowedHosts(["*"]), is_guarded=True, call_soon=turns.append
     )
     listener.hosts.listen_on(["127.0.0.1"])
-    connection = Connection(listener)
+    connection = HttpConnection(listener)
     connection.connection_made(cast("Any", Transport()))
     connection.data_received((head.replace("\n", "\r\n") + "\r\n\r\n" + body).encode())
     for turn in turns:
@@ -69,7 +69,7 @@ def read(text: str) -> HttpRequest:
 
 def verify(vector: dict[str, str], secret: str = SECRET, now: float = NOW) -> None:
     request = read(vector["request"])
-    verifier = Verifier()
+    verifier = SignatureVerifier()
     scope, signature = parse(vector["authorization"].encode())
     assert scope.access_key_id == "AKIDEXAMPLE"
     verifier.verify(

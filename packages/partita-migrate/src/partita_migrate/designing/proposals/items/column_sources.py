@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from partita_migrate.designing.proposals.design_inputs import DesignInputs
 from partita_migrate.model.design import AttributeType
-from partita_migrate.model.key_texts import fixed_point_format
-from partita_migrate.model.templates import PATH, ROOT
+from partita_migrate.model.keys.key_formats import fixed_point_format
+from partita_migrate.model.keys.key_templates import PATH, ROOT
 from partita_migrate.model.volumes import Volumes
-from partita_migrate.statements.values import fold_of
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import ColumnKind
 from partita_migrate.understanding.schema.join_paths import self_reference
+from partita_migrate.understanding.statements.literal_values import fold_of
 
 TYPES: dict[ColumnKind, AttributeType] = {
     "string": "S",
@@ -45,39 +45,39 @@ _PRECISION = re.compile(r"\((\d+)(?:\s*,\s*(\d+))?\)")
 
 
 class ColumnSource(NamedTuple):
-    column: Ref
+    column: ColumnRef
     """The column to read."""
     through: list[str]
     """The joins that lead to it from the entity's row."""
 
 
-def column_source(inputs: DesignInputs, entity: str, ref: Ref) -> ColumnSource:
+def column_source(inputs: DesignInputs, entity: str, ref: ColumnRef) -> ColumnSource:
     """Returns where an entity's row finds a column: the nearest column with the value, and the
     joins to it."""
     schema = inputs.schema
     if ref.table == entity:
         link = schema.link_of(ref)
         if link is not None:
-            target = Ref(link.parent, link.key.referenced_columns[0])
+            target = ColumnRef(link.parent, link.key.referenced_columns[0])
             if target in schema.natural:
                 return ColumnSource(schema.natural[target], [link.upwards()])
         return ColumnSource(ref, [])
     if ref not in schema.natural.values():
         for column in schema.table(entity).columns:
-            if schema.canonical(Ref(entity, column.name)) == ref:
-                return ColumnSource(Ref(entity, column.name), [])
+            if schema.canonical(ColumnRef(entity, column.name)) == ref:
+                return ColumnSource(ColumnRef(entity, column.name), [])
     path = schema.path_up(entity, ref.table) or []
     if path and ref not in schema.natural.values():
         *before, last = path
         own_columns = dict(zip(last.key.referenced_columns, last.key.columns, strict=False))
         if ref.column in own_columns:
             # The row that refers to it already holds the value, so the last join is not needed.
-            own = Ref(last.child, own_columns[ref.column])
+            own = ColumnRef(last.child, own_columns[ref.column])
             return ColumnSource(own, [link.upwards() for link in before])
     return ColumnSource(ref, [link.upwards() for link in path])
 
 
-def attribute_type(volumes: Volumes, ref: Ref) -> AttributeType:
+def attribute_type(volumes: Volumes, ref: ColumnRef) -> AttributeType:
     return TYPES[volumes.kind(ref)]
 
 
@@ -88,30 +88,30 @@ class TemplateSource(NamedTuple):
 
 
 def template_source(
-    inputs: DesignInputs, entity: str, ref: Ref, *, is_sort: bool = False
+    inputs: DesignInputs, entity: str, ref: ColumnRef, *, is_sort: bool = False
 ) -> TemplateSource:
     """Returns a template's field for a column, and the joins that lead to it."""
     part, _, of_tree = ref.column.rpartition(":")
     table = inputs.schema.table(entity)
     link = self_reference(table, part) if of_tree in (PATH, ROOT) else None
     if link is not None:
-        key = Ref("", link.key.referenced_columns[0])
+        key = ColumnRef("", link.key.referenced_columns[0])
         return TemplateSource(f"{{{key}:{of_tree}}}", [link.upwards()])
     column, through = column_source(inputs, entity, ref)
-    name = str(Ref("", column.column) if column.table == entity else column)
+    name = str(ColumnRef("", column.column) if column.table == entity else column)
     formats = inputs.settings.formats
     shape = formats.get(str(ref)) or formats.get(str(column)) or ""
     shape = shape or fold(inputs, column) or (number_format(inputs, column) if is_sort else "")
     return TemplateSource(f"{{{name}:{shape}}}" if shape else f"{{{name}}}", through)
 
 
-def fold(inputs: DesignInputs, ref: Ref) -> str:
+def fold(inputs: DesignInputs, ref: ColumnRef) -> str:
     """Returns the format in which a key holds a text that the source compares by a collation."""
     column = inputs.schema.column(ref)
     return fold_of(column, inputs.volumes.inventory.dialect) if column is not None else ""
 
 
-def number_format(inputs: DesignInputs, ref: Ref) -> str:
+def number_format(inputs: DesignInputs, ref: ColumnRef) -> str:
     """Returns the fixed-point format with as many digits as the type has; empty for an unlimited
     type."""
     column = inputs.schema.column(ref)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.limits import KB
+from partita.foundation.service_limits import KB
 from partita_migrate.designing.proposals.item_plan import ItemPlan
-from partita_migrate.model.design import Access, Attribute, Entity
+from partita_migrate.model.design import Entity, ItemAttribute, PatternAccess
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 LARGE = "large"
 
@@ -21,7 +21,7 @@ LARGE_BYTES = 4 * KB
 RARELY = 0.1
 """The share of reads and updates up to which a column counts as rarely wanted."""
 
-LargeColumns = dict[str, set[Ref]]
+LargeColumns = dict[str, set[ColumnRef]]
 """By entity, the columns that go into an item of their own."""
 
 
@@ -29,8 +29,8 @@ LargeColumns = dict[str, set[Ref]]
 class SplitItem:
     """An entity's attributes, divided between its two items."""
 
-    kept: list[Attribute]
-    large: list[Attribute]
+    kept: list[ItemAttribute]
+    large: list[ItemAttribute]
 
 
 def find_large_columns(plan: ItemPlan, entities: Iterable[str]) -> LargeColumns:
@@ -38,12 +38,12 @@ def find_large_columns(plan: ItemPlan, entities: Iterable[str]) -> LargeColumns:
     return {entity: _large_columns(plan, entity) for entity in entities}
 
 
-def _large_columns(plan: ItemPlan, entity: str) -> set[Ref]:
+def _large_columns(plan: ItemPlan, entity: str) -> set[ColumnRef]:
     if entity in plan.roles.versions or len(plan.sources(entity)) > 1:
         return set()
     keys = plan.keys[entity]
     used = {*keys.base.columns, *(ref for index in keys.indexes for ref in index.key.columns)}
-    own = (Ref(entity, column.name) for column in plan.inputs.schema.table(entity).columns)
+    own = (ColumnRef(entity, column.name) for column in plan.inputs.schema.table(entity).columns)
     return {
         ref
         for ref in own
@@ -53,7 +53,7 @@ def _large_columns(plan: ItemPlan, entity: str) -> set[Ref]:
     }
 
 
-def _is_rarely_wanted(plan: ItemPlan, entity: str, ref: Ref) -> bool:
+def _is_rarely_wanted(plan: ItemPlan, entity: str, ref: ColumnRef) -> bool:
     """True when few patterns want the column and none of them reads an index, which would need a
     separate request for each item."""
     served = plan.keys[entity].served
@@ -70,14 +70,16 @@ def _is_rarely_wanted(plan: ItemPlan, entity: str, ref: Ref) -> bool:
     return total > 0 and wanting <= total * RARELY
 
 
-def split_item(large: LargeColumns, entity: str, attributes: list[Attribute]) -> SplitItem:
+def split_item(large: LargeColumns, entity: str, attributes: list[ItemAttribute]) -> SplitItem:
     """Divides the attributes between the item itself and the one beside it."""
     columns = large.get(entity, ())
-    beside = [attribute for attribute in attributes if Ref.parse(attribute.column or "") in columns]
+    beside = [
+        attribute for attribute in attributes if ColumnRef.parse(attribute.column or "") in columns
+    ]
     return SplitItem([attribute for attribute in attributes if attribute not in beside], beside)
 
 
-def large_item(entity: str, keys: list[Attribute], large: list[Attribute]) -> Entity:
+def large_item(entity: str, keys: list[ItemAttribute], large: list[ItemAttribute]) -> Entity:
     names = " and ".join(attribute.name for attribute in large)
     return Entity(
         name=large_item_name(entity),
@@ -96,9 +98,9 @@ def requests_with_large_items(
     large: LargeColumns,
     entity: str,
     pattern: AccessPattern,
-    access: Access,
-    beside: Access,
-) -> list[Access]:
+    access: PatternAccess,
+    beside: PatternAccess,
+) -> list[PatternAccess]:
     """Returns the requests of a pattern: for the item, for its large part, or for both."""
     columns = large.get(entity, set())
     if not columns or not _wants(pattern, columns):
@@ -109,10 +111,10 @@ def requests_with_large_items(
         why = f"{access.why} The large part of the row is written as a second item.".strip()
         return [replace(access, requests=count, why=why)]
     keys = set(plan.keys[entity].base.columns)
-    only = bool(pattern.columns) and set(map(Ref.parse, pattern.columns)) <= columns | keys
+    only = bool(pattern.columns) and set(map(ColumnRef.parse, pattern.columns)) <= columns | keys
     large_part = replace(beside, why="The large part of the row is a second item.")
     return [large_part] if only else [access, large_part]
 
 
-def _wants(pattern: AccessPattern, refs: set[Ref]) -> bool:
-    return not pattern.columns or bool(refs & set(map(Ref.parse, pattern.columns)))
+def _wants(pattern: AccessPattern, refs: set[ColumnRef]) -> bool:
+    return not pattern.columns or bool(refs & set(map(ColumnRef.parse, pattern.columns)))

@@ -6,32 +6,32 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from partita_migrate.designing.naming import of_table
-from partita_migrate.designing.proposals.workload import Read, Write
+from partita_migrate.designing.attribute_naming import of_table
+from partita_migrate.designing.proposals.workload import PatternRead, PatternWrite
 from partita_migrate.model.volumes import Volumes
-from partita_migrate.understanding.schema.column_refs import Ref
-from partita_migrate.understanding.schema.graph import SchemaGraph
+from partita_migrate.understanding.schema.column_refs import ColumnRef
+from partita_migrate.understanding.schema.foreign_key_graph import SchemaGraph
 
 
 @dataclass(frozen=True)
-class Key:
+class PlannedKey:
     """A partition key with its sort key, in the source's columns."""
 
-    partition: tuple[Ref, ...]
-    sort: tuple[Ref, ...] = ()
+    partition: tuple[ColumnRef, ...]
+    sort: tuple[ColumnRef, ...] = ()
 
     @property
-    def columns(self) -> tuple[Ref, ...]:
+    def columns(self) -> tuple[ColumnRef, ...]:
         return (*self.partition, *self.sort)
 
 
 @dataclass(frozen=True)
-class Match:
+class KeyMatch:
     """How well a key serves a read: the number of sort columns that the read gives, and the columns
     that are left to filter."""
 
     given: int
-    filtered: tuple[Ref, ...] = ()
+    filtered: tuple[ColumnRef, ...] = ()
     is_full_key: bool = False
     """True when the read gives every column of the key."""
 
@@ -40,27 +40,27 @@ class Match:
 class IndexPlan:
     name: str
     kind: Literal["global", "local"]
-    key: Key
+    key: PlannedKey
     why: str
-    reads: list[Read] = field(default_factory=list)
+    reads: list[PatternRead] = field(default_factory=list)
     """The reads that the index serves."""
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedRead:
     """A read with the key that serves it; `index` is None for the table's own."""
 
-    read: Read
+    read: PatternRead
     index: str | None
-    match: Match
+    match: KeyMatch
 
 
 @dataclass(frozen=True)
 class KeyPlan:
-    base: Key
+    base: PlannedKey
     why: str
     indexes: list[IndexPlan]
-    served: list[Served]
+    served: list[ServedRead]
     advice: list[str]
 
 
@@ -71,13 +71,13 @@ class EntityWorkload:
     entity: str
     schema: SchemaGraph
     volumes: Volumes
-    identities: list[list[Ref]]
-    reads: list[Read]
+    identities: list[list[ColumnRef]]
+    reads: list[PatternRead]
     """The reads, reduced to an identity where they give one."""
-    writes: list[Write]
-    neighbours: list[Read]
+    writes: list[PatternWrite]
+    neighbours: list[PatternRead]
     """Reads of other entities, whose root items may share this entity's collections."""
-    fixed: Key | None
+    fixed: PlannedKey | None
     """The key that the version history requires, if the entity has versions."""
     is_unique_in_source: bool
     """True when the key has to refuse a second row with the same identity, because nothing else
@@ -85,7 +85,7 @@ class EntityWorkload:
     is_identified: bool
     """True when fewer than all columns identify a row."""
 
-    def names(self, refs: tuple[Ref, ...]) -> str:
+    def names(self, refs: tuple[ColumnRef, ...]) -> str:
         """Returns the columns in words, such as "CustomerId and OrderedOn"."""
         return " and ".join(
             ref.column if ref.table == self.entity else of_table(ref.table, ref.column)
@@ -93,7 +93,7 @@ class EntityWorkload:
         )
 
 
-def match(key: Key, read: Read) -> Match | None:
+def match(key: PlannedKey, read: PatternRead) -> KeyMatch | None:
     """Returns None when the key does not lead to the items of the read."""
     given_columns = set(read.equality)
     if not set(key.partition) <= given_columns:
@@ -107,10 +107,10 @@ def match(key: Key, read: Read) -> Match | None:
     if read.order and following != read.order:
         return None
     filtered = tuple(ref for ref in read.equality if ref in rest)
-    return Match(count, filtered, not rest and count == len(key.sort) and not read.order)
+    return KeyMatch(count, filtered, not rest and count == len(key.sort) and not read.order)
 
 
-def is_exact(key: Key, read: Read) -> bool:
+def is_exact(key: PlannedKey, read: PatternRead) -> bool:
     """True when a key serves a read without a filter."""
     key_match = match(key, read)
     return key_match is not None and not key_match.filtered

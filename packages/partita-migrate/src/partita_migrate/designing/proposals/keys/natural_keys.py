@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from partita_migrate.designing.proposals.design_inputs import DesignInputs
-from partita_migrate.understanding.schema.column_refs import Ref
-from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.column_refs import ColumnRef
+from partita_migrate.understanding.schema.inventory import SourceTable
 
 NATURAL_KINDS = ("string", "uuid", "enum", "integer", "decimal", "date", "datetime")
 
 
 def with_natural_keys(inputs: DesignInputs) -> DesignInputs:
     """Returns the inputs with a schema that has natural keys in place of generated ones."""
-    natural: dict[Ref, Ref] = {}
+    natural: dict[ColumnRef, ColumnRef] = {}
     for table in inputs.schema.tables.values():
         surrogate = _surrogate(inputs, table)
         natural_key = _natural_key(inputs, table) if surrogate is not None else None
@@ -22,11 +22,11 @@ def with_natural_keys(inputs: DesignInputs) -> DesignInputs:
     return replace(inputs, schema=inputs.schema.with_natural_keys(natural))
 
 
-def _surrogate(inputs: DesignInputs, table: Table) -> Ref | None:
+def _surrogate(inputs: DesignInputs, table: SourceTable) -> ColumnRef | None:
     """Returns the numeric primary key of a table, if no pattern looks up by it."""
     if len(table.primary_key) != 1:
         return None
-    surrogate = Ref(table.name, table.primary_key[0])
+    surrogate = ColumnRef(table.name, table.primary_key[0])
     column = inputs.schema.column(surrogate)
     if column is None or not (column.is_auto_increment or column.kind == "integer"):
         return None
@@ -34,9 +34,9 @@ def _surrogate(inputs: DesignInputs, table: Table) -> Ref | None:
     return None if is_used else surrogate
 
 
-def _natural_key(inputs: DesignInputs, table: Table) -> Ref | None:
+def _natural_key(inputs: DesignInputs, table: SourceTable) -> ColumnRef | None:
     for key in inputs.schema.unique_keys(table.name)[1:]:
-        natural = Ref(table.name, key[0])
+        natural = ColumnRef(table.name, key[0])
         column = inputs.schema.column(natural)
         if len(key) > 1 or column is None or column.is_nullable:
             continue

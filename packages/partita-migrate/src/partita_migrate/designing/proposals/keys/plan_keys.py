@@ -10,18 +10,15 @@ from partita_migrate.designing.proposals.keys.identities import (
     is_identified,
     is_unique_in_source,
 )
-from partita_migrate.designing.proposals.keys.indexes import plan_indexes
-from partita_migrate.designing.proposals.keys.key_plan import EntityWorkload, Key, KeyPlan
-from partita_migrate.designing.proposals.keys.table_key import (
-    choose_table_key,
-    explain_table_key,
-)
-from partita_migrate.designing.proposals.roles.roles import Roles
-from partita_migrate.designing.proposals.workload import Read, Workload
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.keys.index_plans import plan_indexes
+from partita_migrate.designing.proposals.keys.key_plan import EntityWorkload, KeyPlan, PlannedKey
+from partita_migrate.designing.proposals.keys.table_keys import choose_table_key, explain_table_key
+from partita_migrate.designing.proposals.roles.table_roles import TableRoles
+from partita_migrate.designing.proposals.workload import PatternRead, Workload
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 
-def plan_keys(inputs: DesignInputs, roles: Roles, workload: Workload) -> dict[str, KeyPlan]:
+def plan_keys(inputs: DesignInputs, roles: TableRoles, workload: Workload) -> dict[str, KeyPlan]:
     """Returns the key plans by entity, in the order of the source's tables."""
     entities = [name for name in inputs.schema.tables if roles.entity_of(name) == name]
     return {name: _plan(_subject(inputs, roles, workload, name)) for name in entities}
@@ -39,7 +36,9 @@ def _plan(subject: EntityWorkload) -> KeyPlan:
     )
 
 
-def _subject(inputs: DesignInputs, roles: Roles, workload: Workload, entity: str) -> EntityWorkload:
+def _subject(
+    inputs: DesignInputs, roles: TableRoles, workload: Workload, entity: str
+) -> EntityWorkload:
     item_identities = identities(inputs, entity)
     return EntityWorkload(
         entity=entity,
@@ -55,7 +54,7 @@ def _subject(inputs: DesignInputs, roles: Roles, workload: Workload, entity: str
     )
 
 
-def _reduced(read: Read, item_identities: list[list[Ref]]) -> Read:
+def _reduced(read: PatternRead, item_identities: list[list[ColumnRef]]) -> PatternRead:
     """Reduces a read that identifies an item to that identity: its other conditions can only agree
     or not."""
     for identity in item_identities:
@@ -64,10 +63,10 @@ def _reduced(read: Read, item_identities: list[list[Ref]]) -> Read:
     return read
 
 
-def _version_key(inputs: DesignInputs, roles: Roles, entity: str) -> Key | None:
+def _version_key(inputs: DesignInputs, roles: TableRoles, entity: str) -> PlannedKey | None:
     """Returns the key of versions: the parent's key, then the version number."""
     version = roles.versions.get(entity)
     if version is None:
         return None
-    parent = (inputs.schema.canonical(Ref(entity, name)) for name in version.link.key.columns)
-    return Key(tuple(parent), (Ref(entity, version.column),))
+    parent = (inputs.schema.canonical(ColumnRef(entity, name)) for name in version.link.key.columns)
+    return PlannedKey(tuple(parent), (ColumnRef(entity, version.column),))

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita_migrate.designing.naming import table_name
+from partita_migrate.designing.attribute_naming import table_name
 from partita_migrate.designing.proposals.item_plan import ItemPlan
-from partita_migrate.designing.proposals.items.drafted import DraftedItems
-from partita_migrate.designing.proposals.items.drafts import Draft
+from partita_migrate.designing.proposals.items.drafted_items import DraftedItems
+from partita_migrate.designing.proposals.items.item_drafts import ItemDraft
 from partita_migrate.designing.proposals.items.large_columns import (
     LARGE,
     large_item,
@@ -21,7 +21,12 @@ from partita_migrate.designing.proposals.items.large_columns import (
     split_item,
 )
 from partita_migrate.designing.proposals.items.unique_values import guard_item
-from partita_migrate.designing.proposals.keys.key_plan import Key
+from partita_migrate.designing.proposals.keys.key_plan import PlannedKey
+from partita_migrate.designing.proposals.layouts.drafted_requests import (
+    expiry_requests,
+    read_request,
+    write_request,
+)
 from partita_migrate.designing.proposals.layouts.latest_version import latest_item
 from partita_migrate.designing.proposals.layouts.rendered_keys import (
     LATEST,
@@ -35,23 +40,18 @@ from partita_migrate.designing.proposals.layouts.rendered_keys import (
     may_be_empty,
     plain_attribute,
 )
-from partita_migrate.designing.proposals.layouts.requests import (
-    expiry_requests,
-    read_request,
-    write_request,
-)
 from partita_migrate.designing.proposals.layouts.secondary_indexes import secondary_index
-from partita_migrate.designing.proposals.layouts.sharding import shards
+from partita_migrate.designing.proposals.layouts.write_sharding import shards
 from partita_migrate.model.design import (
-    Access,
-    Attribute,
     Entity,
+    ItemAttribute,
     KeyAttribute,
+    PatternAccess,
     TableDesign,
 )
-from partita_migrate.model.templates import SEPARATOR, SHARD
+from partita_migrate.model.keys.key_templates import SEPARATOR, SHARD
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 GUARDS = "UniqueValues"
 
@@ -107,8 +107,8 @@ def _entity_keys(items: DraftedItems, entity: str) -> EntityKeys:
 def _key(
     plan: ItemPlan,
     entity: str,
-    draft: Draft,
-    key: Key,
+    draft: ItemDraft,
+    key: PlannedKey,
     source: str | None,
     *,
     is_apart: bool = False,
@@ -118,7 +118,7 @@ def _key(
     stated = constants(plan, entity, source) if source else []
     count, why = shards(plan, entity, key.partition)
     names = plan.inputs.settings.key_names if source else []
-    parts: list[str | Ref] = [*stated, *key.partition]
+    parts: list[str | ColumnRef] = [*stated, *key.partition]
     partition = _half(plan, entity, draft, parts, count, names[:1], is_apart=is_apart)
     sort = None
     if key.sort:
@@ -129,16 +129,16 @@ def _key(
 def _half(
     plan: ItemPlan,
     entity: str,
-    draft: Draft,
-    parts: list[str | Ref],
+    draft: ItemDraft,
+    parts: list[str | ColumnRef],
     count: int,
     names: list[str],
     *,
     is_apart: bool = False,
     is_sort: bool = False,
-) -> Attribute:
+) -> ItemAttribute:
     """The partition key or the sort key: a column as it is, or several in one text."""
-    refs = tuple(part for part in parts if isinstance(part, Ref))
+    refs = tuple(part for part in parts if isinstance(part, ColumnRef))
     if len(parts) == 1 and count == 1 and not is_apart:
         plain = plain_attribute(plan, draft, entity, refs[0])
         if plain is not None and not may_be_empty(plan, entity, refs[0]):
@@ -200,7 +200,7 @@ def _entity_table(
 
 
 def _large_table(
-    entity: str, name: str, base: RenderedKey, large: list[Attribute], names: list[str]
+    entity: str, name: str, base: RenderedKey, large: list[ItemAttribute], names: list[str]
 ) -> TableDesign:
     """For the large columns of an entity, under the same keys."""
     names.append(table_name(f"{name}_{LARGE}", names))
@@ -260,7 +260,9 @@ def _item_why(items: DraftedItems, entity: str) -> str:
     )
 
 
-def _attributes(draft: Draft, key: RenderedKey, indexes: list[RenderedKey]) -> list[Attribute]:
+def _attributes(
+    draft: ItemDraft, key: RenderedKey, indexes: list[RenderedKey]
+) -> list[ItemAttribute]:
     """Keys first."""
     ordered = [*key.attributes, *draft.attributes.values(), *draft.others]
     for rendered in indexes:
@@ -280,15 +282,15 @@ def _guards(items: DraftedItems, names: list[str]) -> TableDesign:
 # Requests.
 
 
-def denormalized_requests(items: DraftedItems, tables: list[EntityTable]) -> list[Access]:
+def denormalized_requests(items: DraftedItems, tables: list[EntityTable]) -> list[PatternAccess]:
     return [access for table in tables for access in _entity_requests(items, table)]
 
 
-def _entity_requests(items: DraftedItems, one: EntityTable) -> list[Access]:
+def _entity_requests(items: DraftedItems, one: EntityTable) -> list[PatternAccess]:
     plan, entity, table = items.plan, one.entity, one.table.name
     version = plan.roles.versions.get(entity)
     draft = items.drafts.each[entity]
-    found: list[tuple[AccessPattern, Access]] = []
+    found: list[tuple[AccessPattern, PatternAccess]] = []
     for served in plan.keys[entity].served:
         pattern = served.read.pattern
         source = pattern.table if pattern.table in one.keys.base else entity

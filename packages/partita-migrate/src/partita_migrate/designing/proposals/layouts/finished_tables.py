@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from partita.limits import PROJECTED_ATTRIBUTES_MAX, PROJECTED_ATTRIBUTES_PER_INDEX_MAX
-from partita_migrate.designing.naming import Style, of_table, styled
+from partita.foundation.service_limits import (
+    PROJECTED_ATTRIBUTES_MAX,
+    PROJECTED_ATTRIBUTES_PER_INDEX_MAX,
+)
+from partita_migrate.designing.attribute_naming import Style, of_table, styled
 from partita_migrate.model.design import (
-    Access,
-    Attribute,
     AttributeType,
     Design,
     Entity,
+    ItemAttribute,
     KeyAttribute,
+    PatternAccess,
     SecondaryIndex,
     TableDesign,
 )
@@ -38,7 +41,7 @@ def _typed(table: TableDesign, name: str) -> TableDesign:
     keys = {key.name for key in table.keys}
     entities = []
     for entity in table.entities:
-        said = Attribute(name=name, type="S", constant=entity.name)
+        said = ItemAttribute(name=name, type="S", constant=entity.name)
         first = [attribute for attribute in entity.attributes if attribute.name in keys]
         rest = [attribute for attribute in entity.attributes if attribute.name not in keys]
         entities.append(replace(entity, attributes=[*first, said, *rest]))
@@ -79,8 +82,8 @@ def _within_limits(table: TableDesign) -> TableDesign:
 
 
 def with_one_type_a_name(
-    tables: list[TableDesign], requests: list[Access], style: Style
-) -> tuple[list[TableDesign], list[Access]]:
+    tables: list[TableDesign], requests: list[PatternAccess], style: Style
+) -> tuple[list[TableDesign], list[PatternAccess]]:
     """Attributes whose name means another type elsewhere take their table's name before it."""
     types: dict[str, list[AttributeType]] = {}
     for table in tables:
@@ -161,7 +164,7 @@ def _any(names: Names, name: str) -> str:
     return next((new for (_, old), new in names.items() if old == name), name)
 
 
-def _request(access: Access, names: Names) -> Access:
+def _request(access: PatternAccess, names: Names) -> PatternAccess:
     return replace(
         access,
         key=[replace(one, attribute=_any(names, one.attribute)) for one in access.key],

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from msgspec.structs import replace as replaced
 
-from partita_migrate.designing.naming import prefixes
+from partita_migrate.designing.attribute_naming import prefixes
 from partita_migrate.designing.proposals.item_plan import ItemPlan
-from partita_migrate.designing.proposals.items.drafts import Drafts
+from partita_migrate.designing.proposals.items.item_drafts import ItemDrafts
 from partita_migrate.designing.proposals.keys.identities import identities
 from partita_migrate.designing.proposals.keys.key_plan import IndexPlan
 from partita_migrate.designing.proposals.layouts.rendered_keys import (
@@ -19,10 +19,10 @@ from partita_migrate.designing.proposals.layouts.rendered_keys import (
     may_be_empty,
     plain_attribute,
 )
-from partita_migrate.designing.proposals.layouts.sharding import shards
-from partita_migrate.model.design import Attribute, template_shape
-from partita_migrate.model.templates import SEPARATOR
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.layouts.write_sharding import shards
+from partita_migrate.model.design import ItemAttribute, template_shape
+from partita_migrate.model.keys.key_templates import SEPARATOR
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 PK = "PK"
 SK = "SK"
@@ -57,7 +57,7 @@ class OverloadedKeys:
         }
 
 
-def overloaded_keys(plan: ItemPlan, drafts: Drafts) -> OverloadedKeys:
+def overloaded_keys(plan: ItemPlan, drafts: ItemDrafts) -> OverloadedKeys:
     names = _prefixes(plan)
     base = _base_keys(plan, names)
     indexes = _shared_indexes(plan)
@@ -79,7 +79,7 @@ def _prefixes(plan: ItemPlan) -> dict[str, str]:
     return prefixes(dict.fromkeys([*titles, *plan.inputs.schema.tables]))
 
 
-def _prefix_of_column(plan: ItemPlan, names: dict[str, str], entity: str, ref: Ref) -> str:
+def _prefix_of_column(plan: ItemPlan, names: dict[str, str], entity: str, ref: ColumnRef) -> str:
     """Of the table whose row a column names."""
     link = plan.inputs.schema.link_of(ref)
     if link is not None:
@@ -87,7 +87,7 @@ def _prefix_of_column(plan: ItemPlan, names: dict[str, str], entity: str, ref: R
     return names[ref.table if ref.table in names else entity]
 
 
-def _is_identity(plan: ItemPlan, ref: Ref) -> bool:
+def _is_identity(plan: ItemPlan, ref: ColumnRef) -> bool:
     """Whether a column names a row: its own table's, or another's."""
     if plan.inputs.schema.link_of(ref) is not None:
         return True
@@ -95,10 +95,10 @@ def _is_identity(plan: ItemPlan, ref: Ref) -> bool:
 
 
 def _with_prefixes(
-    plan: ItemPlan, names: dict[str, str], entity: str, refs: tuple[Ref, ...]
-) -> list[str | Ref]:
+    plan: ItemPlan, names: dict[str, str], entity: str, refs: tuple[ColumnRef, ...]
+) -> list[str | ColumnRef]:
     """Each column after the prefix of what it names; others under the entity's own."""
-    parts: list[str | Ref] = []
+    parts: list[str | ColumnRef] = []
     for position, ref in enumerate(refs):
         if _is_identity(plan, ref):
             parts.append(_prefix_of_column(plan, names, entity, ref))
@@ -108,7 +108,7 @@ def _with_prefixes(
     return parts
 
 
-def first_prefix(sort: Attribute | None) -> str:
+def first_prefix(sort: ItemAttribute | None) -> str:
     """The text before the first field of a sort key."""
     lead, separator, _ = (sort.template or "").partition(SEPARATOR) if sort else ("", "", "")
     return "" if "{" in lead else f"{lead}{separator}"
@@ -139,20 +139,20 @@ def _base_key(plan: ItemPlan, names: dict[str, str], entity: str, source: str) -
     key = plan.keys[entity].base
     count, why = shards(plan, entity, key.partition)
     first, *rest = _with_prefixes(plan, names, entity, key.partition)
-    parts: list[str | Ref] = [first, *constants(plan, entity, source), *rest]
+    parts: list[str | ColumnRef] = [first, *constants(plan, entity, source), *rest]
     partition = composed_attribute(plan, entity, PK, parts, shards=count)
     version = plan.roles.versions.get(entity)
     latest = ROOT_SORT_KEY
     if version is not None:
         lead = f"{VERSION_PREFIX}{SEPARATOR}"
         latest = lead + "0" * VERSION_DIGITS
-        number = f"{{{Ref('', version.column)}:0{VERSION_DIGITS}}}"
-        sort = Attribute(name=SK, type="S", template=f"{lead}{number}")
+        number = f"{{{ColumnRef('', version.column)}:0{VERSION_DIGITS}}}"
+        sort = ItemAttribute(name=SK, type="S", template=f"{lead}{number}")
     elif key.sort:
         parts = _with_prefixes(plan, names, entity, key.sort)
         sort = composed_attribute(plan, entity, SK, parts, is_sort=True)
     else:
-        sort = Attribute(name=SK, type="S", constant=ROOT_SORT_KEY)
+        sort = ItemAttribute(name=SK, type="S", constant=ROOT_SORT_KEY)
     return RenderedKey(key=key, partition=partition, sort=sort, latest=latest, why=why)
 
 
@@ -184,7 +184,7 @@ def _shared_indexes(plan: ItemPlan) -> list[SharedIndex]:
     return [found[name] for name in sorted(found, key=lambda name: (name[0], int(name[3:])))]
 
 
-def _attribute_names(drafts: Drafts, entity: str) -> set[str]:
+def _attribute_names(drafts: ItemDrafts, entity: str) -> set[str]:
     """Of all attributes of an entity's items."""
     found = [one for one in (drafts.each[entity], drafts.latest.get(entity)) if one]
     return {one.name for draft in found for one in [*draft.attributes.values(), *draft.others]}
@@ -192,7 +192,7 @@ def _attribute_names(drafts: Drafts, entity: str) -> set[str]:
 
 def _index_key(
     plan: ItemPlan,
-    drafts: Drafts,
+    drafts: ItemDrafts,
     names: dict[str, str],
     base: dict[tuple[str, str], RenderedKey],
     taken: dict[str, set[str]],
@@ -214,14 +214,14 @@ def _index_key(
 
 def _index_partition(
     plan: ItemPlan,
-    drafts: Drafts,
+    drafts: ItemDrafts,
     names: dict[str, str],
     own: RenderedKey,
     entity: str,
     index: IndexPlan,
     count: int,
     is_shared: bool,
-) -> Attribute:
+) -> ItemAttribute:
     if index.kind != "global":
         return own.partition
     refs = index.key.partition
@@ -234,15 +234,17 @@ def _index_partition(
 
 def _index_sort(
     plan: ItemPlan,
-    drafts: Drafts,
+    drafts: ItemDrafts,
     names: dict[str, str],
     own: RenderedKey,
     entity: str,
     index: IndexPlan,
     is_shared: bool,
-) -> Attribute | None:
+) -> ItemAttribute | None:
     refs = index.key.sort
-    parts: list[str | Ref] = _with_prefixes(plan, names, entity, refs) if refs else [ROOT_SORT_KEY]
+    parts: list[str | ColumnRef] = (
+        _with_prefixes(plan, names, entity, refs) if refs else [ROOT_SORT_KEY]
+    )
     if is_shared:
         return composed_attribute(plan, entity, f"{index.name}{SK}", parts, is_sort=True)
     if not refs:
@@ -255,7 +257,9 @@ def _index_sort(
     return composed_attribute(plan, entity, f"{index.name}{SK}", parts, is_sort=True)
 
 
-def _plain(plan: ItemPlan, drafts: Drafts, entity: str, refs: tuple[Ref, ...]) -> Attribute | None:
+def _plain(
+    plan: ItemPlan, drafts: ItemDrafts, entity: str, refs: tuple[ColumnRef, ...]
+) -> ItemAttribute | None:
     """A column that names no row needs no prefix, in an index of one type of items."""
     if len(refs) > 1 or _is_identity(plan, refs[0]) or may_be_empty(plan, entity, refs[0]):
         return None
@@ -263,7 +267,7 @@ def _plain(plan: ItemPlan, drafts: Drafts, entity: str, refs: tuple[Ref, ...]) -
 
 
 def _is_taken(
-    plan: ItemPlan, drafts: Drafts, taken: dict[str, set[str]], entity: str, index: IndexPlan
+    plan: ItemPlan, drafts: ItemDrafts, taken: dict[str, set[str]], entity: str, index: IndexPlan
 ) -> bool:
     """Whether other items have an attribute of that name: the index would hold them too."""
     if entity in drafts.latest and index.name in plan.latest_only(entity):

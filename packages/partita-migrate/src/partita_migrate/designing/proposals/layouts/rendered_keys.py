@@ -6,18 +6,18 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita_migrate.designing.naming import of_table, styled
+from partita_migrate.designing.attribute_naming import of_table, styled
 from partita_migrate.designing.proposals.item_plan import ItemPlan
 from partita_migrate.designing.proposals.items.column_sources import (
     column_source,
     fold,
     template_source,
 )
-from partita_migrate.designing.proposals.items.drafts import Draft
-from partita_migrate.designing.proposals.keys.key_plan import Key
-from partita_migrate.model.design import Attribute, KeyAttribute, KeyType
-from partita_migrate.model.templates import SEPARATOR, SHARD
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.designing.proposals.items.item_drafts import ItemDraft
+from partita_migrate.designing.proposals.keys.key_plan import PlannedKey
+from partita_migrate.model.design import ItemAttribute, KeyAttribute, KeyType
+from partita_migrate.model.keys.key_templates import SEPARATOR, SHARD
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 LATEST = "0"
 """The version that no row has: the copy of the latest lies there."""
@@ -28,24 +28,26 @@ KEY_TYPES = ("S", "N", "B")
 class RenderedKey:
     """A key with the attributes that hold it."""
 
-    key: Key
-    partition: Attribute
-    sort: Attribute | None = None
+    key: PlannedKey
+    partition: ItemAttribute
+    sort: ItemAttribute | None = None
     latest: str = LATEST
     """The sort key of the item that copies the latest version."""
     why: str = ""
 
     @property
-    def attributes(self) -> list[Attribute]:
+    def attributes(self) -> list[ItemAttribute]:
         return [self.partition, *([self.sort] if self.sort else [])]
 
 
-def key_attribute(attribute: Attribute) -> KeyAttribute:
+def key_attribute(attribute: ItemAttribute) -> KeyAttribute:
     kind: KeyType = attribute.type if attribute.type in KEY_TYPES else "S"  # type: ignore[assignment]
     return KeyAttribute(name=attribute.name, type=kind)
 
 
-def plain_attribute(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> Attribute | None:
+def plain_attribute(
+    plan: ItemPlan, draft: ItemDraft, entity: str, ref: ColumnRef
+) -> ItemAttribute | None:
     """The attribute that already holds a column, if it can be a key as it is: of a type for keys,
     and compared letter by letter."""
     column, through = column_source(plan.inputs, entity, ref)
@@ -58,7 +60,7 @@ def plain_attribute(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> Attr
     return None
 
 
-def may_be_empty(plan: ItemPlan, entity: str, ref: Ref) -> bool:
+def may_be_empty(plan: ItemPlan, entity: str, ref: ColumnRef) -> bool:
     """Whether a column is a text, or bytes, that tells no row: nobody keeps it from being empty."""
     schema = plan.inputs.schema
     column, _ = column_source(plan.inputs, entity, ref)
@@ -76,16 +78,16 @@ def composed_attribute(
     plan: ItemPlan,
     entity: str,
     name: str,
-    parts: list[str | Ref],
+    parts: list[str | ColumnRef],
     *,
     shards: int = 1,
     is_sort: bool = False,
-) -> Attribute:
+) -> ItemAttribute:
     """Texts and columns, separated; in a sort key, numbers are written so that they sort."""
     texts: list[str] = []
     through: list[str] = []
     for part in parts:
-        if isinstance(part, Ref):
+        if isinstance(part, ColumnRef):
             source = template_source(plan.inputs, entity, part, is_sort=is_sort)
             texts.append(source.field)
             through += [join for join in source.through if join not in through]
@@ -93,22 +95,22 @@ def composed_attribute(
             texts.append(part)
     if shards > 1:
         texts.append(f"{{{SHARD}}}")
-    return Attribute(
+    return ItemAttribute(
         name=name, type="S", template=SEPARATOR.join(texts), through=through, shards=shards
     )
 
 
-def attribute_name(plan: ItemPlan, draft: Draft, entity: str, ref: Ref) -> str:
+def attribute_name(plan: ItemPlan, draft: ItemDraft, entity: str, ref: ColumnRef) -> str:
     found = plain_attribute(plan, draft, entity, ref)
     if found is not None:
         return found.name
     own = (entity, plan.title(entity))
-    ref = Ref(ref.table, ref.column.replace(":", "_"))
+    ref = ColumnRef(ref.table, ref.column.replace(":", "_"))
     name = ref.column if ref.table in own else of_table(ref.table, ref.column)
     return styled(name, plan.inputs.settings.names)
 
 
-def joined_name(plan: ItemPlan, draft: Draft, entity: str, refs: tuple[Ref, ...]) -> str:
+def joined_name(plan: ItemPlan, draft: ItemDraft, entity: str, refs: tuple[ColumnRef, ...]) -> str:
     return SEPARATOR.join(attribute_name(plan, draft, entity, ref) for ref in refs)
 
 
@@ -126,14 +128,16 @@ def constants(plan: ItemPlan, entity: str, source: str) -> list[str]:
     return [source[len(common_start(sources)) :].strip("_") or source]
 
 
-def attribute_of_twin(plan: ItemPlan, attribute: Attribute, entity: str, source: str) -> Attribute:
+def attribute_of_twin(
+    plan: ItemPlan, attribute: ItemAttribute, entity: str, source: str
+) -> ItemAttribute:
     """The same attribute of a twin's rows."""
     if source == entity:
         return attribute
 
     def renamed(name: str | None) -> str | None:
-        ref = Ref.parse(name or "")
-        return str(Ref(source, ref.column)) if ref.table == entity else name
+        ref = ColumnRef.parse(name or "")
+        return str(ColumnRef(source, ref.column)) if ref.table == entity else name
 
     expires = renamed(attribute.expires)
     seconds = plan.inputs.settings.expire.get(expires or "", attribute.after_seconds)

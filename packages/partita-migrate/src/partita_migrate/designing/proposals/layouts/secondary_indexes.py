@@ -6,7 +6,7 @@ from partita_migrate.designing.proposals.item_plan import ItemPlan
 from partita_migrate.designing.proposals.keys.key_plan import IndexPlan
 from partita_migrate.designing.proposals.layouts.rendered_keys import RenderedKey, key_attribute
 from partita_migrate.model.design import Entity, SecondaryIndex, columns_of
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 SPARSE_SHARE = 0.5
 """Of the rows without a value, from which on an index is called sparse."""
@@ -36,7 +36,7 @@ def _projected(index: IndexPlan, entities: list[Entity], keys: set[str]) -> list
     if not index.reads or not all(read.pattern.columns for read in index.reads):
         return None
     wanted = {
-        Ref.parse(name)
+        ColumnRef.parse(name)
         for pattern in (read.pattern for read in index.reads)
         for names in (
             pattern.columns, pattern.equality, pattern.range, pattern.filters, pattern.order_by,

@@ -9,22 +9,22 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from partita.limits import GLOBAL_INDEXES_PER_TABLE_MAX
+from partita.foundation.service_limits import GLOBAL_INDEXES_PER_TABLE_MAX
 from partita_migrate.designing.proposals.design_inputs import DesignInputs
 from partita_migrate.designing.proposals.items.column_sources import fold, number_format
 from partita_migrate.model.design import (
-    Attribute,
     Design,
     Entity,
+    ItemAttribute,
     KeyAttribute,
     SecondaryIndex,
     TableDesign,
     type_attribute,
 )
-from partita_migrate.model.row_conditions import RowCondition
-from partita_migrate.model.templates import SEPARATOR
-from partita_migrate.statements.question import Question
-from partita_migrate.understanding.schema.column_refs import Ref
+from partita_migrate.model.items.row_conditions import RowCondition
+from partita_migrate.model.keys.key_templates import SEPARATOR
+from partita_migrate.understanding.schema.column_refs import ColumnRef
+from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
 PARTITION = "PK"
 SORT = "SK"
@@ -34,27 +34,27 @@ SORT = "SK"
 class ListKey:
     """What a list holds, and in which order."""
 
-    order: tuple[Ref, ...] = ()
+    order: tuple[ColumnRef, ...] = ()
     condition: RowCondition | None = None
     """Of its rows; without one, it has all of them."""
     bucket: str = ""
     """A part of the date that it is in order of: a list for each."""
     first: str = ""
     last: str = ""
-    values: tuple[tuple[Ref, str], ...] = ()
+    values: tuple[tuple[ColumnRef, str], ...] = ()
     """Columns whose values make a list each, with the form in which its key holds them."""
 
 
 def with_list_index(
     design: Design, inputs: DesignInputs, table: TableDesign, entity: Entity, key: ListKey,
-    question: Question, why: str,
+    question: ResolvedQuery, why: str,
 ) -> tuple[Design, SecondaryIndex] | None:  # fmt: skip
     """The design with such an index; None when the table has no room for one."""
     index = _free_index(table, entity)
     if index is None:
         return None
     partition = _partition(inputs, entity, key, f"{index.name}{PARTITION}")
-    sort = Attribute(
+    sort = ItemAttribute(
         name=f"{index.name}{SORT}", type="S", template=_sort_template(inputs, entity, key)
     )
     index = _projecting(table, entity, index, question, why)
@@ -91,13 +91,13 @@ def _free_index(table: TableDesign, entity: Entity) -> SecondaryIndex | None:
     )
 
 
-def _partition(inputs: DesignInputs, entity: Entity, key: ListKey, name: str) -> Attribute:
+def _partition(inputs: DesignInputs, entity: Entity, key: ListKey, name: str) -> ItemAttribute:
     if key.values:
         fields = (_field(inputs, ref, form) for ref, form in key.values)
-        return Attribute(name=name, type="S", template=SEPARATOR.join([entity.name, *fields]))
+        return ItemAttribute(name=name, type="S", template=SEPARATOR.join([entity.name, *fields]))
     if key.bucket:
-        column = Ref("", key.order[0].column)
-        return Attribute(
+        column = ColumnRef("", key.order[0].column)
+        return ItemAttribute(
             name=name,
             type="S",
             template=f"{entity.name}{SEPARATOR}{{{column}:{key.bucket}}}",
@@ -105,27 +105,27 @@ def _partition(inputs: DesignInputs, entity: Entity, key: ListKey, name: str) ->
             last=key.last,
         )
     if key.condition is None:
-        return Attribute(name=name, type="S", constant=entity.name)
+        return ItemAttribute(name=name, type="S", constant=entity.name)
     said = f"{entity.name}{SEPARATOR}{key.condition.column}"
-    return Attribute(name=name, type="S", constant=said, when=str(key.condition))
+    return ItemAttribute(name=name, type="S", constant=said, when=str(key.condition))
 
 
 def _sort_template(inputs: DesignInputs, entity: Entity, key: ListKey) -> str:
     """What is sorted by, and what tells rows apart."""
     own = inputs.schema.table(entity.source)
     identity = own.primary_key or [column.name for column in own.columns]
-    refs = dict.fromkeys([*key.order, *(Ref(entity.source, name) for name in identity)])
+    refs = dict.fromkeys([*key.order, *(ColumnRef(entity.source, name) for name in identity)])
     return SEPARATOR.join(_field(inputs, ref) for ref in refs)
 
 
-def _field(inputs: DesignInputs, ref: Ref, form: str = "") -> str:
+def _field(inputs: DesignInputs, ref: ColumnRef, form: str = "") -> str:
     shape = form or fold(inputs, ref) or number_format(inputs, ref)
-    name = Ref("", ref.column)
+    name = ColumnRef("", ref.column)
     return f"{{{name}:{shape}}}" if shape else f"{{{name}}}"
 
 
 def _projecting(
-    table: TableDesign, entity: Entity, index: SecondaryIndex, question: Question, why: str
+    table: TableDesign, entity: Entity, index: SecondaryIndex, question: ResolvedQuery, why: str
 ) -> SecondaryIndex:
     """Only what is read or tested, unless that is nearly everything."""
     said = " ".join(dict.fromkeys(filter(None, [index.why, why])))
@@ -139,7 +139,7 @@ def _projecting(
         for attribute in entity.attributes
         if attribute.column and attribute.name not in keys
     ]
-    names = {one.name for one in held if Ref.parse(one.column or "") in wanted}
+    names = {one.name for one in held if ColumnRef.parse(one.column or "") in wanted}
     if index.projection == "ALL" or len(names) > len(held) / 2:
         return replace(index, projection="ALL", include=[], why=said)
     kind = type_attribute(table)

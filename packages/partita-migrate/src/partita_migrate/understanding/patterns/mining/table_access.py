@@ -9,8 +9,8 @@ from partita_migrate.understanding.patterns.access_patterns import (
     Category,
     Operation,
 )
-from partita_migrate.understanding.schema.column_refs import Ref
-from partita_migrate.understanding.schema.inventory import Table
+from partita_migrate.understanding.schema.column_refs import ColumnRef
+from partita_migrate.understanding.schema.inventory import SourceTable
 from partita_migrate.understanding.schema.relationships import is_unique
 
 
@@ -19,7 +19,7 @@ class TableAccess:
     """Columns are "table.column". Filled while a statement is understood, then only read."""
 
     operation: Operation
-    table: Table
+    table: SourceTable
     joins: list[str] = field(default_factory=list)
     through: list[str] = field(default_factory=list)
     equality: list[str] = field(default_factory=list)
@@ -41,7 +41,7 @@ class TableAccess:
 
     @property
     def is_by_distinct_value(self) -> bool:
-        refs = map(Ref.parse, self.equality)
+        refs = map(ColumnRef.parse, self.equality)
         return is_unique(self.table, {ref.column for ref in refs if ref.table == self.table.name})
 
     @property

@@ -9,40 +9,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from partita_migrate.understanding.planning.difficulties import (
-    analytics,
-    columns,
-    database,
-    keys,
-    tables,
+    analytical_tables,
+    column_difficulties,
+    database_difficulties,
+    key_difficulties,
+    table_difficulties,
 )
 from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, Difficulty
-from partita_migrate.understanding.schema.inventory import Inventory, Table
+from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
 
-TABLE_CHECKS: tuple[Callable[[Table, Inventory], Iterator[Difficulty]], ...] = (
-    tables.access,
-    keys.primary_key,
-    keys.key_structure,
-    columns.large_values,
-    analytics.star,
-    keys.auto_increment,
-    keys.unique_constraints,
-    keys.collations,
-    columns.types,
-    columns.generated,
-    tables.foreign_keys,
-    tables.polymorphic_references,
-    tables.triggers,
-    tables.rules,
-    tables.indexes,
-    tables.partitions,
-    tables.names,
+TABLE_CHECKS: tuple[Callable[[SourceTable, Inventory], Iterator[Difficulty]], ...] = (
+    table_difficulties.access,
+    key_difficulties.primary_key,
+    key_difficulties.key_structure,
+    column_difficulties.large_values,
+    analytical_tables.star,
+    key_difficulties.auto_increment,
+    key_difficulties.unique_constraints,
+    key_difficulties.collations,
+    column_difficulties.types,
+    column_difficulties.generated,
+    table_difficulties.foreign_keys,
+    table_difficulties.polymorphic_references,
+    table_difficulties.triggers,
+    table_difficulties.rules,
+    table_difficulties.indexes,
+    table_difficulties.partitions,
+    table_difficulties.names,
 )
 DATABASE_CHECKS: tuple[Callable[[Inventory], Iterator[Difficulty]], ...] = (
-    database.views,
-    database.routines,
-    database.cycles,
-    database.no_foreign_keys,
-    database.left_out,
+    database_difficulties.views,
+    database_difficulties.routines,
+    database_difficulties.cycles,
+    database_difficulties.no_foreign_keys,
+    database_difficulties.left_out,
 )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from partita.errors import PartitaError
-from partita_migrate.understanding.patterns.mining.logs import (
-    Logged,
+from partita_migrate.understanding.patterns.mining.statement_logs import (
+    LoggedStatement,
     moment_of,
     parse_log,
     read_log,
@@ -76,7 +76,7 @@ def test_postgresql_s_parse_and_bind_are_not_counted() -> None:
     start = "2026-11-15 23:03:21.332 UTC [14631] app@shop LOG:  duration: 0.889 ms  "
     lines = [f"{start}{step}: SELECT $1\n" for step in ("parse s1", "bind s1", "execute s1")]
     (entry,) = parse_log(lines, "a test")
-    assert entry == Logged("SELECT $1", moment_of("2026-11-15 23:03:21.332"), "shop")
+    assert entry == LoggedStatement("SELECT $1", moment_of("2026-11-15 23:03:21.332"), "shop")
 
 
 def test_a_file_that_is_no_log_is_refused_in_one_sentence(tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from partita_migrate.understanding.patterns.mining.shapes import Shape, shapes_of
+from partita_migrate.understanding.patterns.mining.normalized_statements import (
+    NormalizedStatement,
+    shapes_of,
+)
 
 
-def shape(statement: str, dialect: str = "mysql") -> Shape:
+def shape(statement: str, dialect: str = "mysql") -> NormalizedStatement:
     (one,) = shapes_of(statement, dialect)
     return one
 

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from partita_migrate.understanding.patterns.mining.lookup import SchemaLookup
-from partita_migrate.understanding.patterns.mining.merging import (
+from partita_migrate.understanding.patterns.mining.mined_statements import read_statement
+from partita_migrate.understanding.patterns.mining.name_scopes import NotAnAccess, NotUnderstood
+from partita_migrate.understanding.patterns.mining.normalized_statements import shapes_of
+from partita_migrate.understanding.patterns.mining.pattern_miner import (
     PatternMiner,
     RanStatement,
     name_of,
 )
-from partita_migrate.understanding.patterns.mining.scopes import Noise, NotUnderstood
-from partita_migrate.understanding.patterns.mining.shapes import shapes_of
-from partita_migrate.understanding.patterns.mining.statements import read_statement
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
 
 from ....schemas import foreign_key, inventory, table
 from ....shop import shop
@@ -37,7 +37,7 @@ def told(statement: str, schema: SchemaLookup) -> list[str]:
     for shape in shapes_of(statement, schema.dialect):
         try:
             lines += [f"-> {name_of(access)}" for access in read_statement(shape, schema)]
-        except Noise as kind:
+        except NotAnAccess as kind:
             lines.append(f"~> {kind}")
         except NotUnderstood as reason:
             lines.append(f"?> {reason}")

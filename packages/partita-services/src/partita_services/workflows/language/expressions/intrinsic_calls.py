@@ -7,17 +7,17 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from partita_services.workflows.language.errors import StateError
+from partita_services.workflows.language.expressions.evaluation_scope import EvaluationScope
 from partita_services.workflows.language.expressions.intrinsics import (
     INTRINSICS,
     Intrinsic,
-    Text,
+    QuotedText,
     unescape,
 )
-from partita_services.workflows.language.expressions.paths import PathSyntaxError, parse_path
-from partita_services.workflows.language.expressions.scope import Scope
-from partita_services.workflows.language.limits import INTRINSIC_LEVELS_MAX
-from partita_services.workflows.language.values import Json, parse_json
+from partita_services.workflows.language.expressions.json_paths import PathSyntaxError, parse_path
+from partita_services.workflows.language.json_values import Json, parse_json
+from partita_services.workflows.language.language_errors import StateError
+from partita_services.workflows.language.language_limits import INTRINSIC_LEVELS_MAX
 
 Resolve = Callable[[str], Json]
 
@@ -38,7 +38,7 @@ class PathArgument(NamedTuple):
     text: str
 
 
-class Call(NamedTuple):
+class IntrinsicCall(NamedTuple):
     """A parsed call of an intrinsic function."""
 
     text: str
@@ -52,7 +52,7 @@ def is_call(text: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def parse_call(text: str) -> Call:
+def parse_call(text: str) -> IntrinsicCall:
     reader = _Reader(text)
     call = reader.call(1)
     reader.skip_space()
@@ -61,20 +61,20 @@ def parse_call(text: str) -> Call:
     return call
 
 
-def evaluate_call(text: str, resolve: Resolve, scope: Scope) -> Json:
+def evaluate_call(text: str, resolve: Resolve, scope: EvaluationScope) -> Json:
     """The result of a call; `resolve` evaluates paths among its arguments."""
     return _evaluate(parse_call(text), resolve, scope)
 
 
-def _evaluate(call: Call, resolve: Resolve, scope: Scope) -> Json:
+def _evaluate(call: IntrinsicCall, resolve: Resolve, scope: EvaluationScope) -> Json:
     is_format = call.intrinsic is INTRINSICS["States.Format"]
     arguments: list[Json] = []
     for argument in call.arguments:
-        if isinstance(argument, Call):
+        if isinstance(argument, IntrinsicCall):
             arguments.append(_evaluate(argument, resolve, scope))
         elif isinstance(argument, PathArgument):
             arguments.append(resolve(argument.text))
-        elif isinstance(argument, Text) and not (is_format and not arguments):
+        elif isinstance(argument, QuotedText) and not (is_format and not arguments):
             arguments.append(unescape(argument))
         else:
             arguments.append(argument)
@@ -96,7 +96,7 @@ class _Reader:
     def skip_space(self) -> None:
         self.position = self._match(_SPACE).end()
 
-    def call(self, level: int) -> Call:
+    def call(self, level: int) -> IntrinsicCall:
         if level > INTRINSIC_LEVELS_MAX:
             raise CallSyntaxError(f"calls are nested deeper than {INTRINSIC_LEVELS_MAX} levels")
         start = self.position
@@ -111,7 +111,7 @@ class _Reader:
             raise CallSyntaxError(f"{name[0]} does not take {count} arguments")
         if intrinsic.arguments_max == 0 and count:
             raise CallSyntaxError(f"{name[0]} takes no arguments")
-        return Call(self.text[start : self.position], intrinsic, arguments)
+        return IntrinsicCall(self.text[start : self.position], intrinsic, arguments)
 
     def _arguments(self, level: int) -> tuple[Json, ...]:
         self._expect("(")
@@ -132,7 +132,7 @@ class _Reader:
             return self.call(level + 1)
         if string := _STRING.match(self.text, self.position):
             self.position = string.end()
-            return Text(string[1])
+            return QuotedText(string[1])
         if constant := _CONSTANT.match(self.text, self.position):
             self.position = constant.end()
             return parse_json(constant[0])

@@ -11,10 +11,8 @@ import uuid
 from collections.abc import Callable
 from typing import NamedTuple
 
-from partita_services.workflows.language.errors import INTRINSIC_FAILURE, StateError
-from partita_services.workflows.language.expressions.scope import Moment
-from partita_services.workflows.language.limits import ARRAY_ITEMS_MAX, HASHED_CHARS_MAX
-from partita_services.workflows.language.values import (
+from partita_services.workflows.language.expressions.evaluation_scope import StepMoment
+from partita_services.workflows.language.json_values import (
     Json,
     is_equal,
     is_number,
@@ -22,6 +20,8 @@ from partita_services.workflows.language.values import (
     parse_json,
     type_name,
 )
+from partita_services.workflows.language.language_errors import INTRINSIC_FAILURE, StateError
+from partita_services.workflows.language.language_limits import ARRAY_ITEMS_MAX, HASHED_CHARS_MAX
 
 INTEGER_MAX = 2**31 - 1
 INTEGER_MIN = -(2**31)
@@ -29,7 +29,7 @@ INTEGER_MIN = -(2**31)
 _PIECE = re.compile(r"\\(?P<escaped>.)|(?P<hole>\{\})|(?P<brace>[{}])", re.DOTALL)
 
 
-class Text(str):
+class QuotedText(str):
     """A string literal as it is written: `\\{` is a brace, `{}` a placeholder."""
 
 
@@ -41,7 +41,7 @@ def failure(reason: str) -> StateError:
     return StateError(INTRINSIC_FAILURE, reason)
 
 
-def format_text(_: Moment, template: Json, *values: Json) -> Json:
+def format_text(_: StepMoment, template: Json, *values: Json) -> Json:
     """The template with each `{}` replaced by the next value."""
     remaining = list(values)
 
@@ -61,33 +61,33 @@ def format_text(_: Moment, template: Json, *values: Json) -> Json:
     return text
 
 
-def string_to_json(_: Moment, text: Json) -> Json:
+def string_to_json(_: StepMoment, text: Json) -> Json:
     try:
         return parse_json(_string(text))
     except ValueError as error:
         raise failure(f"Invalid JSON for States.StringToJson: {error}.") from None
 
 
-def json_to_string(_: Moment, value: Json) -> Json:
+def json_to_string(_: StepMoment, value: Json) -> Json:
     return json_text(value)
 
 
-def array(_: Moment, *values: Json) -> Json:
+def array(_: StepMoment, *values: Json) -> Json:
     return list(values)
 
 
-def array_partition(_: Moment, items: Json, size: Json) -> Json:
+def array_partition(_: StepMoment, items: Json, size: Json) -> Json:
     whole, step = _array(items), _integer(size)
     if step < 1:
         raise failure("The chunk size of States.ArrayPartition must be positive.")
     return [whole[start : start + step] for start in range(0, len(whole), step)]
 
 
-def array_contains(_: Moment, items: Json, value: Json) -> Json:
+def array_contains(_: StepMoment, items: Json, value: Json) -> Json:
     return any(is_equal(item, value) for item in _array(items))
 
 
-def array_range(_: Moment, first: Json, last: Json, step: Json) -> Json:
+def array_range(_: StepMoment, first: Json, last: Json, step: Json) -> Json:
     start, end, by = _integer(first), _integer(last), _integer(step)
     if by == 0:
         raise failure("The step of States.ArrayRange must not be 0.")
@@ -97,34 +97,34 @@ def array_range(_: Moment, first: Json, last: Json, step: Json) -> Json:
     return list(numbers)
 
 
-def array_get_item(_: Moment, items: Json, index: Json) -> Json:
+def array_get_item(_: StepMoment, items: Json, index: Json) -> Json:
     whole, place = _array(items), _integer(index)
     if not 0 <= place < len(whole):
         raise failure(f"The index {place} is outside the array of {len(whole)} items.")
     return whole[place]
 
 
-def array_length(_: Moment, items: Json) -> Json:
+def array_length(_: StepMoment, items: Json) -> Json:
     return len(_array(items))
 
 
-def array_unique(_: Moment, items: Json) -> Json:
+def array_unique(_: StepMoment, items: Json) -> Json:
     # Equal JSON values have the same canonical text: names sorted, 1.0 written as 1.
     return list({_canonical(item): item for item in reversed(_array(items))}.values())[::-1]
 
 
-def base64_encode(_: Moment, text: Json) -> Json:
+def base64_encode(_: StepMoment, text: Json) -> Json:
     return base64.b64encode(_short(_string(text)).encode()).decode()
 
 
-def base64_decode(_: Moment, text: Json) -> Json:
+def base64_decode(_: StepMoment, text: Json) -> Json:
     try:
         return base64.b64decode(_short(_string(text)), validate=True).decode()
     except (binascii.Error, ValueError):
         raise failure("Invalid Base64 for States.Base64Decode.") from None
 
 
-def hash_of(_: Moment, value: Json, algorithm: Json) -> Json:
+def hash_of(_: StepMoment, value: Json, algorithm: Json) -> Json:
     name = _HASHES.get(_string(algorithm))
     if name is None:
         raise failure(f"States.Hash supports {', '.join(_HASHES)}, not '{algorithm}'.")
@@ -132,7 +132,7 @@ def hash_of(_: Moment, value: Json, algorithm: Json) -> Json:
     return hashlib.new(name, text.encode(), usedforsecurity=False).hexdigest()
 
 
-def json_merge(_: Moment, first: Json, second: Json, is_deep: Json) -> Json:
+def json_merge(_: StepMoment, first: Json, second: Json, is_deep: Json) -> Json:
     if is_deep is not False:
         raise failure("States.JsonMerge only merges shallowly: its third argument must be false.")
     if not isinstance(first, dict) or not isinstance(second, dict):
@@ -140,7 +140,7 @@ def json_merge(_: Moment, first: Json, second: Json, is_deep: Json) -> Json:
     return {**first, **second}
 
 
-def math_random(moment: Moment, first: Json, end: Json, seed: Json = None) -> Json:
+def math_random(moment: StepMoment, first: Json, end: Json, seed: Json = None) -> Json:
     low, high = _integer(first), _integer(end)
     if low >= high:
         raise failure("The start of States.MathRandom must be less than its end.")
@@ -148,14 +148,14 @@ def math_random(moment: Moment, first: Json, end: Json, seed: Json = None) -> Js
     return chance.randrange(low, high)
 
 
-def math_add(_: Moment, first: Json, second: Json) -> Json:
+def math_add(_: StepMoment, first: Json, second: Json) -> Json:
     total = _integer(first) + _integer(second)
     if not INTEGER_MIN <= total <= INTEGER_MAX:
         raise failure(f"The sum {total} is outside the range of States.MathAdd.")
     return total
 
 
-def string_split(_: Moment, text: Json, separators: Json) -> Json:
+def string_split(_: StepMoment, text: Json, separators: Json) -> Json:
     # Every character is a separator, and empty parts are left out. (recorded from the service)
     whole, characters = _string(text), _string(separators)
     if not characters:
@@ -163,7 +163,7 @@ def string_split(_: Moment, text: Json, separators: Json) -> Json:
     return [part for part in re.split(f"[{re.escape(characters)}]", whole) if part]
 
 
-def make_uuid(moment: Moment) -> Json:
+def make_uuid(moment: StepMoment) -> Json:
     return str(uuid.UUID(int=moment.random.getrandbits(128), version=4))
 
 

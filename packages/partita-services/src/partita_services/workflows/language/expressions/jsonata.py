@@ -12,17 +12,17 @@ from functools import lru_cache
 
 import jsonata
 
-from partita_services.workflows.language import meter
-from partita_services.workflows.language.errors import QUERY_EVALUATION_ERROR, StateError
+from partita_services.workflows.language import processor_meter
+from partita_services.workflows.language.expressions.evaluation_scope import EvaluationScope
 from partita_services.workflows.language.expressions.intrinsics import hash_of, make_uuid
-from partita_services.workflows.language.expressions.scope import Scope
-from partita_services.workflows.language.limits import (
+from partita_services.workflows.language.json_values import Json, parse_json
+from partita_services.workflows.language.language_errors import QUERY_EVALUATION_ERROR, StateError
+from partita_services.workflows.language.language_limits import (
     ARRAY_ITEMS_MAX,
     DATA_BYTES_MAX,
     QUERY_LEVELS_MAX,
 )
 from partita_services.workflows.language.timestamps import format_timestamp
-from partita_services.workflows.language.values import Json, parse_json
 
 OPEN, CLOSE = "{%", "%}"
 TOO_MUCH = "It took too much time or memory."
@@ -40,24 +40,24 @@ def source_of(value: str) -> str:
     return value[len(OPEN) : -len(CLOSE)].strip()
 
 
-class Expression:
+class JsonataExpression:
     """A compiled expression, and the functions that it may call."""
 
     def __init__(self, source: str) -> None:
         self.source = source
         self._compiled = jsonata.Jsonata(source)
         self._compiled.set_output_convert_nulls(False)
-        self._scope: Scope | None = None
+        self._scope: EvaluationScope | None = None
         for name, function in _FUNCTIONS.items():
             self._compiled.register_function(name, self._bound(function))
 
-    def evaluate(self, scope: Scope, field: str) -> Json:
+    def evaluate(self, scope: EvaluationScope, field: str) -> Json:
         """The result. Raises StateError, which names the field."""
-        metered = meter.current()
+        metered = processor_meter.current()
         try:
             metered.start_part()
             milliseconds = metered.query_milliseconds()
-        except meter.Exhausted:
+        except processor_meter.ProcessorTimeExhausted:
             raise self._failure(field, f"threw an error. {TOO_MUCH}") from None
         self._compiled.set_runtime_bounds(milliseconds, QUERY_LEVELS_MAX)
         self._scope = scope
@@ -94,18 +94,18 @@ class Expression:
         )
 
 
-def compile_expression(source: str) -> Expression:
+def compile_expression(source: str) -> JsonataExpression:
     """The compiled expression. Raises ValueError with the reason."""
     try:
-        meter.current().start_part()
+        processor_meter.current().start_part()
         return _compiled(source)
-    except (MemoryError, meter.Exhausted):
+    except (MemoryError, processor_meter.ProcessorTimeExhausted):
         raise ValueError(TOO_MUCH) from None
     except jsonata.JsonataError as error:
         raise ValueError(f"{error.code}: {error}") from None
 
 
-_compiled = lru_cache(maxsize=2048)(Expression)
+_compiled = lru_cache(maxsize=2048)(JsonataExpression)
 
 
 def _in_doubles(value: Json) -> Json:
@@ -119,26 +119,26 @@ def _in_doubles(value: Json) -> Json:
     return value
 
 
-def _now(scope: Scope, picture: Json = None, timezone: Json = None) -> Json:
+def _now(scope: EvaluationScope, picture: Json = None, timezone: Json = None) -> Json:
     if picture is None:
         return format_timestamp(scope.moment.now)
     moment = {"millis": _millis(scope), "picture": picture}
     return _FROM_MILLIS.evaluate(None, {**moment, "timezone": timezone} if timezone else moment)
 
 
-def _millis(scope: Scope) -> Json:
+def _millis(scope: EvaluationScope) -> Json:
     return int(scope.moment.now * 1000)
 
 
-def _random(scope: Scope, seed: Json = None) -> Json:
+def _random(scope: EvaluationScope, seed: Json = None) -> Json:
     return (scope.moment.random if seed is None else random.Random(seed)).random()
 
 
-def _uuid(scope: Scope) -> Json:
+def _uuid(scope: EvaluationScope) -> Json:
     return make_uuid(scope.moment)
 
 
-def _partition(_: Scope, items: Json, size: Json) -> Json:
+def _partition(_: EvaluationScope, items: Json, size: Json) -> Json:
     whole = items if isinstance(items, list) else [items]
     step = int(size)
     if step < 1:
@@ -146,7 +146,7 @@ def _partition(_: Scope, items: Json, size: Json) -> Json:
     return [whole[start : start + step] for start in range(0, len(whole), step)]
 
 
-def _range(_: Scope, first: Json, last: Json, step: Json) -> Json:
+def _range(_: EvaluationScope, first: Json, last: Json, step: Json) -> Json:
     if not step:
         raise ValueError("the step must not be 0")
     if abs((last - first) / step) >= ARRAY_ITEMS_MAX:
@@ -154,22 +154,22 @@ def _range(_: Scope, first: Json, last: Json, step: Json) -> Json:
     return [first + place * step for place in range(int((last - first) // step) + 1)]
 
 
-def _hash(scope: Scope, value: Json, algorithm: Json = "SHA-256") -> Json:
+def _hash(scope: EvaluationScope, value: Json, algorithm: Json = "SHA-256") -> Json:
     try:
         return hash_of(scope.moment, value, algorithm)
     except StateError as error:
         raise ValueError(error.cause) from None
 
 
-def _parse(_: Scope, text: Json) -> Json:
+def _parse(_: EvaluationScope, text: Json) -> Json:
     return parse_json(text)
 
 
-def _eval(_: Scope, *__: Json) -> Json:
+def _eval(_: EvaluationScope, *__: Json) -> Json:
     raise ValueError("$eval is not available; $parse reads JSON")
 
 
-def _pad(_: Scope, text: Json, width: Json, character: Json = " ") -> Json:
+def _pad(_: EvaluationScope, text: Json, width: Json, character: Json = " ") -> Json:
     if abs(width) > DATA_BYTES_MAX:
         raise ValueError(f"the width is at most {DATA_BYTES_MAX}")
     missing = max(0, int(abs(width)) - len(text))

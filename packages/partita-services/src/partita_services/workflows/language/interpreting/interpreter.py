@@ -12,16 +12,9 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from partita_services.workflows.language.definition import StateMachine
-from partita_services.workflows.language.errors import (
-    HEARTBEAT_TIMEOUT,
-    RUNTIME,
-    TIMEOUT,
-    StateError,
-)
-from partita_services.workflows.language.expressions.scope import Moment
-from partita_services.workflows.language.interpreting import history
-from partita_services.workflows.language.interpreting.happenings import (
+from partita_services.workflows.language.expressions.evaluation_scope import StepMoment
+from partita_services.workflows.language.interpreting import history_events
+from partita_services.workflows.language.interpreting.engine_interface import (
     Command,
     ExecutionTimedOut,
     Happening,
@@ -37,29 +30,36 @@ from partita_services.workflows.language.interpreting.happenings import (
     TaskTimedOut,
     TimerFired,
 )
-from partita_services.workflows.language.interpreting.resources import MAP_RUN
-from partita_services.workflows.language.interpreting.run import (
+from partita_services.workflows.language.interpreting.execution_state import (
     ABORTED,
     FAILED,
     RUNNING,
     TIMED_OUT,
-    Line,
-    Run,
+    ExecutionLine,
+    ExecutionState,
 )
-from partita_services.workflows.language.interpreting.walk import HistoryFull, Walk
-from partita_services.workflows.language.limits import HISTORY_EVENTS_MAX
-from partita_services.workflows.language.states import forks
+from partita_services.workflows.language.interpreting.machine_walk import HistoryFull, MachineWalk
+from partita_services.workflows.language.interpreting.task_resources import MAP_RUN
+from partita_services.workflows.language.json_values import Json, check_size
+from partita_services.workflows.language.language_errors import (
+    HEARTBEAT_TIMEOUT,
+    RUNTIME,
+    TIMEOUT,
+    StateError,
+)
+from partita_services.workflows.language.language_limits import HISTORY_EVENTS_MAX
+from partita_services.workflows.language.machine_definition import StateMachine
+from partita_services.workflows.language.states import parallel_and_map
 from partita_services.workflows.language.states.state_types import leave_wait
 from partita_services.workflows.language.timestamps import format_timestamp
-from partita_services.workflows.language.values import Json, check_size
 
 
-class Progress(msgspec.Struct, frozen=True):
+class StepResult(msgspec.Struct, frozen=True):
     """A run after a step, with the commands and the history events of the step."""
 
-    run: Run
+    run: ExecutionState
     commands: list[Command] = []
-    events: list[history.Event] = []
+    events: list[history_events.Event] = []
 
     @property
     def status(self) -> str:
@@ -78,32 +78,36 @@ class Progress(msgspec.Struct, frozen=True):
         return self.run.cause
 
 
-def begin(machine: StateMachine, input: Json, context: dict[str, Json], moment: Moment) -> Progress:
+def begin(
+    machine: StateMachine, input: Json, context: dict[str, Json], moment: StepMoment
+) -> StepResult:
     """Start an execution."""
     execution = {"RedriveCount": 0, **context["Execution"], "Input": input}
-    line = Line(id="0", state=machine.start_at, input=input)
-    run = Run(context={**context, "Execution": execution}, lines={line.id: line})
-    walk = Walk(machine, run, moment)
-    details = {**history.data("input", input), "roleArn": execution.get("RoleArn", "")}
+    line = ExecutionLine(id="0", state=machine.start_at, input=input)
+    run = ExecutionState(context={**context, "Execution": execution}, lines={line.id: line})
+    walk = MachineWalk(machine, run, moment)
+    details = {**history_events.data("input", input), "roleArn": execution.get("RoleArn", "")}
     walk.record_event(line, "ExecutionStarted", details, moves=False)
     walk.ready(line)
     return _walked(walk, walk.go)
 
 
-def advance(machine: StateMachine, run: Run, happening: Happening, moment: Moment) -> Progress:
+def advance(
+    machine: StateMachine, run: ExecutionState, happening: Happening, moment: StepMoment
+) -> StepResult:
     """Continue after a happening. The run that is passed in is not changed."""
     if run.status != RUNNING:
-        return Progress(run)
-    walk = Walk(machine, run.copy(), moment)
+        return StepResult(run)
+    walk = MachineWalk(machine, run.copy(), moment)
     if isinstance(happening, Stopped | ExecutionTimedOut):
         return _walked(walk, partial(_end, walk, happening))
     line = walk.run.line_waiting_for(happening.id)
     if line is None or isinstance(happening, TimerFired) != (line.task is None):
-        return Progress(run)
+        return StepResult(run)
     return _walked(walk, partial(react, walk, line, happening))
 
 
-def react(walk: Walk, line: Line, happening: TimerFired | TaskHappening) -> None:
+def react(walk: MachineWalk, line: ExecutionLine, happening: TimerFired | TaskHappening) -> None:
     """Continue the line that waits for this happening."""
     if isinstance(happening, TimerFired):
         _fire(walk, line)
@@ -112,7 +116,7 @@ def react(walk: Walk, line: Line, happening: TimerFired | TaskHappening) -> None
         _REACTIONS[type(happening)](walk, line, line.task, happening)
 
 
-def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
+def redrive(machine: StateMachine, run: ExecutionState, moment: StepMoment) -> StepResult:
     """Continue a run that did not succeed, from the states in which it ended."""
     run = run.copy()
     execution = run.context["Execution"]
@@ -120,7 +124,7 @@ def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
     redriven = {"RedriveCount": count, "RedriveTime": format_timestamp(moment.now)}
     run.context = {**run.context, "Execution": {**execution, **redriven}}
     run.status, run.output, run.error, run.cause = RUNNING, None, None, None
-    walk = Walk(machine, run, moment)
+    walk = MachineWalk(machine, run, moment)
     first = next(iter(run.lines.values()))
     first.last_event = run.event_count
     event = walk.record_event(first, "ExecutionRedriven", {"redriveCount": count})
@@ -129,18 +133,18 @@ def redrive(machine: StateMachine, run: Run, moment: Moment) -> Progress:
     return _walked(walk, partial(_resume, walk))
 
 
-def _resume(walk: Walk) -> None:
+def _resume(walk: MachineWalk) -> None:
     for line in list(walk.run.lines.values()):
         if walk.run.lines.get(line.id) is not line:
             # An earlier line has failed again, which ended this one.
             continue
         line.retries = {}
-        if not forks.resume(walk, line):
+        if not parallel_and_map.resume(walk, line):
             line.fork = None
             walk.ready(line)
 
 
-def outstanding(run: Run) -> list[Command]:
+def outstanding(run: ExecutionState) -> list[Command]:
     """The commands for everything that a run waits for, to be carried out again after a restart."""
     commands: list[Command] = []
     for line in run.lines.values():
@@ -153,7 +157,7 @@ def outstanding(run: Run) -> list[Command]:
     return commands
 
 
-def _walked(walk: Walk, step: Callable[[], None]) -> Progress:
+def _walked(walk: MachineWalk, step: Callable[[], None]) -> StepResult:
     try:
         step()
         walk.go()
@@ -162,31 +166,33 @@ def _walked(walk: Walk, step: Callable[[], None]) -> Progress:
             f"The execution reached the maximum number of history events ({HISTORY_EVENTS_MAX})."
         )
         _break_off(walk, RUNTIME, cause)
-    return Progress(walk.run, walk.commands, walk.events)
+    return StepResult(walk.run, walk.commands, walk.events)
 
 
-def break_off(machine: StateMachine, run: Run, error: str, cause: str, moment: Moment) -> Progress:
+def break_off(
+    machine: StateMachine, run: ExecutionState, error: str, cause: str, moment: StepMoment
+) -> StepResult:
     """Fail a run that cannot continue, without asking retriers and catchers."""
-    walk = Walk(machine, run.copy(), moment)
+    walk = MachineWalk(machine, run.copy(), moment)
     return _walked(walk, partial(_break_off, walk, error, cause))
 
 
-def _break_off(walk: Walk, error: str, cause: str) -> None:
+def _break_off(walk: MachineWalk, error: str, cause: str) -> None:
     first = next(iter(walk.run.lines.values()))
     walk.end(FAILED, error=error, cause=cause)
-    walk.record_event(first, "ExecutionFailed", history.failure(error, cause))
+    walk.record_event(first, "ExecutionFailed", history_events.failure(error, cause))
 
 
-def _end(walk: Walk, happening: Stopped | ExecutionTimedOut) -> None:
+def _end(walk: MachineWalk, happening: Stopped | ExecutionTimedOut) -> None:
     """End the execution, in whatever states its lines are."""
     first = next(iter(walk.run.lines.values()))
     unfinished = walk.run.copy_lines()
-    forks.abort_lines(walk, first)
+    parallel_and_map.abort_lines(walk, first)
     if first.is_entered and walk.state_of(first).type in _ABORTABLE:
         walk.record_event(first, f"{walk.state_of(first).type}StateAborted")
     if isinstance(happening, Stopped):
         walk.end(ABORTED, unfinished, error=happening.error, cause=happening.cause)
-        details = history.failure(happening.error, happening.cause)
+        details = history_events.failure(happening.error, happening.cause)
         walk.record_event(first, "ExecutionAborted", details)
     else:
         walk.end(TIMED_OUT, unfinished)
@@ -196,7 +202,7 @@ def _end(walk: Walk, happening: Stopped | ExecutionTimedOut) -> None:
 _ABORTABLE = ("Task", "Wait", "Parallel", "Map")
 
 
-def _fire(walk: Walk, line: Line) -> None:
+def _fire(walk: MachineWalk, line: ExecutionLine) -> None:
     """A timer has fired: the end of a Wait state, or of the delay before a retry."""
     state = walk.state_of(line)
     if state.type == "Wait" and line.is_entered and not line.awaits_turn:
@@ -206,30 +212,44 @@ def _fire(walk: Walk, line: Line) -> None:
         walk.ready(line)
 
 
-def _started(walk: Walk, line: Line, task: StartTask, happening: TaskStarted) -> None:
-    details = history.task_details(task) or None
+def _started(
+    walk: MachineWalk, line: ExecutionLine, task: StartTask, happening: TaskStarted
+) -> None:
+    details = history_events.task_details(task) or None
     if task.resource == MAP_RUN:
         details = {"mapRunArn": task.input["mapRunArn"]}
     if happening.worker_name is not None:
         details = {"workerName": happening.worker_name}
     line.task = replace(task, is_started=True)
-    walk.record_event(line, history.task_type(task, "Started"), details)
+    walk.record_event(line, history_events.task_type(task, "Started"), details)
 
 
-def _submitted(walk: Walk, line: Line, task: StartTask, happening: TaskSubmitted) -> None:
-    details = {**history.task_details(task), **history.data("output", happening.output)}
+def _submitted(
+    walk: MachineWalk, line: ExecutionLine, task: StartTask, happening: TaskSubmitted
+) -> None:
+    details = {
+        **history_events.task_details(task),
+        **history_events.data("output", happening.output),
+    }
     line.task = replace(task, is_submitted=True, submitted=happening.output)
-    walk.record_event(line, history.task_type(task, "Submitted"), details)
+    walk.record_event(line, history_events.task_type(task, "Submitted"), details)
 
 
-def _succeeded(walk: Walk, line: Line, task: StartTask, happening: TaskSucceeded) -> None:
+def _succeeded(
+    walk: MachineWalk, line: ExecutionLine, task: StartTask, happening: TaskSucceeded
+) -> None:
     try:
-        check_size(happening.output, history.task_details(task).get("resourceType", task.resource))
+        check_size(
+            happening.output, history_events.task_details(task).get("resourceType", task.resource)
+        )
     except StateError as error:
         _fail(walk, line, task, "Failed", error)
         return
-    details = {**history.task_details(task), **history.data("output", happening.output)}
-    walk.record_event(line, history.task_type(task, "Succeeded"), details)
+    details = {
+        **history_events.task_details(task),
+        **history_events.data("output", happening.output),
+    }
+    walk.record_event(line, history_events.task_type(task, "Succeeded"), details)
     if task.resource == MAP_RUN:
         walk.record_event(line, "MapStateSucceeded", moves=False)
     line.waits_for = line.task = None
@@ -237,21 +257,28 @@ def _succeeded(walk: Walk, line: Line, task: StartTask, happening: TaskSucceeded
     walk.attempt(line, partial(walk.conclude, line, state, happening.output))
 
 
-def _failed(walk: Walk, line: Line, task: StartTask, happening: TaskFailed) -> None:
+def _failed(walk: MachineWalk, line: ExecutionLine, task: StartTask, happening: TaskFailed) -> None:
     _fail(walk, line, task, "Failed", StateError(happening.error, happening.cause))
 
 
-def _timed_out(walk: Walk, line: Line, task: StartTask, _: TaskTimedOut) -> None:
+def _timed_out(walk: MachineWalk, line: ExecutionLine, task: StartTask, _: TaskTimedOut) -> None:
     _fail(walk, line, task, "TimedOut", StateError(TIMEOUT))
 
 
-def _heartbeat_missed(walk: Walk, line: Line, task: StartTask, _: HeartbeatMissed) -> None:
+def _heartbeat_missed(
+    walk: MachineWalk, line: ExecutionLine, task: StartTask, _: HeartbeatMissed
+) -> None:
     _fail(walk, line, task, "TimedOut", StateError(HEARTBEAT_TIMEOUT))
 
 
-def _fail(walk: Walk, line: Line, task: StartTask, what: str, error: StateError) -> None:
-    details = {**history.task_details(task), **history.failure(error.error, error.cause)}
-    walk.record_event(line, history.task_type(task, what), details)
+def _fail(
+    walk: MachineWalk, line: ExecutionLine, task: StartTask, what: str, error: StateError
+) -> None:
+    details = {
+        **history_events.task_details(task),
+        **history_events.failure(error.error, error.cause),
+    }
+    walk.record_event(line, history_events.task_type(task, what), details)
     if task.resource == MAP_RUN:
         walk.record_event(line, "MapStateFailed")
     walk.fail(line, error)

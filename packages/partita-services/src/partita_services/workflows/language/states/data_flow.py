@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from partita_services.workflows.language.definition import State
-from partita_services.workflows.language.errors import QUERY_EVALUATION_ERROR, RUNTIME, StateError
-from partita_services.workflows.language.expressions.jsonata import is_expression
-from partita_services.workflows.language.expressions.paths import (
+from partita_services.workflows.language.expressions.evaluation_scope import EvaluationScope
+from partita_services.workflows.language.expressions.json_paths import (
     PathNotFound,
     PathSyntaxError,
     place,
     resolve,
 )
-from partita_services.workflows.language.expressions.scope import Scope
-from partita_services.workflows.language.expressions.templates import (
+from partita_services.workflows.language.expressions.jsonata import is_expression
+from partita_services.workflows.language.expressions.payload_templates import (
     evaluate_path,
     fill_query_template,
     fill_template,
 )
-from partita_services.workflows.language.limits import SECONDS_MAX, VARIABLE_BYTES_MAX
-from partita_services.workflows.language.values import Json, is_integer, json_text
+from partita_services.workflows.language.json_values import Json, is_integer, json_text
+from partita_services.workflows.language.language_errors import (
+    QUERY_EVALUATION_ERROR,
+    RUNTIME,
+    StateError,
+)
+from partita_services.workflows.language.language_limits import SECONDS_MAX, VARIABLE_BYTES_MAX
+from partita_services.workflows.language.machine_definition import State
 
 Fields = dict[str, Json]
 
 
-class Outcome(NamedTuple):
+class StateOutcome(NamedTuple):
     output: Json
     assigned: dict[str, Json]
 
 
-def effective_input(state: State, scope: Scope) -> Json:
+def effective_input(state: State, scope: EvaluationScope) -> Json:
     """The effective input: selected by InputPath, then shaped by Parameters or Arguments."""
     if state.is_jsonata:
         if "Arguments" in state.fields:
@@ -44,7 +48,7 @@ def effective_input(state: State, scope: Scope) -> Json:
     return scope.note("afterParameters", parameters)
 
 
-def selected(state: State, scope: Scope) -> Scope:
+def selected(state: State, scope: EvaluationScope) -> EvaluationScope:
     """The scope after InputPath, for the other paths of the state."""
     if state.is_jsonata:
         return scope
@@ -52,15 +56,17 @@ def selected(state: State, scope: Scope) -> Scope:
     return scope._replace(data=scope.note("afterInputPath", data))
 
 
-def passed_on(state: State, scope: Scope) -> Outcome:
+def passed_on(state: State, scope: EvaluationScope) -> StateOutcome:
     """The outcome of a state that passes on its input."""
     if state.is_jsonata:
         return query_outcome(state.fields, scope, scope.data)
     inner = selected(state, scope)
-    return Outcome(_selected(state.fields, "OutputPath", inner), _assigned(state.fields, inner))
+    return StateOutcome(
+        _selected(state.fields, "OutputPath", inner), _assigned(state.fields, inner)
+    )
 
 
-def outcome(state: State, scope: Scope, result: Json) -> Outcome:
+def outcome(state: State, scope: EvaluationScope, result: Json) -> StateOutcome:
     """The outcome of a result, after ResultSelector, ResultPath and OutputPath."""
     if state.is_jsonata:
         inner = scope._replace(states={**scope.states, "result": result})
@@ -70,29 +76,33 @@ def outcome(state: State, scope: Scope, result: Json) -> Outcome:
     scope.note("afterResultSelector", result)
     assigned = _assigned(state.fields, scope._replace(data=result))
     placed = scope.note("afterResultPath", _placed(state.fields, scope.data, result))
-    return Outcome(_selected(state.fields, "OutputPath", scope._replace(data=placed)), assigned)
+    return StateOutcome(
+        _selected(state.fields, "OutputPath", scope._replace(data=placed)), assigned
+    )
 
 
-def caught(state: State, number: int, scope: Scope, error_output: Json) -> Outcome:
+def caught(state: State, number: int, scope: EvaluationScope, error_output: Json) -> StateOutcome:
     """The outcome of an error that a catcher handles."""
     catcher = state.fields["Catch"][number]
     if state.is_jsonata:
         inner = scope._replace(states={**scope.states, "errorOutput": error_output})
         return query_outcome(catcher, inner, error_output, f"Catch[{number}]/")
     assigned = _assigned(catcher, scope._replace(data=error_output))
-    return Outcome(_placed(catcher, scope.data, error_output), assigned)
+    return StateOutcome(_placed(catcher, scope.data, error_output), assigned)
 
 
-def chosen(state: State, scope: Scope, rule: Fields | None) -> Outcome:
+def chosen(state: State, scope: EvaluationScope, rule: Fields | None) -> StateOutcome:
     """The outcome of a Choice state: a rule that matched has its own Output and Assign."""
     fields = state.fields if rule is None else rule
     if state.is_jsonata:
         return query_outcome(fields, scope, scope.data)
     inner = selected(state, scope)
-    return Outcome(_selected(state.fields, "OutputPath", inner), _assigned(fields, inner))
+    return StateOutcome(_selected(state.fields, "OutputPath", inner), _assigned(fields, inner))
 
 
-def query_outcome(fields: Fields, scope: Scope, default: Json, prefix: str = "") -> Outcome:
+def query_outcome(
+    fields: Fields, scope: EvaluationScope, default: Json, prefix: str = ""
+) -> StateOutcome:
     output = default
     if "Output" in fields:
         output = fill_query_template(fields["Output"], scope, f"{prefix}Output")
@@ -100,10 +110,10 @@ def query_outcome(fields: Fields, scope: Scope, default: Json, prefix: str = "")
         name: fill_query_template(value, scope, f"{prefix}Assign/{name}")
         for name, value in fields.get("Assign", {}).items()
     }
-    return Outcome(output, _checked(assigned))
+    return StateOutcome(output, _checked(assigned))
 
 
-def number_of(state: State, name: str, scope: Scope) -> int | None:
+def number_of(state: State, name: str, scope: EvaluationScope) -> int | None:
     """The integer in a field, in an expression, or at the path in the field's `...Path` variant;
     None without any of them."""
     value = scalar_of(state, name, scope)
@@ -114,7 +124,7 @@ def number_of(state: State, name: str, scope: Scope) -> int | None:
     return int(value)
 
 
-def scalar_of(state: State, name: str, scope: Scope) -> Json:
+def scalar_of(state: State, name: str, scope: EvaluationScope) -> Json:
     """The value of a field, of an expression, or at the path in the `...Path` variant; None without
     any of them."""
     if name in state.fields:
@@ -135,7 +145,7 @@ def wrong_value(state: State, field: str, what: str, value: Json) -> StateError:
     )
 
 
-def _selected(fields: Fields, name: str, scope: Scope) -> Json:
+def _selected(fields: Fields, name: str, scope: EvaluationScope) -> Json:
     path = fields.get(name, "$")
     if path is None:
         return {}
@@ -157,7 +167,7 @@ def _placed(fields: Fields, data: Json, result: Json) -> Json:
     return place(path, data, result)
 
 
-def _assigned(fields: Fields, scope: Scope) -> dict[str, Json]:
+def _assigned(fields: Fields, scope: EvaluationScope) -> dict[str, Json]:
     if "Assign" not in fields:
         return {}
     return _checked(fill_template(fields["Assign"], scope))

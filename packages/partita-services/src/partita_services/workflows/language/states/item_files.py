@@ -6,8 +6,8 @@ import csv
 import io
 from typing import Any
 
-from partita_services.workflows.language.errors import RUNTIME, StateError
-from partita_services.workflows.language.values import Json, parse_json
+from partita_services.workflows.language.json_values import Json, parse_json
+from partita_services.workflows.language.language_errors import RUNTIME, StateError
 
 DELIMITERS = {"COMMA": ",", "PIPE": "|", "SEMICOLON": ";", "SPACE": " ", "TAB": "\t"}
 

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from partita_services.workflows.language.definition import State
-from partita_services.workflows.language.errors import (
-    EXCEED_TOLERATED_FAILURE_THRESHOLD,
-    RUNTIME,
-    StateError,
-)
-from partita_services.workflows.language.expressions.scope import Scope
-from partita_services.workflows.language.expressions.templates import (
+from partita_services.workflows.language.expressions.evaluation_scope import EvaluationScope
+from partita_services.workflows.language.expressions.payload_templates import (
     fill_query_template,
     fill_template,
     find_path,
 )
-from partita_services.workflows.language.interpreting.run import Item, Line
+from partita_services.workflows.language.interpreting.execution_state import ExecutionLine, MapItem
+from partita_services.workflows.language.json_values import Json, is_number, json_text
+from partita_services.workflows.language.language_errors import (
+    EXCEED_TOLERATED_FAILURE_THRESHOLD,
+    RUNTIME,
+    StateError,
+)
+from partita_services.workflows.language.machine_definition import State
 from partita_services.workflows.language.states import data_flow
-from partita_services.workflows.language.values import Json, is_number, json_text
 
 if TYPE_CHECKING:
-    from partita_services.workflows.language.interpreting.walk import Walk
+    from partita_services.workflows.language.interpreting.machine_walk import MachineWalk
 
 
-def item_input(walk: Walk, line: Line, state: State, item: Item) -> Json:
+def item_input(walk: MachineWalk, line: ExecutionLine, state: State, item: MapItem) -> Json:
     """The input of an iteration."""
     if "ItemBatcher" in state.fields:
         # The selector was applied to each item before batching.
@@ -32,7 +32,7 @@ def item_input(walk: Walk, line: Line, state: State, item: Item) -> Json:
     return _selected(data_flow.selected(state, walk.scope(line)), state, item)
 
 
-def _selected(scope: Scope, state: State, item: Item) -> Json:
+def _selected(scope: EvaluationScope, state: State, item: MapItem) -> Json:
     template = state.fields.get("ItemSelector", state.fields.get("Parameters"))
     if template is None:
         if item.key is not None:
@@ -45,13 +45,13 @@ def _selected(scope: Scope, state: State, item: Item) -> Json:
     return fill_template(template, scope)
 
 
-def item_context(item: Item) -> dict[str, Json]:
+def item_context(item: MapItem) -> dict[str, Json]:
     """`$$.Map.Item` in an iteration."""
     context = {"Index": item.index, "Value": item.value}
     return context if item.key is None else {**context, "Key": item.key}
 
 
-def items_of(state: State, scope: Scope) -> list[Item]:
+def items_of(state: State, scope: EvaluationScope) -> list[MapItem]:
     """The item or batch of each iteration."""
     items = numbered(array_of(state, scope))
     if "ItemBatcher" in state.fields:
@@ -59,7 +59,9 @@ def items_of(state: State, scope: Scope) -> list[Item]:
     return items
 
 
-def inputs_of(state: State, scope: Scope, values: list[Json] | dict[str, Json]) -> list[Json]:
+def inputs_of(
+    state: State, scope: EvaluationScope, values: list[Json] | dict[str, Json]
+) -> list[Json]:
     """The input of each iteration over these items."""
     items = numbered(values)
     if "ItemBatcher" in state.fields:
@@ -67,16 +69,18 @@ def inputs_of(state: State, scope: Scope, values: list[Json] | dict[str, Json]) 
     return [_selected(scope, state, item) for item in items]
 
 
-def numbered(values: list[Json] | dict[str, Json]) -> list[Item]:
+def numbered(values: list[Json] | dict[str, Json]) -> list[MapItem]:
     if isinstance(values, dict):
         return [
-            Item(number=number, index=number, value=value, key=key)
+            MapItem(number=number, index=number, value=value, key=key)
             for number, (key, value) in enumerate(values.items())
         ]
-    return [Item(number=number, index=number, value=value) for number, value in enumerate(values)]
+    return [
+        MapItem(number=number, index=number, value=value) for number, value in enumerate(values)
+    ]
 
 
-def array_of(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
+def array_of(state: State, scope: EvaluationScope) -> list[Json] | dict[str, Json]:
     if state.is_jsonata:
         field = "Items"
         values = scope.data
@@ -95,7 +99,7 @@ def array_of(state: State, scope: Scope) -> list[Json] | dict[str, Json]:
     raise StateError(RUNTIME, f'Reference path "{reference}" must point to array.')
 
 
-def _batches(state: State, scope: Scope, items: list[Item]) -> list[Item]:
+def _batches(state: State, scope: EvaluationScope, items: list[MapItem]) -> list[MapItem]:
     """Items in batches of limited number and size (ItemBatcher)."""
     batcher = State(state.name, "ItemBatcher", state.fields["ItemBatcher"], state.query_language)
     items_max = data_flow.number_of(batcher, "MaxItemsPerBatch", scope) or len(items)
@@ -103,7 +107,7 @@ def _batches(state: State, scope: Scope, items: list[Item]) -> list[Item]:
     frame: dict[str, Json] = {}
     if "BatchInput" in batcher.fields:
         frame["BatchInput"] = _batch_input(batcher, scope)
-    batches: list[Item] = []
+    batches: list[MapItem] = []
     gathered: list[Json] = []
     size = 0
     for item in items:
@@ -121,18 +125,18 @@ def _batches(state: State, scope: Scope, items: list[Item]) -> list[Item]:
     return batches
 
 
-def _batch(number: int, index: int, frame: dict[str, Json], values: list[Json]) -> Item:
-    return Item(number=number, index=index, value={**frame, "Items": values})
+def _batch(number: int, index: int, frame: dict[str, Json], values: list[Json]) -> MapItem:
+    return MapItem(number=number, index=index, value={**frame, "Items": values})
 
 
-def _batch_input(batcher: State, scope: Scope) -> Json:
+def _batch_input(batcher: State, scope: EvaluationScope) -> Json:
     template = batcher.fields["BatchInput"]
     if batcher.is_jsonata:
         return fill_query_template(template, scope, "ItemBatcher/BatchInput")
     return fill_template(template, scope)
 
 
-class Threshold(NamedTuple):
+class FailureThreshold(NamedTuple):
     """How many items may fail: a number, a percentage of all items, both, or neither."""
 
     number: int | None
@@ -146,13 +150,13 @@ class Threshold(NamedTuple):
         return min(bounds, default=None)
 
 
-def threshold(state: State, scope: Scope) -> Threshold:
+def threshold(state: State, scope: EvaluationScope) -> FailureThreshold:
     number = data_flow.number_of(state, "ToleratedFailureCount", scope)
     percentage = data_flow.scalar_of(state, "ToleratedFailurePercentage", scope)
     if percentage is not None and not (is_number(percentage) and 0 <= percentage <= 100):
         name = "ToleratedFailurePercentage"
         raise data_flow.wrong_value(state, name, "a number from 0 to 100", percentage)
-    return Threshold(number, percentage)
+    return FailureThreshold(number, percentage)
 
 
 def too_many_failures() -> StateError:

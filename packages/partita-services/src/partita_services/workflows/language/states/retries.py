@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from partita_services.workflows.language.definition import State
-from partita_services.workflows.language.errors import (
+from partita_services.workflows.language.json_values import Json
+from partita_services.workflows.language.language_errors import (
     ALL,
     DATA_LIMIT_EXCEEDED,
     HEARTBEAT_TIMEOUT,
@@ -15,8 +15,8 @@ from partita_services.workflows.language.errors import (
     TIMEOUT,
     StateError,
 )
-from partita_services.workflows.language.limits import RETRY_DELAY_SECONDS_MAX
-from partita_services.workflows.language.values import Json
+from partita_services.workflows.language.language_limits import RETRY_DELAY_SECONDS_MAX
+from partita_services.workflows.language.machine_definition import State
 
 _TERMINAL = frozenset({RUNTIME, DATA_LIMIT_EXCEEDED})
 """Errors that States.ALL does not match. DataLimitExceeded can be matched by its name, Runtime not

@@ -5,29 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from partita_services.workflows.language.definition import State
-from partita_services.workflows.language.errors import NO_CHOICE_MATCHED, StateError
-from partita_services.workflows.language.expressions.scope import Scope
-from partita_services.workflows.language.expressions.templates import (
+from partita_services.workflows.language.expressions.evaluation_scope import EvaluationScope
+from partita_services.workflows.language.expressions.payload_templates import (
     fill_query_template,
     fill_template,
 )
-from partita_services.workflows.language.interpreting import history
-from partita_services.workflows.language.interpreting.happenings import StartTask
-from partita_services.workflows.language.interpreting.resources import resource_of
-from partita_services.workflows.language.interpreting.run import Line
-from partita_services.workflows.language.interpreting.tokens import make_token
+from partita_services.workflows.language.interpreting import history_events
+from partita_services.workflows.language.interpreting.engine_interface import StartTask
+from partita_services.workflows.language.interpreting.execution_state import ExecutionLine
+from partita_services.workflows.language.interpreting.task_resources import resource_of
+from partita_services.workflows.language.interpreting.task_tokens import make_token
+from partita_services.workflows.language.json_values import Json, check_size
+from partita_services.workflows.language.language_errors import NO_CHOICE_MATCHED, StateError
+from partita_services.workflows.language.machine_definition import State
 from partita_services.workflows.language.states import data_flow
-from partita_services.workflows.language.states.choices import matching_rule
-from partita_services.workflows.language.states.forks import execute_map, execute_parallel
+from partita_services.workflows.language.states.choice_rules import matching_rule
+from partita_services.workflows.language.states.parallel_and_map import (
+    execute_map,
+    execute_parallel,
+)
 from partita_services.workflows.language.timestamps import parse_timestamp
-from partita_services.workflows.language.values import Json, check_size
 
 if TYPE_CHECKING:
-    from partita_services.workflows.language.interpreting.walk import Walk
+    from partita_services.workflows.language.interpreting.machine_walk import MachineWalk
 
 
-def execute_pass(walk: Walk, line: Line, state: State) -> None:
+def execute_pass(walk: MachineWalk, line: ExecutionLine, state: State) -> None:
     scope = walk.scope(line)
     if state.is_jsonata:
         end = data_flow.passed_on(state, scope)
@@ -40,7 +43,7 @@ def execute_pass(walk: Walk, line: Line, state: State) -> None:
     walk.leave(line, state, end, state.next)
 
 
-def execute_task(walk: Walk, line: Line, state: State) -> None:
+def execute_task(walk: MachineWalk, line: ExecutionLine, state: State) -> None:
     id = walk.new_id()
     resource: str = state.fields["Resource"]
     token = None
@@ -60,13 +63,13 @@ def execute_task(walk: Walk, line: Line, state: State) -> None:
         credentials=_credentials(state, chosen),
     )
     check_size(task.input, state.name)
-    scheduled = history.task_scheduled(task, walk.run.context["Execution"]["Id"])
-    walk.record_event(line, history.task_type(task, "Scheduled"), scheduled)
+    scheduled = history_events.task_scheduled(task, walk.run.context["Execution"]["Id"])
+    walk.record_event(line, history_events.task_type(task, "Scheduled"), scheduled)
     line.waits_for, line.task = id, task
     walk.commands.append(task)
 
 
-def _credentials(state: State, scope: Scope) -> Json:
+def _credentials(state: State, scope: EvaluationScope) -> Json:
     template = state.fields.get("Credentials")
     if template is None:
         return None
@@ -78,7 +81,7 @@ def _credentials(state: State, scope: Scope) -> Json:
     return credentials
 
 
-def execute_choice(walk: Walk, line: Line, state: State) -> None:
+def execute_choice(walk: MachineWalk, line: ExecutionLine, state: State) -> None:
     scope = walk.scope(line)
     rule = matching_rule(state, data_flow.selected(state, scope))
     next = state.fields.get("Default") if rule is None else rule["Next"]
@@ -90,7 +93,7 @@ def execute_choice(walk: Walk, line: Line, state: State) -> None:
     walk.leave(line, state, data_flow.chosen(state, scope, rule), next)
 
 
-def execute_wait(walk: Walk, line: Line, state: State) -> None:
+def execute_wait(walk: MachineWalk, line: ExecutionLine, state: State) -> None:
     scope = data_flow.selected(state, walk.scope(line))
     seconds = data_flow.number_of(state, "Seconds", scope)
     if seconds is not None:
@@ -103,11 +106,11 @@ def execute_wait(walk: Walk, line: Line, state: State) -> None:
         leave_wait(walk, line, state)
 
 
-def leave_wait(walk: Walk, line: Line, state: State) -> None:
+def leave_wait(walk: MachineWalk, line: ExecutionLine, state: State) -> None:
     walk.leave(line, state, data_flow.passed_on(state, walk.scope(line)), state.next)
 
 
-def _timestamp(state: State, scope: Scope) -> float:
+def _timestamp(state: State, scope: EvaluationScope) -> float:
     text = data_flow.scalar_of(state, "Timestamp", scope)
     until = parse_timestamp(text)
     if until is None:
@@ -117,24 +120,24 @@ def _timestamp(state: State, scope: Scope) -> float:
     return until
 
 
-def execute_succeed(walk: Walk, line: Line, state: State) -> None:
+def execute_succeed(walk: MachineWalk, line: ExecutionLine, state: State) -> None:
     walk.leave(line, state, data_flow.passed_on(state, walk.scope(line)), None)
 
 
-def execute_fail(walk: Walk, line: Line, state: State) -> None:
+def execute_fail(walk: MachineWalk, line: ExecutionLine, state: State) -> None:
     scope = data_flow.selected(state, walk.scope(line))
     error, cause = (_text(state, name, scope) for name in ("Error", "Cause"))
     walk.fail(line, StateError(error, cause))
 
 
-def _text(state: State, name: str, scope: Scope) -> str | None:
+def _text(state: State, name: str, scope: EvaluationScope) -> str | None:
     text = data_flow.scalar_of(state, name, scope)
     if text is None or isinstance(text, str):
         return text
     raise data_flow.wrong_value(state, name, "a string", text)
 
 
-EXECUTE: dict[str, Callable[[Walk, Line, State], None]] = {
+EXECUTE: dict[str, Callable[[MachineWalk, ExecutionLine, State], None]] = {
     "Pass": execute_pass,
     "Task": execute_task,
     "Choice": execute_choice,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from partita_services.workflows.language.definition import JSONATA
 from partita_services.workflows.language.expressions.jsonata import is_expression
-from partita_services.workflows.language.states.choices import LOGICAL, OPERATORS, TESTS
-from partita_services.workflows.language.validation.fields import (
+from partita_services.workflows.language.json_values import Json
+from partita_services.workflows.language.machine_definition import JSONATA
+from partita_services.workflows.language.states.choice_rules import LOGICAL, OPERATORS, TESTS
+from partita_services.workflows.language.validation.diagnostic_list import DiagnosticList
+from partita_services.workflows.language.validation.field_checks import (
     PATH_FIELDS,
     QUERY_FIELDS,
     Check,
@@ -15,12 +17,10 @@ from partita_services.workflows.language.validation.fields import (
     check_string,
     check_timestamp,
 )
-from partita_services.workflows.language.validation.findings import Findings
-from partita_services.workflows.language.values import Json
 
 
 def check_choices(
-    findings: Findings,
+    findings: DiagnosticList,
     fields: dict[str, Json],
     siblings: dict[str, Json],
     place: str,
@@ -49,7 +49,7 @@ def check_choices(
             _rule(findings, rule, here, ("Next", "Assign", "Comment"))
 
 
-def _condition(findings: Findings, rule: dict[str, Json], place: str) -> None:
+def _condition(findings: DiagnosticList, rule: dict[str, Json], place: str) -> None:
     findings.known(rule, place, ("Condition", "Next", "Output", "Assign", "Comment"))
     checks = {name: QUERY_FIELDS[name] for name in ("Output", "Assign")}
     findings.check(rule, place, checks)
@@ -62,7 +62,9 @@ def _condition(findings: Findings, rule: dict[str, Json], place: str) -> None:
         findings.check(rule, place, {"Condition": QUERY_FIELDS["Output"]})
 
 
-def _rule(findings: Findings, rule: dict[str, Json], place: str, also: tuple[str, ...]) -> None:
+def _rule(
+    findings: DiagnosticList, rule: dict[str, Json], place: str, also: tuple[str, ...]
+) -> None:
     """A rule in JSONPath: a comparison of a variable, or a combination of rules."""
     operators = [name for name in rule if name in OPERATORS or name in LOGICAL]
     if len(operators) != 1:
@@ -80,7 +82,7 @@ def _rule(findings: Findings, rule: dict[str, Json], place: str, also: tuple[str
     findings.check(rule, place, {"Variable": check_path, name: check})
 
 
-def _combination(findings: Findings, name: str, value: Json, place: str) -> None:
+def _combination(findings: DiagnosticList, name: str, value: Json, place: str) -> None:
     rules = [value] if name == "Not" else value
     if not isinstance(rules, list) or not rules:
         findings.wrong("The value must be an array with at least one rule", place)

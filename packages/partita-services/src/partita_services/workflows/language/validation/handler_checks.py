@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita_services.workflows.language.definition import JSONATA
-from partita_services.workflows.language.errors import ALL
-from partita_services.workflows.language.limits import (
+from partita_services.workflows.language.json_values import Json
+from partita_services.workflows.language.language_errors import ALL
+from partita_services.workflows.language.language_limits import (
     RETRY_ATTEMPTS_MAX,
     RETRY_DELAY_SECONDS_MAX,
     SECONDS_MAX,
 )
-from partita_services.workflows.language.validation.fields import (
+from partita_services.workflows.language.machine_definition import JSONATA
+from partita_services.workflows.language.validation.diagnostic_list import DiagnosticList
+from partita_services.workflows.language.validation.field_checks import (
     PATH_FIELDS,
     QUERY_FIELDS,
     Check,
@@ -19,11 +21,9 @@ from partita_services.workflows.language.validation.fields import (
     check_number,
     check_string,
 )
-from partita_services.workflows.language.validation.findings import Findings
-from partita_services.workflows.language.values import Json
 
 
-def check_retriers(findings: Findings, fields: dict[str, Json], place: str) -> None:
+def check_retriers(findings: DiagnosticList, fields: dict[str, Json], place: str) -> None:
     checks: dict[str, Check] = {
         "IntervalSeconds": check_integer(1),
         "MaxAttempts": check_integer(0, RETRY_ATTEMPTS_MAX),
@@ -45,7 +45,7 @@ def check_retriers(findings: Findings, fields: dict[str, Json], place: str) -> N
 
 
 def check_catchers(
-    findings: Findings,
+    findings: DiagnosticList,
     fields: dict[str, Json],
     siblings: dict[str, Json],
     place: str,
@@ -63,7 +63,7 @@ def check_catchers(
 
 
 def _handlers(
-    findings: Findings, fields: dict[str, Json], name: str, place: str
+    findings: DiagnosticList, fields: dict[str, Json], name: str, place: str
 ) -> Iterator[tuple[dict[str, Json], str]]:
     """Retriers or catchers that are objects, with their locations; checks ErrorEquals."""
     handlers = fields.get(name, [])

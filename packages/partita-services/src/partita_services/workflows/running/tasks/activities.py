@@ -14,7 +14,7 @@ POLL_SECONDS = 60.0
 
 
 @dataclass(slots=True, eq=False)
-class Offer:
+class TaskOffer:
     """A task that waits for a worker."""
 
     task: StartTask
@@ -24,12 +24,12 @@ class Offer:
 
 class Activities:
     def __init__(self) -> None:
-        self._offers: dict[str, deque[Offer]] = defaultdict(deque)
-        self._workers: dict[str, deque[asyncio.Future[Offer | None]]] = defaultdict(deque)
+        self._offers: dict[str, deque[TaskOffer]] = defaultdict(deque)
+        self._workers: dict[str, deque[asyncio.Future[TaskOffer | None]]] = defaultdict(deque)
 
     async def offer(self, name: str, task: StartTask, note: Callable[..., Awaitable[None]]) -> None:
         """Returns when a worker has taken the task, and that is durable."""
-        offer = Offer(task, asyncio.get_running_loop().create_future())
+        offer = TaskOffer(task, asyncio.get_running_loop().create_future())
         self._hand_out(name, offer)
         try:
             worker_name = await offer.taken
@@ -39,7 +39,7 @@ class Activities:
             raise
         await note(TaskStarted(task.id, worker_name))
 
-    def _hand_out(self, name: str, offer: Offer) -> None:
+    def _hand_out(self, name: str, offer: TaskOffer) -> None:
         if self._workers[name]:
             self._workers[name].popleft().set_result(offer)
         else:
@@ -53,10 +53,10 @@ class Activities:
                 return offer.task
         return None
 
-    async def _next(self, name: str, seconds: float) -> Offer | None:
+    async def _next(self, name: str, seconds: float) -> TaskOffer | None:
         if self._offers[name]:
             return self._offers[name].popleft()
-        worker: asyncio.Future[Offer | None] = asyncio.get_running_loop().create_future()
+        worker: asyncio.Future[TaskOffer | None] = asyncio.get_running_loop().create_future()
         workers = self._workers[name]
         workers.append(worker)
         await asyncio.wait([worker], timeout=seconds)

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from partita.server.protocol import model
+from partita.server.protocol import service_model
 from partita_services.workflows.language import Diagnostic, InvalidDefinition, StateMachine
-from partita_services.workflows.running import arns
-from partita_services.workflows.running.storage.records import EXPRESS
-from partita_services.workflows.running.tasks import jobs
-from partita_services.workflows.running.tasks.buckets import OPERATIONS as S3_OPERATIONS
+from partita_services.workflows.running import state_machine_arns
+from partita_services.workflows.running.storage.workflow_records import EXPRESS
+from partita_services.workflows.running.tasks.services import job_tasks
+from partita_services.workflows.running.tasks.services.s3_objects import OPERATIONS as S3_OPERATIONS
 
 LAMBDA, ACTIVITY, INVOKE, START = "lambda", "activity", "lambda:invoke", "states:startExecution"
 DYNAMODB, SDK, S3, STAND_IN = "dynamodb", "aws-sdk", "s3", "stand-in"
@@ -29,7 +29,7 @@ SYNC, SYNC_2, TOKEN = ".sync", ".sync:2", ".waitForTaskToken"
 
 DYNAMODB_OPERATIONS = ("getItem", "putItem", "updateItem", "deleteItem")
 REST = ("lambda", "scheduler")
-_PARTITION = rf"arn:(?:aws[\w-]*|{arns.PLACEHOLDER}):states:"
+_PARTITION = rf"arn:(?:aws[\w-]*|{state_machine_arns.PLACEHOLDER}):states:"
 """The partition may be a placeholder of CloudFormation."""
 _STATES = re.compile(_PARTITION + r"[\w-]*:\d*:")
 _SERVICE = re.compile(_PARTITION + r"[\w-]*:\d*:(?:(aws-sdk):)?([\w-]+):(\w+)(\.[\w:]+)?")
@@ -49,16 +49,16 @@ class SdkService(NamedTuple):
 
 
 SDK_SERVICES = {
-    "dynamodb": SdkService("dynamodb", "DynamoDb", model.DYNAMODB),
-    "kinesis": SdkService("kinesis", "Kinesis", model.KINESIS, model.KINESIS_NAMES),
-    "sfn": SdkService("states", "Sfn", model.STEP_FUNCTIONS, STATES_NAMES),
-    "lambda": SdkService("lambda", "Lambda", model.LAMBDA, "lambda."),
-    "scheduler": SdkService("scheduler", "Scheduler", model.SCHEDULER, "scheduler."),
+    "dynamodb": SdkService("dynamodb", "DynamoDb", service_model.DYNAMODB),
+    "kinesis": SdkService("kinesis", "Kinesis", service_model.KINESIS, service_model.KINESIS_NAMES),
+    "sfn": SdkService("states", "Sfn", service_model.STEP_FUNCTIONS, STATES_NAMES),
+    "lambda": SdkService("lambda", "Lambda", service_model.LAMBDA, "lambda."),
+    "scheduler": SdkService("scheduler", "Scheduler", service_model.SCHEDULER, "scheduler."),
 }
 """The services, by their names in a Resource."""
 
 
-class Abilities(NamedTuple):
+class ServerAbilities(NamedTuple):
     """What this server can do for tasks."""
 
     operations: frozenset[str] | None = None
@@ -89,11 +89,11 @@ class Integration(NamedTuple):
 def integration_of(resource: str) -> Integration | None:
     """Parses a Resource; None when it is not supported."""
     if is_activity(resource):
-        return Integration(ACTIVITY, arns.activity_name(resource))
+        return Integration(ACTIVITY, state_machine_arns.activity_name(resource))
     match = _SERVICE.fullmatch(resource)
     if match is None:
         is_function = resource.startswith(("arn:", "${"))
-        name = arns.function_name(resource) if is_function else None
+        name = state_machine_arns.function_name(resource) if is_function else None
         return None if name is None else Integration(LAMBDA, name)
     sdk, service, operation, pattern = match.groups(default="")
     if sdk and (service, operation, pattern) == ("lambda", "invoke", ""):
@@ -130,7 +130,7 @@ def _named(functions: Mapping[str, str], resource: str) -> str | None:
 
 
 def is_activity(resource: str) -> bool:
-    return arns.kind_of(resource) == arns.ACTIVITY
+    return state_machine_arns.kind_of(resource) == state_machine_arns.ACTIVITY
 
 
 _PATTERNS = {
@@ -139,13 +139,13 @@ _PATTERNS = {
     **dict.fromkeys(MESSAGES, ("", TOKEN)),
     HTTP: ("",),
     API: ("", TOKEN),
-    **dict.fromkeys(jobs.KINDS, ("", SYNC)),
+    **dict.fromkeys(job_tasks.KINDS, ("", SYNC)),
     "ecs:runTask": ("", SYNC, TOKEN),
-    jobs.MODEL: ("",),
+    job_tasks.MODEL: ("",),
 }
 
 
-def check_resources(machine: StateMachine, type: str, abilities: Abilities) -> None:
+def check_resources(machine: StateMachine, type: str, abilities: ServerAbilities) -> None:
     """Raises InvalidDefinition for resources that this server does not support, or not for this
     type of machine."""
     refused = [
@@ -157,16 +157,16 @@ def check_resources(machine: StateMachine, type: str, abilities: Abilities) -> N
         raise InvalidDefinition(refused)
 
 
-def _is_built(integration: Integration, abilities: Abilities) -> bool:
+def _is_built(integration: Integration, abilities: ServerAbilities) -> bool:
     if integration.kind != SDK:
         return True
     service = SDK_SERVICES[integration.service]
     if abilities.operations is not None:
         return service.names + integration.operation in abilities.operations
-    return integration.operation in model.load(service.model).inputs
+    return integration.operation in service_model.load(service.model).inputs
 
 
-def _refusal(resource: str, type: str, abilities: Abilities) -> str:
+def _refusal(resource: str, type: str, abilities: ServerAbilities) -> str:
     integration = stand_in(resource, abilities.stand_ins) or integration_of(resource)
     if integration is None or not _is_built(integration, abilities):
         return f"The resource {resource!r} is not supported by this server"

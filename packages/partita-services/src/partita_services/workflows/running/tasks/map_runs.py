@@ -13,28 +13,36 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from partita.client import Client, ClientError
-from partita.clock import system_clock
-from partita_services.workflows.evaluation.messages import MapRunPlan, PlanMapRun, encode_json
-from partita_services.workflows.evaluation.pool import Pool
+from partita.foundation.clock import system_clock
+from partita_services.workflows.evaluation.evaluation_messages import (
+    MapRunPlan,
+    PlanMapRun,
+    encode_json,
+)
+from partita_services.workflows.evaluation.evaluation_pool import EvaluationPool
 from partita_services.workflows.language import StartTask, TaskStarted, TaskSucceeded
-from partita_services.workflows.language.errors import ITEM_READER_FAILED, RUNTIME, StateError
+from partita_services.workflows.language.json_values import Json, json_text, parse_json
+from partita_services.workflows.language.language_errors import (
+    ITEM_READER_FAILED,
+    RUNTIME,
+    StateError,
+)
 from partita_services.workflows.language.states.item_files import items_limit
-from partita_services.workflows.language.states.map_items import Threshold, too_many_failures
-from partita_services.workflows.language.values import Json, json_text, parse_json
-from partita_services.workflows.running import arns
-from partita_services.workflows.running.storage.records import (
+from partita_services.workflows.language.states.map_items import FailureThreshold, too_many_failures
+from partita_services.workflows.running import state_machine_arns
+from partita_services.workflows.running.storage.workflow_records import (
     EXPRESS,
     FAILED,
     RUNNING,
     SUCCEEDED,
-    Execution,
-    Machine,
+    ExecutionRecord,
+    MachineRecord,
     MapRun,
     MapRunCounts,
 )
-from partita_services.workflows.running.storage.store import Store
-from partita_services.workflows.running.tasks import buckets
-from partita_services.workflows.running.tasks.buckets import Buckets
+from partita_services.workflows.running.storage.workflow_store import WorkflowStore
+from partita_services.workflows.running.tasks.services import s3_objects
+from partita_services.workflows.running.tasks.services.s3_objects import S3Buckets
 
 CONCURRENCY_MAX = 100
 """The maximum of one map run, whatever its MaxConcurrency."""
@@ -43,11 +51,11 @@ CHANGEABLE = ("concurrency", "tolerated_count", "tolerated_percentage")
 RESULT_WRITER_FAILED = "States.ResultWriterFailed"
 
 
-class Child(NamedTuple):
+class EndedChild(NamedTuple):
     """An ended execution of a map run."""
 
     number: int
-    execution: Execution
+    execution: ExecutionRecord
 
     @property
     def is_well(self) -> bool:
@@ -59,7 +67,7 @@ def _count(run: MapRun, size: int, name: str, by: int) -> None:
     setattr(run.items, name, getattr(run.items, name) + by * size)
 
 
-class Turns:
+class ConcurrencyGate:
     """Lets at most as many executions run as the map run allows at the moment."""
 
     def __init__(self, run: MapRun) -> None:
@@ -86,7 +94,7 @@ class Turns:
         return self._taken < min(self._run.concurrency or CONCURRENCY_MAX, CONCURRENCY_MAX)
 
 
-class Children:
+class ChildLauncher:
     """Starts the executions of map runs; implemented by the engine."""
 
     def __init__(
@@ -99,15 +107,17 @@ class Children:
 
 
 class MapRuns:
-    def __init__(self, client: Client, buckets: Buckets, store: Store, pool: Pool) -> None:
+    def __init__(
+        self, client: Client, buckets: S3Buckets, store: WorkflowStore, pool: EvaluationPool
+    ) -> None:
         self._client = client
         self._buckets = buckets
         self._store = store
         self._pool = pool
         self.live: dict[str, MapRun] = {}
         """The map runs under way, by ARN."""
-        self._turns: dict[str, Turns] = {}
-        self.children: Children | None = None
+        self._turns: dict[str, ConcurrencyGate] = {}
+        self.children: ChildLauncher | None = None
 
     async def run(
         self, task: StartTask, execution_arn: str, role: str, report: Callable[..., None]
@@ -122,7 +132,7 @@ class MapRuns:
             raise StateError(ITEM_READER_FAILED, error.cause) from error
         job = PlanMapRun(definition, encode_json(task), items, content)
         plan = await self._pool.run(job, definition.digest, MapRunPlan)
-        child = Machine(
+        child = MachineRecord(
             name=f"{parent.machine}/{plan.label}",
             type=plan.machine_type,
             definition=plan.definition,
@@ -144,7 +154,7 @@ class MapRuns:
             items=MapRunCounts(total=sum(plan.sizes)),
         )
         await self._keep_changes(run)
-        self._turns[run.arn] = Turns(run)
+        self._turns[run.arn] = ConcurrencyGate(run)
         await self._note(run, parent)
         try:
             ended = await self._run_all(task, child, run, plan)
@@ -177,7 +187,7 @@ class MapRuns:
             for name in CHANGEABLE:
                 setattr(run, name, getattr(before, name))
 
-    async def _note(self, run: MapRun, parent: Execution) -> None:
+    async def _note(self, run: MapRun, parent: ExecutionRecord) -> None:
         """Store the map run, unless its execution is an express one, which is not stored either."""
         if parent.type != EXPRESS:
             await self._store.put_map_run(run)
@@ -185,13 +195,13 @@ class MapRuns:
     async def _run_all(
         self,
         task: StartTask,
-        machine: Machine,
+        machine: MachineRecord,
         map_run: MapRun,
         plan: MapRunPlan,
-    ) -> list[Child]:
+    ) -> list[EndedChild]:
         inputs, sizes = plan.inputs, plan.sizes
         turns = self._turns[map_run.arn]
-        ended: list[Child] = []
+        ended: list[EndedChild] = []
 
         async def run(number: int) -> None:
             async with turns:
@@ -201,7 +211,7 @@ class MapRuns:
                 execution = await self.children.run(
                     machine, name, inputs[number], is_kept=machine.type != EXPRESS
                 )
-                ended.append(Child(number, execution))
+                ended.append(EndedChild(number, execution))
                 is_well = execution.status == SUCCEEDED
                 _count(map_run, sizes[number], "running", -1)
                 _count(map_run, sizes[number], "succeeded" if is_well else "failed", 1)
@@ -226,7 +236,7 @@ class MapRuns:
         if writer is not None and "Resource" in writer:
             place = writer["Parameters"]
             prefix = str(place.get("Prefix", "")).strip("/")
-            resource = f"{buckets.BUCKET_ARN}{place.get('Bucket', '')}/{prefix}/*"
+            resource = f"{s3_objects.BUCKET_ARN}{place.get('Bucket', '')}/{prefix}/*"
             try:
                 await self._check(role, "s3:PutObject", resource.replace("//", "/"))
             except StateError as error:
@@ -247,8 +257,8 @@ class MapRuns:
             return encode_json(task.input["items"]), None
         operation = reader["Resource"].rpartition(":")[2]
         parameters = reader["Parameters"]
-        if operation in buckets.OPERATIONS:
-            for action, resource in buckets.needs(operation, parameters):
+        if operation in s3_objects.OPERATIONS:
+            for action, resource in s3_objects.needs(operation, parameters):
                 await self._check(role, action, resource)
         if operation == "getObject":
             bucket, key = parameters.get("Bucket", ""), parameters.get("Key", "")
@@ -281,7 +291,7 @@ class MapRuns:
 
     # Results
 
-    def _result(self, task: StartTask, ended: list[Child]) -> Json:
+    def _result(self, task: StartTask, ended: list[EndedChild]) -> Json:
         writer = task.input["writer"]
         outputs = [parse_json(child.execution.output or "null") for child in ended if child.is_well]
         if writer is None:
@@ -311,7 +321,7 @@ class MapRuns:
         place: dict[str, Any],
         config: dict[str, Any],
         results: list[Json],
-        ended: list[Child],
+        ended: list[EndedChild],
     ) -> Json:
         """Write the results and a manifest that names the files. (Step Functions guide,
         "ResultWriter")"""
@@ -341,11 +351,11 @@ class MapRuns:
 
 
 def _tolerated(run: MapRun) -> int:
-    threshold = Threshold(run.tolerated_count, run.tolerated_percentage)
+    threshold = FailureThreshold(run.tolerated_count, run.tolerated_percentage)
     return threshold.of(run.executions.total) or 0
 
 
-def _described(child: Child) -> dict[str, Json]:
+def _described(child: EndedChild) -> dict[str, Json]:
     execution = child.execution
     described: dict[str, Json] = {
         "ExecutionArn": execution.arn,
@@ -353,7 +363,7 @@ def _described(child: Child) -> dict[str, Json]:
         "InputDetails": {"Included": True},
         "Name": execution.name,
         "Status": execution.status,
-        "StateMachineArn": arns.machine_arn(execution.machine),
+        "StateMachineArn": state_machine_arns.machine_arn(execution.machine),
     }
     for name, value in (
         ("Output", execution.output),

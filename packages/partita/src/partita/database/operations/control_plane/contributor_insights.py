@@ -1,8 +1,8 @@
 """UpdateContributorInsights, DescribeContributorInsights, ListContributorInsights.
 
 Insights are enabled separately for a table and for each global index. The counts themselves are
-served at /insights (`server/monitoring/pages.py`). Error messages, ordering and statuses were
-recorded in October 2026.
+served at /insights (`server/monitoring/monitoring_pages.py`). Error messages, ordering and statuses
+were recorded in October 2026.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from partita.database.capacity.insights import (
+from partita.database.capacity.insights_rules import (
     ACCESSED_AND_THROTTLED_KEYS,
     InsightsSetting,
     rule_kinds,
 )
-from partita.database.operations.answers import encode
-from partita.database.operations.context import (
+from partita.database.operations.operation_context import (
+    DatabaseService,
     ReadContext,
     Request,
-    Service,
     WriteContext,
     table_name,
 )
-from partita.database.tables.schema import ACTIVE, CREATING, Index, Table
+from partita.database.operations.response_members import encode
+from partita.database.tables.definition.table_schema import ACTIVE, CREATING, Index, Table
 from partita.errors import ResourceNotFoundException, ValidationException
-from partita.limits import LIST_INSIGHTS_PAGE_MAX
+from partita.foundation.service_limits import LIST_INSIGHTS_PAGE_MAX
 
 ENABLED, ENABLING, DISABLED, DISABLING = "ENABLED", "ENABLING", "DISABLED", "DISABLING"
 WRONG_STATE = "Table or Index is not in a valid state to update Key Access Insights: "
@@ -96,7 +96,7 @@ def rule_names(table: Table, owner: Table | Index, insights: InsightsSetting) ->
     return [f"DynamoDBContributorInsights-{kind}-{target}-{made_ms}" for kind in kinds]
 
 
-def _find(service: Service, request: Request) -> tuple[Table, Table | Index]:
+def _find(service: DatabaseService, request: Request) -> tuple[Table, Table | Index]:
     table = service.catalog.described(table_name(request["TableName"]))
     if "IndexName" not in request:
         return table, table
@@ -109,7 +109,7 @@ def _find(service: Service, request: Request) -> tuple[Table, Table | Index]:
     return table, index
 
 
-def _refuse_unless_active(service: Service, table: Table, owner: Table | Index) -> None:
+def _refuse_unless_active(service: DatabaseService, table: Table, owner: Table | Index) -> None:
     if table.status(service.clock()) == CREATING:
         wrong = "TableStatus"
     elif isinstance(owner, Index) and owner.status != ACTIVE:
@@ -132,7 +132,7 @@ def _changed(
     return replace(current, is_enabled=enables, mode=mode, changed_at=now)
 
 
-def _summary(service: Service, table: Table, owner: Table | Index) -> Summary:
+def _summary(service: DatabaseService, table: Table, owner: Table | Index) -> Summary:
     summary: Summary = {"TableName": table.name}
     if isinstance(owner, Index):
         summary["IndexName"] = owner.name
@@ -142,7 +142,7 @@ def _summary(service: Service, table: Table, owner: Table | Index) -> Summary:
     return summary
 
 
-def _status(service: Service, insights: InsightsSetting | None) -> str:
+def _status(service: DatabaseService, insights: InsightsSetting | None) -> str:
     if insights is None:
         return DISABLED
     is_settled = service.clock() >= insights.changed_at + service.transient_seconds

@@ -11,18 +11,22 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from partita.database.changes.captures import MILLISECOND, Destination, open_capture
-from partita.database.events.streams import CREATING, DELETING, name_in_arn
-from partita.database.operations.answers import encode
-from partita.database.operations.context import (
+from partita.database.logs.change_log.kinesis_captures import (
+    MILLISECOND,
+    KinesisDestination,
+    open_capture,
+)
+from partita.database.logs.event_log.event_streams import CREATING, DELETING, name_in_arn
+from partita.database.operations.operation_context import (
+    DatabaseService,
     ReadContext,
     Request,
-    Service,
     WriteContext,
     table_name,
 )
-from partita.database.tables.catalog import next_table_number
-from partita.database.tables.schema import Table
+from partita.database.operations.response_members import encode
+from partita.database.tables.definition.table_catalog import next_table_number
+from partita.database.tables.definition.table_schema import Table
 from partita.errors import ResourceNotFoundException, ValidationException
 
 ENABLING, ACTIVE, UPDATING, ENABLE_FAILED = "ENABLING", "ACTIVE", "UPDATING", "ENABLE_FAILED"
@@ -58,7 +62,7 @@ def enable_kinesis_streaming_destination(context: WriteContext, request: Request
         raise ValidationException(ENABLED)
     now = service.clock()
     configuration = request.get(ENABLE, {})
-    destination = Destination(
+    destination = KinesisDestination(
         stream_arn=request["StreamArn"],
         stream_name=name_in_arn(request["StreamArn"]),
         precision=configuration.get(PRECISION),
@@ -110,7 +114,7 @@ def describe_kinesis_streaming_destination(context: ReadContext, request: Reques
     return encode({"TableName": table.name, "KinesisDataStreamDestinations": destinations})
 
 
-def _described(service: Service, destination: Destination) -> dict[str, str]:
+def _described(service: DatabaseService, destination: KinesisDestination) -> dict[str, str]:
     status = _status(service, destination)
     described = {"StreamArn": destination.stream_arn, "DestinationStatus": status}
     if destination.failure is not None and status == ENABLE_FAILED:
@@ -120,7 +124,7 @@ def _described(service: Service, destination: Destination) -> dict[str, str]:
     return described
 
 
-def _table(service: Service, request: Request) -> Table:
+def _table(service: DatabaseService, request: Request) -> Table:
     """Returns a table, unless it is being created or deleted: then it is not found (recorded)."""
     table = service.catalog.described(table_name(request["TableName"]))
     if table.status(service.clock()) in (CREATING, DELETING):
@@ -129,7 +133,7 @@ def _table(service: Service, request: Request) -> Table:
     return table
 
 
-def _active(service: Service, table: Table, request: Request) -> Destination | None:
+def _active(service: DatabaseService, table: Table, request: Request) -> KinesisDestination | None:
     name = name_in_arn(request["StreamArn"])
     return next(
         (
@@ -141,7 +145,7 @@ def _active(service: Service, table: Table, request: Request) -> Destination | N
     )
 
 
-def _status(service: Service, destination: Destination) -> str:
+def _status(service: DatabaseService, destination: KinesisDestination) -> str:
     is_changing = service.clock() < destination.changed_at + service.transient_seconds
     if destination.is_disabled:
         return DISABLED if destination.is_over and not is_changing else DISABLING
@@ -151,7 +155,7 @@ def _status(service: Service, destination: Destination) -> str:
 
 
 def _answer(
-    table: Table, destination: Destination, status: str, configuration: dict[str, Any]
+    table: Table, destination: KinesisDestination, status: str, configuration: dict[str, Any]
 ) -> bytes:
     shown = {
         "TableName": table.name,

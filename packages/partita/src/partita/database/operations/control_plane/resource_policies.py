@@ -12,11 +12,16 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from partita.database.changes.streams import read_stream
-from partita.database.operations.answers import encode
-from partita.database.operations.context import ReadContext, Request, Service, WriteContext
+from partita.database.logs.change_log.change_streams import read_stream
+from partita.database.operations.operation_context import (
+    DatabaseService,
+    ReadContext,
+    Request,
+    WriteContext,
+)
+from partita.database.operations.response_members import encode
 from partita.database.storage.engine import Reader
-from partita.database.tables.schema import ResourcePolicy, Table
+from partita.database.tables.definition.table_schema import ResourcePolicy, Table
 from partita.errors import (
     INVALID,
     PolicyNotFoundException,
@@ -33,7 +38,7 @@ OTHER_ACCOUNT = (
 _RESOURCE = re.compile(r"table/(?P<table>[\w.-]+)(?:/(?P<kind>\w+)/(?P<name>[\w.:-]+))?", re.ASCII)
 
 
-class Owner(NamedTuple):
+class PolicyOwner(NamedTuple):
     """The owner of a policy: a table or one of its streams."""
 
     arn: str
@@ -91,14 +96,14 @@ def delete_resource_policy(context: WriteContext, request: Request) -> bytes:
     return encode({"RevisionId": owner.policy.revision_id})
 
 
-def new_policy(service: Service, document: str, arn: str) -> ResourcePolicy:
+def new_policy(service: DatabaseService, document: str, arn: str) -> ResourcePolicy:
     problem = service.check_policy(document, arn)
     if problem:
         raise ValidationException(f"{INVALID}Invalid policy document: {problem}")
     return ResourcePolicy(document, str(int(service.clock() * 1_000_000)))
 
 
-def _check_revision(owner: Owner, expected: str | None) -> None:
+def _check_revision(owner: PolicyOwner, expected: str | None) -> None:
     if expected is None:
         return
     current, table = owner.policy, owner.table.name
@@ -117,7 +122,7 @@ def _check_revision(owner: Owner, expected: str | None) -> None:
         )
 
 
-def _parsed(service: Service, arn: str) -> tuple[str, str | None]:
+def _parsed(service: DatabaseService, arn: str) -> tuple[str, str | None]:
     """Returns the table in an ARN, and the label of the stream or None."""
     if not arn.startswith("arn:"):
         raise ValidationException(f"{INVALID}ARNs must start with 'arn:': {arn}")
@@ -138,10 +143,12 @@ def _parsed(service: Service, arn: str) -> tuple[str, str | None]:
     return resource["table"], resource["name"]
 
 
-def _owner(service: Service, reader: Reader, arn: str, name: str, label: str | None) -> Owner:
+def _owner(
+    service: DatabaseService, reader: Reader, arn: str, name: str, label: str | None
+) -> PolicyOwner:
     table = service.catalog.described(name)
     if label is not None and read_stream(reader, name, label) is None:
         raise ResourceNotFoundException(
             f"Requested resource not found: Stream: {label} not found for Table: {name}"
         )
-    return Owner(arn, table, label)
+    return PolicyOwner(arn, table, label)

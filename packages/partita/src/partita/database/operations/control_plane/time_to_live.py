@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from partita.database.operations.answers import encode
-from partita.database.operations.context import ReadContext, Request, WriteContext, table_name
-from partita.database.tables import layout
+from partita.database.operations.operation_context import (
+    ReadContext,
+    Request,
+    WriteContext,
+    table_name,
+)
+from partita.database.operations.response_members import encode
+from partita.database.tables import table_layout
 from partita.errors import ValidationException
 
 
@@ -29,7 +34,7 @@ def update_time_to_live(context: WriteContext, request: Request) -> bytes:
         )
     enabled = attribute if specification["Enabled"] else None
     if enabled is None:
-        context.write_batch.put(layout.leftover_key(layout.expiries_prefix(table)), b"")
+        context.write_batch.put(table_layout.leftover_key(table_layout.expiries_prefix(table)), b"")
     changed = replace(
         table,
         ttl_attribute=enabled,

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any, Final
 
-from partita.database.expressions import legacy
-from partita.database.expressions.condition import Condition, compile_condition
+from partita.database.expressions import legacy_parameters
+from partita.database.expressions.condition import CompiledCondition, compile_condition
 from partita.database.expressions.key_condition import KeyCondition, compile_key_condition
+from partita.database.expressions.name_resolution import Names, Values, name_problem
 from partita.database.expressions.projection import Projection, compile_projection
-from partita.database.expressions.resolution import Names, Values, name_problem
-from partita.database.expressions.update import Update, compile_update
-from partita.database.item.bounds import nests_too_deep
-from partita.database.item.sizes import string_size, value_size
-from partita.database.item.values import Check, Wording, normalize_value
-from partita.database.operations.context import Request
+from partita.database.expressions.update import CompiledUpdate, compile_update
+from partita.database.item.attribute_values import ErrorWording, ValueCheck, normalize_value
+from partita.database.item.item_limits import nests_too_deep
+from partita.database.item.item_sizes import string_size, value_size
+from partita.database.operations.operation_context import Request
 from partita.errors import ValidationException
-from partita.limits import (
+from partita.foundation.service_limits import (
     EXPRESSION_PLACEHOLDER_BYTES_MAX,
     EXPRESSION_VALUES_BYTES_MAX,
     NEWER_NESTING_LEVELS_MAX,
@@ -44,14 +44,14 @@ NOT_IN_USE: Final = "can only be specified when using expressions"
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ParameterFamily:
     """The parameters of a family of operations, in the order in which the service lists them."""
 
     legacy: tuple[str, ...]
     expressions: tuple[str, ...]
     valued: tuple[str, ...]
     """The expressions that can contain values."""
-    wording: Wording = Wording.CURRENT
+    wording: ErrorWording = ErrorWording.CURRENT
     wraps_values: bool = False
     """True when errors about a value contain its placeholder."""
     wraps_beyond_levels: int = 0
@@ -66,13 +66,13 @@ class Family:
         object.__setattr__(self, "members", members)
 
 
-PUT_OR_DELETE: Final = Family(
+PUT_OR_DELETE: Final = ParameterFamily(
     ("Expected", "ConditionalOperator"),
     ("ConditionExpression",),
     ("ConditionExpression",),
     names_absent=False,
 )
-UPDATE: Final = Family(
+UPDATE: Final = ParameterFamily(
     ("AttributeUpdates", "Expected", "ConditionalOperator"),
     ("UpdateExpression", "ConditionExpression"),
     ("UpdateExpression", "ConditionExpression"),
@@ -80,24 +80,24 @@ UPDATE: Final = Family(
     names_absent=False,
 )
 # GetItem, one table of BatchGetItem, or one Get of TransactGetItems.
-GET: Final = Family(("AttributesToGet",), ("ProjectionExpression",), ())
-QUERY: Final = Family(
+GET: Final = ParameterFamily(("AttributesToGet",), ("ProjectionExpression",), ())
+QUERY: Final = ParameterFamily(
     ("AttributesToGet", "QueryFilter", "ConditionalOperator", "KeyConditions"),
     ("ProjectionExpression", "FilterExpression", "KeyConditionExpression"),
     ("FilterExpression", "KeyConditionExpression"),
 )
-SCAN: Final = Family(
+SCAN: Final = ParameterFamily(
     ("AttributesToGet", "ScanFilter", "ConditionalOperator"),
     ("ProjectionExpression", "FilterExpression"),
     ("FilterExpression",),
-    wording=Wording.OLDER,
+    wording=ErrorWording.OLDER,
     wraps_values=True,
 )
 # One Put, Delete or ConditionCheck of TransactWriteItems; UPDATE_ACTION is for one Update.
-ACTION: Final = Family(
+ACTION: Final = ParameterFamily(
     (), ("ConditionExpression",), ("ConditionExpression",), wraps_beyond_levels=ACTION_LEVELS_MAX
 )
-UPDATE_ACTION: Final = Family(
+UPDATE_ACTION: Final = ParameterFamily(
     (),
     ("UpdateExpression", "ConditionExpression"),
     ("UpdateExpression", "ConditionExpression"),
@@ -105,18 +105,18 @@ UPDATE_ACTION: Final = Family(
 )
 
 
-class Expressions:
+class RequestExpressions:
     """The compiled expressions of a request; those that it does not have are None."""
 
     __slots__ = ("condition", "filter", "key_condition", "projection", "update", "values")
 
     def __init__(
         self,
-        condition: Condition | None = None,
-        filter: Condition | None = None,
+        condition: CompiledCondition | None = None,
+        filter: CompiledCondition | None = None,
         key_condition: KeyCondition | None = None,
         projection: Projection | None = None,
-        update: Update | None = None,
+        update: CompiledUpdate | None = None,
         values: Values | None = None,
     ) -> None:
         self.condition = condition
@@ -127,10 +127,10 @@ class Expressions:
         self.values: Values = values or {}
 
 
-NOTHING: Final = Expressions()
+NOTHING: Final = RequestExpressions()
 
 
-def check_parameters(request: Request, family: Family) -> None:
+def check_parameters(request: Request, family: ParameterFamily) -> None:
     """Refuse expressions together with legacy parameters, and placeholders without expressions."""
     if family.members.isdisjoint(request):
         return
@@ -151,7 +151,7 @@ def check_parameters(request: Request, family: Family) -> None:
             raise ValidationException(f"ExpressionAttributeValues {NOT_IN_USE}{_absent(family)}")
 
 
-def _absent(family: Family) -> str:
+def _absent(family: ParameterFamily) -> str:
     if not family.names_absent:
         return ""
     verb = "is" if len(family.valued) == 1 else "are"
@@ -169,12 +169,12 @@ def enveloped(error: ValidationException, request: Request) -> ValidationExcepti
     return ValidationException(ENVELOPE + (error.message or ""))
 
 
-def read_expressions(request: Request, family: Family) -> Expressions:
+def read_expressions(request: Request, family: ParameterFamily) -> RequestExpressions:
     check_parameters(request, family)
     return compile_expressions(request, family)
 
 
-def compile_expressions(request: Request, family: Family) -> Expressions:
+def compile_expressions(request: Request, family: ParameterFamily) -> RequestExpressions:
     if family is not QUERY and family.members.isdisjoint(request):
         return NOTHING
     replaced = _legacy(request, family)
@@ -207,7 +207,7 @@ def compile_expressions(request: Request, family: Family) -> Expressions:
     _check_used(names, values, (update, condition, filtering, projection, key_condition))
     if key_condition:
         key_condition.check_shape()
-    return Expressions(
+    return RequestExpressions(
         condition or replaced.condition,
         filtering or replaced.filter,
         key_condition or replaced.key_condition,
@@ -217,7 +217,7 @@ def compile_expressions(request: Request, family: Family) -> Expressions:
     )
 
 
-def _legacy(request: Request, family: Family) -> Expressions:
+def _legacy(request: Request, family: ParameterFamily) -> RequestExpressions:
     """Compile the legacy parameters; a request never has one together with its expression."""
     parameters = {name: request[name] for name in family.legacy if name in request}
     if not parameters:
@@ -227,29 +227,29 @@ def _legacy(request: Request, family: Family) -> Expressions:
     conditions = parameters.get(
         "Expected", parameters.get("QueryFilter", parameters.get("ScanFilter"))
     )
-    legacy.check_conditional_operator(operator, conditions)
+    legacy_parameters.check_conditional_operator(operator, conditions)
     update = condition = filtering = projection = key_condition = None
     if parameters.get("AttributeUpdates"):
-        update = legacy.attribute_updates(parameters["AttributeUpdates"], wording)
+        update = legacy_parameters.attribute_updates(parameters["AttributeUpdates"], wording)
     if parameters.get("Expected"):
-        condition = legacy.expected_condition(parameters["Expected"], operator, wording)
+        condition = legacy_parameters.expected_condition(parameters["Expected"], operator, wording)
     if parameters.get("QueryFilter"):
         filtering = _filter(parameters, "QueryFilter", wording)
     # A Scan's filter is checked after AttributesToGet, a Query's before (recorded).
     if "AttributesToGet" in parameters:
-        projection = legacy.attributes_to_get(parameters["AttributesToGet"])
+        projection = legacy_parameters.attributes_to_get(parameters["AttributesToGet"])
     if parameters.get("ScanFilter"):
         filtering = _filter(parameters, "ScanFilter", wording)
     if "KeyConditions" in parameters:
         is_index = "IndexName" in request
         conditions = parameters["KeyConditions"]
-        key_condition = legacy.key_conditions(conditions, wording, is_index=is_index)
-    return Expressions(condition, filtering, key_condition, projection, update)
+        key_condition = legacy_parameters.key_conditions(conditions, wording, is_index=is_index)
+    return RequestExpressions(condition, filtering, key_condition, projection, update)
 
 
-def _filter(parameters: Request, name: str, wording: Wording) -> Condition:
+def _filter(parameters: Request, name: str, wording: ErrorWording) -> CompiledCondition:
     operator = parameters.get("ConditionalOperator")
-    return legacy.filter_condition(name, parameters[name], operator, wording)
+    return legacy_parameters.filter_condition(name, parameters[name], operator, wording)
 
 
 def _names(request: Request) -> Names:
@@ -268,13 +268,13 @@ def _names(request: Request) -> Names:
     return names
 
 
-def _values(request: Request, family: Family) -> Values:
+def _values(request: Request, family: ParameterFamily) -> Values:
     attribute_values = request.get("ExpressionAttributeValues")
     if attribute_values is None or not family.valued:
         return {}
     _check_keys("ExpressionAttributeValues", attribute_values, ":")
     values = {}
-    check = Check(family.wording)
+    check = ValueCheck(family.wording)
     for key, value in attribute_values.items():
         try:
             values[key] = normalize_value(value, check=check)
@@ -312,7 +312,7 @@ def _check_keys(parameter: str, placeholders: Mapping[str, Any], mark: str) -> N
 def _check_used(
     names: Names,
     values: Values,
-    compiled: Iterable[Update | Condition | Projection | KeyCondition | None],
+    compiled: Iterable[CompiledUpdate | CompiledCondition | Projection | KeyCondition | None],
 ) -> None:
     if not names and not values:
         return

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from partita.database.item.values import Item
-from partita.database.operations.context import ReadContext, Request
-from partita.database.storage.sealing.cipher import NotSealedHere, seal, unseal
-from partita.database.tables import layout
+from partita.database.item.attribute_values import Item
+from partita.database.operations.operation_context import ReadContext, Request
+from partita.database.storage.sealing.cipher import CannotUnseal, seal, unseal
+from partita.database.tables import table_layout
 from partita.errors import InternalServerError, ValidationException
 
 PURPOSE = b"NextToken of a SELECT"
@@ -21,7 +21,7 @@ OTHER_REQUEST = "NextToken does not match request"
 
 
 @dataclass(slots=True)
-class Position:
+class SelectPosition:
     """Where a page of a SELECT begins: in which of its ranges, and after which key."""
 
     part: int = 0
@@ -39,29 +39,29 @@ class _Token(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Token).decode
 
 
-def next_token(context: ReadContext, request: Request, position: Position) -> str:
+def next_token(context: ReadContext, request: Request, position: SelectPosition) -> str:
     """Sealed, for a key of an item has attributes that its reader may not be allowed to see."""
     token = _Token(_digest(request), position.part, position.key)
     content = seal(_secret(context), msgspec.json.encode(token), PURPOSE)
     return urlsafe_b64encode(content).decode()
 
 
-def position_of(context: ReadContext, request: Request) -> Position:
+def position_of(context: ReadContext, request: Request) -> SelectPosition:
     if "NextToken" not in request:
-        return Position()
+        return SelectPosition()
     try:
         sealed = urlsafe_b64decode(request["NextToken"])
         token = _decode(unseal(_secret(context), sealed, PURPOSE))
-    except (ValueError, NotSealedHere):
+    except (ValueError, CannotUnseal):
         raise ValidationException(INVALID_TOKEN) from None
     if token.request != _digest(request):
         raise ValidationException(OTHER_REQUEST)
-    return Position(token.part, token.key)
+    return SelectPosition(token.part, token.key)
 
 
 def _secret(context: ReadContext) -> bytes:
     """All servers of a database have the same, and keep it."""
-    secret = context.snapshot.get(layout.SECRET_KEY)
+    secret = context.snapshot.get(table_layout.SECRET_KEY)
     if secret is None:
         raise InternalServerError("The database has no secret to seal tokens with.")
     return secret

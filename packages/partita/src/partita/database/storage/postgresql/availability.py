@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from partita.clock import Stopwatch
+from partita.foundation.clock import Stopwatch
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 from psycopg.errors import UndefinedTable
 
-from partita.database.storage.postgresql.commit import on_all_copies
+from partita.database.storage.postgresql.optimistic_commit import on_all_copies
 
 BEAT_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 3.0

@@ -34,7 +34,7 @@ def stored_value(key: bytes, value: bytes) -> bytes:
     return value if len(key) <= HEAD_BYTES else _LENGTH.pack(len(key)) + key + value
 
 
-def whole(stored: bytes, value: bytes) -> Pair:
+def whole_pair(stored: bytes, value: bytes) -> Pair:
     """The whole key and the value of a row."""
     if len(stored) < STORED_KEY_BYTES_MAX:
         return stored, value
@@ -64,5 +64,5 @@ def in_order(
 ) -> Iterator[Pair]:
     """Yields the pairs of a range in order, from rows in the order of their stored keys."""
     for _, group in groupby(rows, lambda row: head(row[0])):
-        pairs = sorted((whole(*row) for row in group), reverse=reverse)
+        pairs = sorted((whole_pair(*row) for row in group), reverse=reverse)
         yield from (pair for pair in pairs if start <= pair[0] < stop)

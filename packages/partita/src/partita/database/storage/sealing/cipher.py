@@ -24,11 +24,11 @@ TAG_BYTES: Final = 16
 _BLOCK_BITS: Final = 128
 
 
-class NotSealedHere(PartitaError):
+class CannotUnseal(PartitaError):
     """Raised for content that was encrypted with another key or for another name, or changed."""
 
 
-class Damaged(StorageError):
+class DamagedValue(StorageError):
     """Raised for a stored value that cannot be decrypted."""
 
 
@@ -36,7 +36,7 @@ def new_key() -> bytes:
     return token_bytes(KEY_BYTES)
 
 
-def derived(key: bytes, epoch: bytes) -> AESGCM:
+def derive_cipher(key: bytes, epoch: bytes) -> AESGCM:
     """AES-256-GCM with the key for all nonces that begin with `epoch`."""
     encryptor = Cipher(algorithms.AES(key), modes.ECB()).encryptor()
     blocks = _subkey(encryptor.update(bytes(16)))
@@ -47,18 +47,18 @@ def derived(key: bytes, epoch: bytes) -> AESGCM:
 def seal(key: bytes, content: bytes, context: bytes) -> bytes:
     """Encrypts with a random nonce; decrypting needs the same `context`."""
     nonce = token_bytes(NONCE_BYTES)
-    cipher = derived(key, nonce[:EPOCH_BYTES])
+    cipher = derive_cipher(key, nonce[:EPOCH_BYTES])
     return nonce + cipher.encrypt(nonce[EPOCH_BYTES:], content, context)
 
 
 def unseal(key: bytes, sealed: bytes, context: bytes) -> bytes:
     if len(sealed) < NONCE_BYTES + TAG_BYTES:
-        raise NotSealedHere("It is too short to be sealed.")
-    cipher = derived(key, sealed[:EPOCH_BYTES])
+        raise CannotUnseal("It is too short to be sealed.")
+    cipher = derive_cipher(key, sealed[:EPOCH_BYTES])
     try:
         return cipher.decrypt(sealed[EPOCH_BYTES:NONCE_BYTES], sealed[NONCE_BYTES:], context)
     except InvalidTag:
-        raise NotSealedHere("It was changed, moved, or encrypted with another key.") from None
+        raise CannotUnseal("It was changed, moved, or encrypted with another key.") from None
 
 
 def _subkey(block: bytes) -> bytes:

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from partita.database.storage.sealing.cipher import NotSealedHere, new_key, seal, unseal
+from partita.database.storage.sealing.cipher import CannotUnseal, new_key, seal, unseal
 from partita.database.storage.sealing.master_keys import HOW, fingerprint
 from partita.errors import StorageError
 
@@ -34,7 +34,7 @@ USERS, ARCHIVES = "users", "archives"
 GENERATION_BYTES: Final = 2
 
 
-class Secret(msgspec.Struct, frozen=True, array_like=True):
+class KeyringSecret(msgspec.Struct, frozen=True, array_like=True):
     generation: int
     key: bytes
 
@@ -42,7 +42,7 @@ class Secret(msgspec.Struct, frozen=True, array_like=True):
         return f"Secret({self.generation}, ...)"
 
 
-class Accepted(msgspec.Struct, frozen=True, array_like=True):
+class AcceptedUsersFile(msgspec.Struct, frozen=True, array_like=True):
     """Identifies the accepted users file."""
 
     change: int
@@ -51,25 +51,25 @@ class Accepted(msgspec.Struct, frozen=True, array_like=True):
     """SHA-256 of the whole file."""
 
 
-class Content(msgspec.Struct, frozen=True):
+class KeyringContent(msgspec.Struct, frozen=True):
     """The encrypted content of a keyring file."""
 
     last: int
     """The highest number that ever had a secret; all numbers below had one, too."""
     generation: int
-    secrets: dict[int, tuple[Secret, ...]]
+    secrets: dict[int, tuple[KeyringSecret, ...]]
     """The secrets by number; the last one of a number encrypts."""
     others: dict[str, bytes]
     """Keys for contents outside of the engine, by name."""
-    files: tuple[Secret, ...] = ()
+    files: tuple[KeyringSecret, ...] = ()
     """Secrets for files beside the engine, the encrypting one last; empty if they are plain."""
-    accepted: Accepted | None = None
+    accepted: AcceptedUsersFile | None = None
     """None if there was no users file so far."""
     seals_heads: bool = False
     """True once the head of an audit log was encrypted: a plain one is refused from then on."""
 
 
-class Envelope(msgspec.Struct, frozen=True):
+class SealedKeyring(msgspec.Struct, frozen=True):
     """A keyring file."""
 
     key: str
@@ -160,8 +160,8 @@ class Keyring:
         stored = store.load()
         self.is_new = stored is None
         if stored is None:
-            secrets: dict[int, tuple[Secret, ...]] = {FOLDER: (Secret(1, new_key()),)}
-            self._content = Content(FOLDER, 1, secrets, {ARCHIVES: new_key()})
+            secrets: dict[int, tuple[KeyringSecret, ...]] = {FOLDER: (KeyringSecret(1, new_key()),)}
+            self._content = KeyringContent(FOLDER, 1, secrets, {ARCHIVES: new_key()})
             self._key = self._master
         else:
             self._content, self._key = _decrypt(stored, master_keys, where)
@@ -203,7 +203,7 @@ class Keyring:
         """True if values may still be encrypted with a secret that is being replaced."""
         return any(len(secrets) > 1 for secrets in self._content.secrets.values())
 
-    def seals(self, number: int) -> Secret | None:
+    def seals(self, number: int) -> KeyringSecret | None:
         """The secret that encrypts new values of a number; None if it was deleted."""
         secrets = self._content.secrets.get(number)
         return secrets[-1] if secrets else None
@@ -222,7 +222,7 @@ class Keyring:
         with self._lock:
             content = self._content
             new = {
-                new_number: (Secret(content.generation, new_key()),)
+                new_number: (KeyringSecret(content.generation, new_key()),)
                 for new_number in range(content.last + 1, number + 1)
             }
             if new:
@@ -245,10 +245,13 @@ class Keyring:
         with self._lock:
             generation = self._content.generation + 1
             secrets = {
-                number: (*secrets, Secret(generation, new_key()))
+                number: (*secrets, KeyringSecret(generation, new_key()))
                 for number, secrets in self._content.secrets.items()
             }
-            files = self._content.files and (*self._content.files, Secret(generation, new_key()))
+            files = self._content.files and (
+                *self._content.files,
+                KeyringSecret(generation, new_key()),
+            )
             content = msgspec.structs.replace(
                 self._content, generation=generation, secrets=secrets, files=files
             )
@@ -267,7 +270,7 @@ class Keyring:
     def unwrap(self, name: str, sealed: bytes, context: bytes) -> bytes:
         key = self._content.others.get(name)
         if key is None:
-            raise NotSealedHere(f"The keyring has no key for {name}.")
+            raise CannotUnseal(f"The keyring has no key for {name}.")
         return unseal(key, sealed, context)
 
     # Files beside the engine
@@ -282,23 +285,23 @@ class Keyring:
         return self._content.files[-1].generation if self._content.files else 0
 
     @property
-    def accepted(self) -> Accepted | None:
+    def accepted(self) -> AcceptedUsersFile | None:
         return self._content.accepted
 
     @property
     def seals_heads(self) -> bool:
         return self._content.seals_heads
 
-    def begin_files(self, accepted: Accepted | None) -> None:
+    def begin_files(self, accepted: AcceptedUsersFile | None) -> None:
         """Encrypts files from now on; `accepted` is the plain users file that is taken over."""
         with self._lock:
-            files = (Secret(self._content.generation, new_key()),)
+            files = (KeyringSecret(self._content.generation, new_key()),)
             content = msgspec.structs.replace(
                 self._content, files=files, accepted=accepted, seals_heads=False
             )
             self._save(content)
 
-    def accept(self, accepted: Accepted) -> None:
+    def accept(self, accepted: AcceptedUsersFile) -> None:
         """Refuses any older users file from now on."""
         with self._lock:
             self._save(msgspec.structs.replace(self._content, accepted=accepted))
@@ -324,12 +327,12 @@ class Keyring:
             if secret.generation == generation:
                 context = _file_context(purpose, version)
                 return unseal(secret.key, sealed[GENERATION_BYTES:], context)
-        raise NotSealedHere("It was encrypted with a key that the keyring does not have.")
+        raise CannotUnseal("It was encrypted with a key that the keyring does not have.")
 
-    def _save(self, content: Content, key: bytes | None = None) -> None:
+    def _save(self, content: KeyringContent, key: bytes | None = None) -> None:
         key = key or self._key
         sealed = seal(key, msgspec.json.encode(content), CONTEXT)
-        self._store.save(msgspec.json.encode(Envelope(fingerprint(key), sealed)))
+        self._store.save(msgspec.json.encode(SealedKeyring(fingerprint(key), sealed)))
         self._content, self._key = content, key
 
 
@@ -342,18 +345,20 @@ def _file_context(purpose: str, version: int) -> bytes:
     return f"partita file {purpose} {version}".encode()
 
 
-def _decrypt(stored: bytes, master_keys: Sequence[bytes], where: str) -> tuple[Content, bytes]:
+def _decrypt(
+    stored: bytes, master_keys: Sequence[bytes], where: str
+) -> tuple[KeyringContent, bytes]:
     """Returns the content of a keyring file, and the key that it is encrypted with."""
     try:
-        envelope = msgspec.json.decode(stored, type=Envelope)
+        envelope = msgspec.json.decode(stored, type=SealedKeyring)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise StorageError(f"The keyring of {where} is damaged ({error}).") from error
     for key in master_keys:
         if fingerprint(key) == envelope.key:
             try:
                 content = unseal(key, envelope.sealed, CONTEXT)
-                return msgspec.json.decode(content, type=Content), key
-            except (NotSealedHere, msgspec.MsgspecError) as error:
+                return msgspec.json.decode(content, type=KeyringContent), key
+            except (CannotUnseal, msgspec.MsgspecError) as error:
                 raise StorageError(f"The keyring of {where} is damaged: {error}") from error
     fingerprints = ", ".join(map(fingerprint, master_keys))
     raise StorageError(

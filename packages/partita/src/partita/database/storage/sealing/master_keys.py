@@ -122,12 +122,12 @@ def _output(line: str) -> str:
     return result.stdout.decode("ascii")
 
 
-def printed(key: bytes) -> str:
+def print_key(key: bytes) -> str:
     return b64encode(key).decode()
 
 
 def new_printed_key() -> str:
-    return printed(new_key())
+    return print_key(new_key())
 
 
 def fingerprint(key: bytes) -> str:

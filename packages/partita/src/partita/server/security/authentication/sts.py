@@ -26,33 +26,33 @@ from partita.errors import (
     ThrottlingException,
     UnrecognizedClientException,
 )
-from partita.limits import KB
-from partita.server.http.messages import HttpRequest, HttpResponse
+from partita.foundation.service_limits import KB
+from partita.server.http.http_messages import HttpRequest, HttpResponse
 from partita.server.security.identities.callers import Caller, role_arn
-from partita.server.security.identities.directory import (
+from partita.server.security.identities.session_tokens import ROLE, USER, IssuedSession
+from partita.server.security.identities.user_directory import (
     ACCOUNT_ID,
     SESSION_SECONDS_MAX,
     SESSION_SECONDS_MIN,
     Role,
 )
-from partita.server.security.identities.sessions import ROLE, USER, Issued
-from partita.server.security.policies.decision import (
-    Policies,
-    Request,
+from partita.server.security.policies.policy_decision import (
+    CallerPolicies,
+    PolicyRequest,
     applies,
     decide,
 )
-from partita.server.security.policies.documents import (
+from partita.server.security.policies.policy_documents import (
     TRUST,
     PolicyError,
     parse,
     parse_document,
 )
-from partita.server.security.rights.needs import Need
-from partita.server.security.rights.passing import ROLE_ARN
+from partita.server.security.rights.pass_role import ROLE_ARN
+from partita.server.security.rights.requested_rights import RequestedRight
 
 if TYPE_CHECKING:
-    from partita.server.security.gate import Gate
+    from partita.server.security.authorization_gate import Gate
 
 SERVICE: Final = "sts"
 NAMESPACE: Final = "https://sts.amazonaws.com/doc/2011-06-15/"
@@ -90,7 +90,7 @@ _CODES: Final[dict[type[DynamoDBError], tuple[str, int]]] = {
 """What STS calls them."""
 
 
-class Question(NamedTuple):
+class StsRequest(NamedTuple):
     """A request whose signature fits."""
 
     gate: Gate
@@ -100,7 +100,7 @@ class Question(NamedTuple):
     now: float
 
 
-class Answered:
+class StsResponse:
     """An answer, with what is known of who asked for what."""
 
     __slots__ = ("action", "caller", "parameters", "response")
@@ -112,9 +112,9 @@ class Answered:
         self.response = HttpResponse(500)
 
 
-def answer(gate: Gate, request: HttpRequest) -> Answered:
+def answer(gate: Gate, request: HttpRequest) -> StsResponse:
     request_id = str(uuid4())
-    answered = Answered()
+    answered = StsResponse()
     try:
         answered.response = _respond(gate, request, request_id, answered)
     except DynamoDBError as error:
@@ -128,7 +128,9 @@ def answer(gate: Gate, request: HttpRequest) -> Answered:
     return answered
 
 
-def _respond(gate: Gate, request: HttpRequest, request_id: str, answered: Answered) -> HttpResponse:
+def _respond(
+    gate: Gate, request: HttpRequest, request_id: str, answered: StsResponse
+) -> HttpResponse:
     if len(request.body) > FORM_BYTES_MAX:
         text = f"A request may have {FORM_BYTES_MAX} bytes."
         raise StsError("RequestEntityTooLarge", text, 413)
@@ -143,7 +145,7 @@ def _respond(gate: Gate, request: HttpRequest, request_id: str, answered: Answer
     version = parameters.get("Version", VERSION)
     if operation is None or version != VERSION:
         raise StsError("InvalidAction", f"Could not find operation {action} for version {version}")
-    result = _xml(operation(Question(gate, caller, request, parameters, time())))
+    result = _xml(operation(StsRequest(gate, caller, request, parameters, time())))
     content = (
         f"<{action}Result>{result}</{action}Result>"
         f"<ResponseMetadata><RequestId>{request_id}</RequestId></ResponseMetadata>"
@@ -162,13 +164,13 @@ def _parameters(request: HttpRequest) -> Parameters:
 # Operations
 
 
-def get_caller_identity(question: Question) -> Answer:
+def get_caller_identity(question: StsRequest) -> Answer:
     """Needs no right: everybody may know who they are."""
     caller = question.caller
     return {"Arn": caller.arn, "UserId": caller.user_id, "Account": caller.principal.account}
 
 
-def get_session_token(question: Question) -> Answer:
+def get_session_token(question: StsRequest) -> Answer:
     """Needs no right either: a session can do no more than its user.
     (API reference: "No permissions are required for users to perform this operation")"""
     caller = question.caller
@@ -182,7 +184,7 @@ def get_session_token(question: Question) -> Answer:
     return {"Credentials": _credentials(issued)}
 
 
-def assume_role(question: Question) -> Answer:
+def assume_role(question: StsRequest) -> Answer:
     parameters, gate, caller = question.parameters, question.gate, question.caller
     for name in parameters:
         if name.startswith(("PolicyArns.", "Tags.", "TransitiveTagKeys.", "ProvidedContexts.")):
@@ -221,7 +223,7 @@ def assume_role(question: Question) -> Answer:
     }
 
 
-def _may_assume(question: Question, name: str, role: Role) -> bool:
+def _may_assume(question: StsRequest, name: str, role: Role) -> bool:
     """The trust policy must name the caller: alone, or its account, which the rest is left to."""
     caller = question.caller
     if caller.kind == "Account":
@@ -231,19 +233,19 @@ def _may_assume(question: Question, name: str, role: Role) -> bool:
     keys = {"sts:rolesessionname": (question.parameters["RoleSessionName"],)}
     if "ExternalId" in question.parameters:
         keys["sts:externalid"] = (question.parameters["ExternalId"],)
-    need = Need("sts:AssumeRole", role_arn(name), lambda: keys)
+    need = RequestedRight("sts:AssumeRole", role_arn(name), lambda: keys)
     context = question.gate.context(caller, question.request, need)
-    policies = Policies(
+    policies = CallerPolicies(
         caller.policies.identity, (trust,), caller.policies.boundary, caller.policies.session
     )
-    asked = Request(caller.principal, need.action, need.resource, context)
+    asked = PolicyRequest(caller.principal, need.action, need.resource, context)
     is_trusted = any(
         applies(statement, asked) for statement in trust.statements if not statement.is_deny
     )
     return is_trusted and decide(policies, asked).is_allowed
 
 
-OPERATIONS: Final[dict[str, Callable[[Question], Answer]]] = {
+OPERATIONS: Final[dict[str, Callable[[StsRequest], Answer]]] = {
     "AssumeRole": assume_role,
     "GetCallerIdentity": get_caller_identity,
     "GetSessionToken": get_session_token,
@@ -260,7 +262,7 @@ def _required(parameters: Parameters, name: str) -> str:
     return parameters[name]
 
 
-def _seconds(question: Question, default: int, most: int) -> int:
+def _seconds(question: StsRequest, default: int, most: int) -> int:
     text = question.parameters.get("DurationSeconds")
     if text is None:
         return default
@@ -290,7 +292,7 @@ def _session_policy(text: str) -> str:
     return json.dumps(json.loads(text), separators=(",", ":"))
 
 
-def _credentials(issued: Issued) -> Answer:
+def _credentials(issued: IssuedSession) -> Answer:
     expires = datetime.fromtimestamp(issued.session.expires_at, UTC)
     return {
         "AccessKeyId": issued.session.access_key_id,

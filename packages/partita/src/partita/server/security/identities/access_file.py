@@ -21,10 +21,15 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from partita.database.storage.sealing.keyring import USERS, Accepted, Keyring, generation_of
+from partita.database.storage.sealing.keyring import (
+    USERS,
+    AcceptedUsersFile,
+    Keyring,
+    generation_of,
+)
 from partita.errors import PartitaError
 from partita.server.security.identities.callers import Callers
-from partita.server.security.identities.directory import Directory, with_session_key
+from partita.server.security.identities.user_directory import Directory, with_session_key
 
 FILE_NAME: Final = "access.json"
 PURPOSE: Final = "access"
@@ -43,23 +48,23 @@ class AccessFileRefused(PartitaError):
     """Raised for a file of users that is not the one that was accepted, or made from it."""
 
 
-class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AccessFileEnvelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The content of a sealed file."""
 
     change: int
     sealed: bytes
 
 
-class Change:
+class DirectoryChange:
     def __init__(self, directory: Directory) -> None:
         self.directory = directory
 
 
-class Found(NamedTuple):
+class OpenedAccessFile(NamedTuple):
     """A file that has been read and opened."""
 
     directory: Directory
-    accepted: Accepted
+    accepted: AcceptedUsersFile
     generation: int
     """Of the secret that it is sealed under; 0 if it is not."""
 
@@ -84,17 +89,17 @@ class AccessFile:
         found = self.find()
         return Directory() if found is None else found.directory
 
-    def find(self) -> Found | None:
+    def find(self) -> OpenedAccessFile | None:
         return self._checked(None if self._keyring is None else self._keyring())
 
     @contextmanager
-    def changing(self) -> Iterator[Change]:
+    def changing(self) -> Iterator[DirectoryChange]:
         """`with file.changing() as change: change.directory = ...` writes what a server can read;
         inside, nobody else changes the file."""
         with self._locked():
             keyring = None if self._keyring is None else self._keyring()
             found = self._checked(keyring)
-            change = Change(Directory() if found is None else found.directory)
+            change = DirectoryChange(Directory() if found is None else found.directory)
             yield change
             Callers(change.directory)
             self._write(change.directory, keyring, _next_change(found, keyring))
@@ -124,7 +129,7 @@ class AccessFile:
                 self._write(found.directory, keyring, _next_change(found, keyring))
             keyring.retire_files()
 
-    def check(self, found: Found | None, accepted: Accepted | None) -> None:
+    def check(self, found: OpenedAccessFile | None, accepted: AcceptedUsersFile | None) -> None:
         """Raises when a file is older than another, or another of the same number."""
         if accepted is None:
             return
@@ -143,7 +148,7 @@ class AccessFile:
                 f"{self.path} is not the one in use: both are change {accepted.change}; {how}."
             )
 
-    def _checked(self, keyring: Keyring | None) -> Found | None:
+    def _checked(self, keyring: Keyring | None) -> OpenedAccessFile | None:
         content = self._read()
         found = None if content is None else self._opened(content, keyring)
         if keyring is not None and keyring.seals_files:
@@ -168,20 +173,24 @@ class AccessFile:
         except OSError as error:
             raise PartitaError(f"Cannot read {self.path}: {error.strerror}.") from error
 
-    def _opened(self, content: bytes, keyring: Keyring | None) -> Found:
+    def _opened(self, content: bytes, keyring: Keyring | None) -> OpenedAccessFile:
         digest = sha256(content).digest()
         if _is_envelope(content):
-            envelope = msgspec.json.decode(content, type=Envelope)
+            envelope = msgspec.json.decode(content, type=AccessFileEnvelope)
             directory = self._unsealed(envelope, keyring)
             generation = generation_of(envelope.sealed)
-            return Found(directory, Accepted(envelope.change, digest), generation)
+            return OpenedAccessFile(
+                directory, AcceptedUsersFile(envelope.change, digest), generation
+            )
         try:
             directory = msgspec.json.decode(content, type=Directory)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise PartitaError(f"{self.path} is not a file of users: {error}.") from error
-        return Found(self._with_secrets(directory, keyring), Accepted(0, digest), 0)
+        return OpenedAccessFile(
+            self._with_secrets(directory, keyring), AcceptedUsersFile(0, digest), 0
+        )
 
-    def _unsealed(self, envelope: Envelope, keyring: Keyring | None) -> Directory:
+    def _unsealed(self, envelope: AccessFileEnvelope, keyring: Keyring | None) -> Directory:
         if keyring is None:
             raise PartitaError(f"{self.path} is encrypted: give --encryption-key.")
         try:
@@ -203,7 +212,7 @@ class AccessFile:
             content = msgspec.json.format(msgspec.json.encode(directory), indent=2) + b"\n"
         else:
             sealed = keyring.seal_file(PURPOSE, msgspec.json.encode(directory), change)
-            content = msgspec.json.encode(Envelope(change, sealed)) + b"\n"
+            content = msgspec.json.encode(AccessFileEnvelope(change, sealed)) + b"\n"
         new = self.path.with_name(f"{self.path.name}.new")
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW
         try:
@@ -266,7 +275,7 @@ class AccessFile:
         return msgspec.structs.replace(directory, users=users, session_key=session_key)
 
 
-def _next_change(found: Found | None, keyring: Keyring | None) -> int:
+def _next_change(found: OpenedAccessFile | None, keyring: Keyring | None) -> int:
     accepted = None if keyring is None else keyring.accepted
     return 1 + max(
         0 if found is None else found.accepted.change, 0 if accepted is None else accepted.change
@@ -275,7 +284,7 @@ def _next_change(found: Found | None, keyring: Keyring | None) -> int:
 
 def _is_envelope(content: bytes) -> bool:
     try:
-        msgspec.json.decode(content, type=Envelope)
+        msgspec.json.decode(content, type=AccessFileEnvelope)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return False
     return True
@@ -293,4 +302,4 @@ def begin_sealing(folder: Path, keyring: Keyring) -> None:
     except OSError as error:
         raise PartitaError(f"Cannot read {folder / FILE_NAME}: {error.strerror}.") from error
     else:
-        keyring.begin_files(Accepted(0, digest))
+        keyring.begin_files(AcceptedUsersFile(0, digest))

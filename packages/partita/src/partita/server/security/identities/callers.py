@@ -6,25 +6,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from partita.database.tables.schema import ResourcePolicy
+from partita.database.tables.definition.table_schema import ResourcePolicy
 from partita.errors import ExpiredTokenException, PartitaError, UnrecognizedClientException
-from partita.server.security.identities.directory import ACCOUNT_ID, ROOT, Directory, Role, User
-from partita.server.security.identities.sessions import USER, Issuer, Session, SessionSeal
-from partita.server.security.policies.decision import (
-    Policies,
+from partita.server.security.identities.session_tokens import (
+    USER,
+    SessionClaims,
+    SessionIssuer,
+    SessionSeal,
+)
+from partita.server.security.identities.user_directory import (
+    ACCOUNT_ID,
+    ROOT,
+    Directory,
+    Role,
+    User,
+)
+from partita.server.security.policies.managed_policies import MANAGED
+from partita.server.security.policies.policy_decision import (
+    CallerPolicies,
+    PolicyRequest,
     Principal,
-    Request,
     applicable,
     is_plain_allow,
 )
-from partita.server.security.policies.documents import (
+from partita.server.security.policies.policy_documents import (
     IDENTITY,
     RESOURCE,
     Policy,
     parse_cached,
     parse_document,
 )
-from partita.server.security.policies.managed import MANAGED
 from partita.server.security.rights.service_tables import is_reserved
 
 UNKNOWN_KEY: Final = "The security token included in the request is invalid."
@@ -33,13 +44,13 @@ SESSIONS_MAX: Final = 4096
 APPLICABLE_MAX: Final = 1024
 
 
-class Applicable:
+class ApplicableStatements:
     """Of a caller's policies, the statements that can count for an action on a resource."""
 
     __slots__ = ("is_plain_allow", "is_reserved", "of_resource", "policies")
 
     def __init__(
-        self, policies: Policies, of_resource: ResourcePolicy | None, is_reserved: bool
+        self, policies: CallerPolicies, of_resource: ResourcePolicy | None, is_reserved: bool
     ) -> None:
         self.policies = policies
         self.of_resource = of_resource
@@ -69,8 +80,8 @@ class Caller:
         kind: str,
         user_id: str,
         access_key_id: str,
-        policies: Policies,
-        session: Session | None = None,
+        policies: CallerPolicies,
+        session: SessionClaims | None = None,
         username: str | None = None,
     ) -> None:
         self.principal = principal
@@ -92,26 +103,26 @@ class Caller:
         if session is not None:
             issued = datetime.fromtimestamp(session.issued_at, UTC)
             self.keys["aws:tokenissuetime"] = (issued.strftime("%Y-%m-%dT%H:%M:%SZ"),)
-        self._applicable: dict[tuple[str, str], Applicable] = {}
+        self._applicable: dict[tuple[str, str], ApplicableStatements] = {}
 
     @property
     def arn(self) -> str:
         return self.principal.arn
 
     @property
-    def issuers(self) -> tuple[Issuer, ...]:
+    def issuers(self) -> tuple[SessionIssuer, ...]:
         """Whom a session depends on that this caller asks for."""
         session = self.session
         if session is None:
             name = self.keys.get("aws:username", (ROOT,))[0]
-            return (Issuer(USER, name, self.user_id, self.access_key_id),)
-        own = Issuer(session.kind, session.name, session.principal_id, session.source_key_id)
+            return (SessionIssuer(USER, name, self.user_id, self.access_key_id),)
+        own = SessionIssuer(session.kind, session.name, session.principal_id, session.source_key_id)
         # A chain of roles may come back to one of them.
         return tuple(dict.fromkeys((*(session.issuers or ()), own)))
 
     def applicable(
         self, action: str, resource: str, of_resource: ResourcePolicy | None
-    ) -> Applicable:
+    ) -> ApplicableStatements:
         """The statements that can count for an action on a resource, which are the same for many
         requests. Whether they do is decided for each."""
         place = action, resource
@@ -122,8 +133,8 @@ class Caller:
         if of_resource is not None:
             parsed = parse_cached(of_resource.document, resource, RESOURCE)
             policies = policies._replace(resource=(parsed,))
-        found = Applicable(
-            applicable(policies, Request(self.principal, action, resource, {})),
+        found = ApplicableStatements(
+            applicable(policies, PolicyRequest(self.principal, action, resource, {})),
             of_resource,
             is_reserved(action, resource),
         )
@@ -146,7 +157,7 @@ class Callers:
             name: parse_document(document, name) for name, document in directory.policies.items()
         }
         self.seal = SessionSeal(directory.session_key)
-        self._sessions: dict[bytes, tuple[Session, Known]] = {}
+        self._sessions: dict[bytes, tuple[SessionClaims, Known]] = {}
         self._by_key: dict[str, Known] = dict(others or {})
         for name, user in directory.users.items():
             for key in user.active_keys:
@@ -169,7 +180,7 @@ class Callers:
             raise ExpiredTokenException(EXPIRED_TOKEN)
         return known
 
-    def _opened(self, token: bytes) -> tuple[Session, Known]:
+    def _opened(self, token: bytes) -> tuple[SessionClaims, Known]:
         opened = self.seal.open(token) if self.directory.session_key else None
         if opened is None:
             raise unknown_key()
@@ -182,11 +193,11 @@ class Callers:
         self._sessions[token] = found = (session, (secret, caller))
         return found
 
-    def _in_session(self, session: Session) -> Caller | None:
+    def _in_session(self, session: SessionClaims) -> Caller | None:
         """None when its user or role is gone, or another of the same name has come, or its key is
         not good any more; and when that is so of somebody who stands behind it."""
         limits = (parse_cached(session.policy, "session", IDENTITY),) if session.policy else None
-        own = Issuer(session.kind, session.name, session.principal_id, session.source_key_id)
+        own = SessionIssuer(session.kind, session.name, session.principal_id, session.source_key_id)
         if not self._is_good(own):
             return None
         if session.kind == USER:
@@ -197,7 +208,7 @@ class Callers:
         role = self.directory.roles[session.name]
         return self.role(session.name, role, session.access_key_id, session, limits)
 
-    def _is_good(self, issuer: Issuer) -> bool:
+    def _is_good(self, issuer: SessionIssuer) -> bool:
         if issuer.kind == USER:
             user = self.directory.users.get(issuer.name)
             if user is None or user.id != issuer.principal_id:
@@ -211,12 +222,12 @@ class Callers:
         name: str,
         user: User,
         access_key_id: str,
-        session: Session | None = None,
+        session: SessionClaims | None = None,
         limits: Sequence[Policy] | None = None,
     ) -> Caller:
         is_root = name == ROOT
         arn = f"arn:aws:iam::{ACCOUNT_ID}:{'root' if is_root else f'user/{name}'}"
-        policies = Policies(
+        policies = CallerPolicies(
             identity=self.policies_of(user),
             boundary=self._limit(user.boundary),
             session=limits,
@@ -236,11 +247,11 @@ class Callers:
         name: str,
         role: Role,
         access_key_id: str,
-        session: Session,
+        session: SessionClaims,
         limits: Sequence[Policy] | None = None,
     ) -> Caller:
         arn = f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{name}/{session.session_name}"
-        policies = Policies(
+        policies = CallerPolicies(
             identity=self._policies(role.policies),
             boundary=self._limit(role.boundary),
             session=limits,
@@ -281,6 +292,6 @@ def role_arn(name: str) -> str:
 def service_caller(service: str, access_key_id: str, document: dict[str, Any]) -> Caller:
     """A part of this server that signs requests as everybody does, with rights of its own."""
     arn = f"arn:aws:iam::{ACCOUNT_ID}:role/aws-service-role/{service}"
-    policies = Policies(identity=(parse_document(document, service),))
+    policies = CallerPolicies(identity=(parse_document(document, service),))
     principal = Principal(arn, ACCOUNT_ID, service=service)
     return Caller(principal, "AWSService", service, access_key_id, policies)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from partita.database.operations.context import Service
+from partita.database.operations.operation_context import DatabaseService
 
 ANY: Final = "*"
 FUNCTION: Final = re.compile(
@@ -13,11 +13,11 @@ FUNCTION: Final = re.compile(
 )
 
 
-def lambda_arn(service: Service, rest: str) -> str:
+def lambda_arn(service: DatabaseService, rest: str) -> str:
     return f"arn:aws:lambda:{service.region}:{service.account_id}:{rest}"
 
 
-def function_arn(service: Service, given: str | None, qualifier: str | None = None) -> str:
+def function_arn(service: DatabaseService, given: str | None, qualifier: str | None = None) -> str:
     """Of a function that is given by its name, by an ARN or by a part of one; of its version or
     alias where one is named."""
     found = FUNCTION.fullmatch(given or "")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from partita.client.services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
+from partita.client.aws_services import FUNCTIONS_TABLE, WORKFLOWS_TABLE
 
 ACTION: Final = "partita:UseServiceTables"
 """What it takes besides the right to an action."""

@@ -1,0 +1,45 @@
+"""The interface of every store of the catalogue. The HTTP API depends on nothing else."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from metric_catalogue.metrics.metric import Metric, MetricVersion, NewDimension, NewGroup, NewMetric
+from metric_catalogue.metrics.metric_rules import Revision
+
+
+class Catalogue(Protocol):
+    async def add_dimension(self, new: NewDimension) -> None: ...
+
+    async def list_dimensions(self, limit: int, after: str) -> list[str]:
+        """Names after `after`, in order."""
+        ...
+
+    async def add_group(self, new: NewGroup) -> None: ...
+
+    async def add(self, new: NewMetric, user: str) -> Metric: ...
+
+    async def revise(self, name: str, revision: Revision, expected: int | None) -> Metric:
+        """Add a version. Raises Changed when the latest is not the `expected` one, if given."""
+        ...
+
+    async def delete(self, name: str, expected: int | None) -> None:
+        """With all its versions. Raises Conflict while other metrics depend on it, and Changed when
+        the latest version is not the `expected` one, if given."""
+        ...
+
+    async def get(self, name: str) -> Metric: ...
+
+    async def get_version(self, name: str, version: int) -> MetricVersion: ...
+
+    async def list_versions(self, name: str) -> list[MetricVersion]:
+        """From version 1 on."""
+        ...
+
+    async def list_metrics(self, limit: int, after: str) -> list[Metric]:
+        """Those with names after `after`, in order of names."""
+        ...
+
+    async def consumers(self, name: str) -> list[str]:
+        """The hybrid metrics that consume a metric."""
+        ...

@@ -1,0 +1,70 @@
+"""The manifest: which segments of counts are valid, and how far the stream was read for them.
+
+It is one item, so counts and position change in one write. It also remembers what decides whether a
+later record counts: closed windows, replays, and adjustments that were taken.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from page_hit_counter.counting.tumbling_windows import TumblingWindow
+from page_hit_counter.storing.late_adjustments import LateAdjustment
+
+IDS = -1
+"""The level of segments that hold ids of records instead of counts."""
+
+
+class CountSegment(msgspec.Struct, array_like=True):
+    number: int
+    level: int
+    start: int
+
+    @property
+    def window(self) -> TumblingWindow:
+        return TumblingWindow(self.level, self.start)
+
+
+class Replay(msgspec.Struct, array_like=True):
+    """A replay of history."""
+
+    number: int
+    """Of the last batch that was counted."""
+    clock: float
+    """The latest time of a visit that was counted."""
+    began: float
+    heard: float
+    is_done: bool = False
+
+
+class SegmentManifest(msgspec.Struct, rename="camel"):
+    version: int = 0
+    life: int = 0
+    """How many counters have run, one after the other."""
+    next_segment: int = 1
+    positions: dict[str, str] = {}
+    """The sequence number of the last record that was counted, by shard."""
+    read_shards: list[str] = []
+    """Shards of which nothing is left to read."""
+    segments: list[CountSegment] = []
+    replays: dict[str, Replay] = {}
+    closed: set[TumblingWindow] = set()
+    """Windows that are closed, while visits may still come for them."""
+    closing: set[TumblingWindow] = set()
+    """Those of them whose rows are being handed over."""
+    closed_until: float = 0.0
+    """Windows whose end plus the lateness is before this time are closed, and lists show them."""
+    edition: int = 0
+    """Changes when a window changes that could be read before."""
+    late_adjustments: list[LateAdjustment] = msgspec.field(name="amendments", default_factory=list)
+    """Those that are yet to be applied to closed windows."""
+    adjustments: dict[str, int] = {}
+    """The marks of those that were taken, with the time at which they arrived."""
+    late: int = 0
+    """Visits that came too late for all windows."""
+    counted: int = 0
+    repeated: int = 0
+    """Records that came twice."""
+    malformed: int = 0
+    brands: set[str] = set()
+    """Of all windows that were handed over so far."""

@@ -1,1 +1,0 @@
-"""Logs that people ask with SQL: those of a load balancer, and lines of JSON."""

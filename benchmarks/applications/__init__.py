@@ -1,0 +1,1 @@
+"""Benchmarks of the services, the metric catalogue and the page hit counter."""

@@ -1,0 +1,1 @@
+"""Clients that send the load: wrk, or raw sockets where wrk cannot be installed."""

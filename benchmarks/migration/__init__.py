@@ -1,0 +1,1 @@
+"""Benchmarks of `partita migrate`: its tests, loading, following and cutover."""

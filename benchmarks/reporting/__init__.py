@@ -1,0 +1,1 @@
+"""Turns results into the benchmark page and its chart."""

@@ -1,0 +1,1 @@
+"""The servers that are measured, Partita's peers among them, and the machine they run on."""

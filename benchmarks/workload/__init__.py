@@ -1,0 +1,1 @@
+"""The items and the requests, the same for every server."""

@@ -1,0 +1,322 @@
+"""Rows and changes, on their way and back: load, follow, verify, cutover, rollback, finish, run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from partita_migrate.commands.command_group import (
+    asked_once,
+    checked_url,
+    migrate,
+    password_prompt,
+    show,
+    stage,
+    stage_run,
+)
+
+
+def _move(command: Callable[..., None]) -> Callable[..., None]:
+    """What all commands of the move take."""
+    endpoint = click.option(
+        "--endpoint",
+        envvar="AWS_ENDPOINT_URL_DYNAMODB",
+        metavar="URL",
+        callback=checked_url,
+        help="Where the tables are; without it, Amazon.",
+    )
+    region = click.option(
+        "--region",
+        envvar=["AWS_REGION", "AWS_DEFAULT_REGION"],
+        default="us-east-1",
+        show_default=True,
+        help="The region to sign for.",
+    )
+    dry_run = click.option(
+        "--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and do nothing."
+    )
+    return stage(endpoint(region(dry_run(command))))
+
+
+_model_name = click.option("--model", "name", default="model.toml", help="The model file to take.")
+_followed = click.option(
+    "--follow/--no-follow",
+    "is_followed",
+    default=None,
+    help="Note where the log is, for `follow`; SQLite gets triggers that write one. Default: yes,"
+    " except for SQLite.",
+)
+_write_units = click.option(
+    "--write-units", type=click.FloatRange(1), help="Write units a second to use at most."
+)
+
+_kinesis = click.option(
+    "--kinesis",
+    metavar="STREAM",
+    help="A Kinesis stream for the way back, which keeps changes for longer than 24 hours.",
+)
+
+
+class StageCommand(NamedTuple):
+    """What a command does, and what it shows of what came of it."""
+
+    run: Callable[..., Any]
+    summarize: Callable[..., Any]
+
+
+def _load() -> StageCommand:
+    from partita_migrate.moving.loading.load import load as run
+    from partita_migrate.report.terminal.moving_screen import summarize_load
+
+    return StageCommand(run, summarize_load)
+
+
+def _follow() -> StageCommand:
+    from partita_migrate.moving.following.follow import follow as run
+    from partita_migrate.report.terminal.moving_screen import summarize_follow
+
+    return StageCommand(run, summarize_follow)
+
+
+def _verify() -> StageCommand:
+    from partita_migrate.moving.verifying.verify import verify as run
+    from partita_migrate.report.terminal.moving_screen import summarize_verify
+
+    return StageCommand(run, summarize_verify)
+
+
+def _cutover() -> StageCommand:
+    from partita_migrate.moving.switching.cutover import cutover as run
+    from partita_migrate.report.terminal.switching_screen import summarize_cutover
+
+    return StageCommand(run, summarize_cutover)
+
+
+def _rollback() -> StageCommand:
+    from partita_migrate.moving.switching.rollback import rollback as run
+    from partita_migrate.report.terminal.switching_screen import summarize_rollback
+
+    return StageCommand(run, summarize_rollback)
+
+
+def _finish() -> StageCommand:
+    from partita_migrate.moving.switching.finish import finish as run
+    from partita_migrate.report.terminal.switching_screen import summarize_finish
+
+    return StageCommand(run, summarize_finish)
+
+
+def _run() -> StageCommand:
+    from partita_migrate.moving.run_stages import run
+    from partita_migrate.report.terminal.cockpit import summarize_run
+
+    return StageCommand(run, summarize_run)
+
+
+def _run_move(
+    load: Callable[[], StageCommand],
+    given: dict[str, Any],
+    is_wrong: Callable[[Any], object] = lambda done: False,
+) -> None:
+    """A stage of the move with its options; exits with 1 when what came of it is wrong."""
+    path, as_json = given.pop("path"), given.pop("as_json")
+    with stage_run(path) as (folder, progress):
+        stage = load()
+        done = stage.run(folder, ask=password_prompt(), progress=progress, **given)
+    show(as_json, done, lambda: stage.summarize(done))
+    if is_wrong(done):
+        sys.exit(1)
+
+
+@migrate.command()
+@_move
+@_model_name
+@_followed
+@click.option(
+    "--where",
+    nargs=2,
+    multiple=True,
+    metavar="TABLE CONDITION",
+    help="Move only those rows of a table, such as --where orders \"placed >= '2024-01-01'\".",
+)
+@click.option(
+    "--through",
+    type=click.Choice(["s3"]),
+    help="Write files for ImportTable, in place of items into tables.",
+)
+@click.option(
+    "--files",
+    default="move/files",
+    show_default=True,
+    metavar="PLACE",
+    help="Where those files go: a folder, or s3://bucket/prefix.",
+)
+@click.option(
+    "--replay",
+    "is_replaying",
+    is_flag=True,
+    help="Try rejected rows again, after they were corrected.",
+)
+@_write_units
+def load(where: tuple[tuple[str, str], ...], through: str | None, files: str, **given: Any) -> None:
+    """Every row of the source, as items of the target.
+
+    Goes on where it was stopped. Rows that make no item are in move/rejects.jsonl, with the reason
+    and how to replay them; exits with 1 when there are any. Writes load.json.
+    """
+    given |= {"where": dict(where), "files": files if through else ""}
+    _run_move(_load, given, lambda done: done.failed)
+
+
+@migrate.command()
+@_move
+@click.option("--once", "is_once", is_flag=True, help="Stop where the log ends now.")
+@click.option(
+    "--verify", "is_verifying", is_flag=True, help="Compare both sides meanwhile, over and over."
+)
+@_write_units
+def follow(**given: Any) -> None:
+    """Every change that was committed since the load, until interrupted.
+
+    Goes on where it was stopped. A change of the schema ends it with a sentence. With --verify it
+    exits with 1 when something differed.
+    """
+    _run_move(_follow, given, lambda done: done.different)
+
+
+@migrate.command()
+@_move
+@click.option("--sample", type=click.IntRange(1), help="Only so many rows of each table.")
+@click.option("--repair", "is_repairing", is_flag=True, help="Correct what differs.")
+def verify(**given: Any) -> None:
+    """Compares both sides at one position, each way.
+
+    Follows the log up to that position first, in place of a running `follow`. Exits with 1 when
+    something differs. Writes verify.json.
+    """
+    _run_move(_verify, given, lambda done: not done.is_right)
+
+
+@migrate.command()
+@_move
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.FloatRange(0),
+    default=30.0,
+    show_default=True,
+    help="Seconds to wait for transactions of the source that have written.",
+)
+@click.option(
+    "--one-way", "is_one_way", is_flag=True, help="Although some rows would have no way back."
+)
+@_kinesis
+def cutover(**given: Any) -> None:
+    """The target becomes authoritative; the source refuses writes from then on.
+
+    What was written up to then is at the target, and compared. `follow` goes backwards afterwards,
+    from the target's streams into the source, and `rollback` turns back. Writes cutover.json.
+    """
+    _run_move(_cutover, given)
+
+
+@migrate.command()
+@_move
+@click.option(
+    "--writers-stopped",
+    "is_stopped",
+    is_flag=True,
+    help="Nobody writes at the target, which cannot be made to refuse writes.",
+)
+def rollback(**given: Any) -> None:
+    """The source becomes authoritative again, with all that was written at the target.
+
+    What cannot be in the source is said before anything changes; the exit code is 1 then. Writes
+    rollback.json.
+    """
+    _run_move(
+        _rollback,
+        given,
+        lambda done: done.obstacles,
+    )
+
+
+@migrate.command()
+@_move
+@click.option(
+    "--give-up",
+    "is_given_up",
+    is_flag=True,
+    help="End the move without a cutover; the source stays as it is.",
+)
+def finish(**given: Any) -> None:
+    """The move is over: nothing of it is left in the source, and there is no way back.
+
+    Compares both sides a last time; the exit code is 1 when something differs. Writes finish.json
+    and finish.md.
+    """
+    _run_move(
+        _finish,
+        given,
+        lambda done: done.different or done.obstacles,
+    )
+
+
+@migrate.command()
+@_move
+@_model_name
+@_followed
+@_write_units
+@_kinesis
+@click.option(
+    "--until",
+    type=click.Choice(["load", "verify", "follow", "cutover", "finish"]),
+    help="The last stage to run. Without it, changes are followed until you press q.",
+)
+def run(**given: Any) -> None:
+    """All of the move: load, verify, follow, and what you press keys for.
+
+    Goes on where it was, whichever stage was killed. On a terminal, v verifies, c cuts over, r
+    rolls back, f finishes and q quits. Exits with 1 when rows failed or something differed.
+    """
+    is_watched = sys.stdin.isatty() and sys.stderr.isatty() and not given["as_json"]
+    if not is_watched or given["is_dry_run"]:
+        _run_move(_run, given, lambda done: done.is_wrong)
+        return
+    path, as_json = given.pop("path"), given.pop("as_json")
+    with stage_run(path) as (folder, _):
+        from partita_migrate.moving.run_stages import run as run_stages
+        from partita_migrate.report.terminal.cockpit import cockpit, summarize_run
+        from partita_migrate.understanding.sources.source_connection import connect
+
+        password = asked_once()
+        # Before the screen is drawn, which a prompt would be lost in.
+        with connect(folder, password):
+            pass
+        with cockpit(folder) as screen:
+            ran = run_stages(
+                folder, ask=password, progress=screen.bars.show, seat=screen.seat(), **given
+            )
+    show(as_json, ran, lambda: summarize_run(ran))
+    if ran.is_wrong:
+        sys.exit(1)
+
+
+@migrate.command()
+@stage
+@click.option("--designs", "with_designs", is_flag=True, help="With the designs, for --json.")
+def status(path: Path, as_json: bool, with_designs: bool) -> None:
+    """How far a migration is, from the files of its folder alone."""
+    with stage_run(path) as (folder, _):
+        from partita_migrate.moving.move_status import status as run
+        from partita_migrate.report.modeler_designs import designs
+        from partita_migrate.report.terminal.moving_screen import summarize_status
+
+        told = run(folder)
+        found = designs(folder) if with_designs else []
+    shown = {"status": told, "designs": found, "commands": sorted(migrate.commands)}
+    show(as_json, shown, lambda: summarize_status(told))

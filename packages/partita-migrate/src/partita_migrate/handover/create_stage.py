@@ -1,0 +1,262 @@
+"""Stage `create`: makes the tables of a design, and leaves alone what is there.
+
+Run again it changes nothing. A table that differs from the design is named with every difference;
+only `update` changes one, and only what can be changed without losing an item.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from partita.client import Client, ClientError, Unreachable
+from partita.errors import PartitaError
+from partita_migrate.handover.auto_scaling_updates import (
+    TableUpdate,
+    region_of,
+    scaling_of,
+    scaling_update,
+)
+from partita_migrate.handover.table_differences import (
+    ExistingTable,
+    TableDifference,
+    differences,
+    recovery_update,
+)
+from partita_migrate.handover.table_requests import AutoScalingBounds, TableRequest, tables_of
+from partita_migrate.model.model_files import CHOSEN
+from partita_migrate.workspace.migration_folder import Folder
+from partita_migrate.workspace.stage_progress import Progress, silent
+
+Action = Literal["create", "created", "unchanged", "differs", "update", "updated"]
+"""`create` and `update` are what a dry run would do."""
+NOT_SCALED = ("ResourceNotFoundException", "ValidationException")
+ACTIVE_SECONDS_MAX = 600
+POLL_SECONDS = 0.05
+POLL_SECONDS_MAX = 5.0
+NO_RECOVERY = "This endpoint has no point-in-time recovery; the table is without it."
+NO_SCALING = (
+    "This endpoint scales tables through Application Auto Scaling: what --emit writes has the"
+    " policies."
+)
+NO_TAGS = "This endpoint keeps no tags; the table is without them."
+
+
+class CreatedTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    table: str
+    action: Action
+    differences: list[TableDifference] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class CreateResult(Struct, frozen=True, kw_only=True):
+    endpoint: str
+    model: str
+    is_dry_run: bool
+    tables: list[CreatedTable]
+
+    @property
+    def differs(self) -> bool:
+        return any(table.action == "differs" for table in self.tables)
+
+
+def create(
+    folder: Folder,
+    endpoint: str,
+    *,
+    name: str = CHOSEN,
+    region: str = "us-east-1",
+    is_dry_run: bool = False,
+    update: bool = False,
+    progress: Progress = silent,
+) -> CreateResult:
+    wanted = tables_of(folder, name)
+    tables = asyncio.run(_create(wanted, endpoint, region, is_dry_run, update, progress))
+    return CreateResult(endpoint=endpoint, model=name, is_dry_run=is_dry_run, tables=tables)
+
+
+async def _create(
+    wanted: list[TableRequest],
+    endpoint: str,
+    region: str,
+    is_dry_run: bool,
+    update: bool,
+    progress: Progress,
+) -> list[CreatedTable]:
+    client = Client(endpoint, region, tries=5)
+    try:
+        maker = _Maker(client, is_dry_run, update)
+        await maker.look(wanted)
+        found = []
+        for number, table in enumerate(wanted):
+            progress("Tables", number, len(wanted))
+            found.append(await maker.make(table))
+        progress("Tables", len(wanted), len(wanted))
+        return found
+    except Unreachable as error:
+        raise PartitaError(f"{error.message} Is a server running there?") from error
+    except ClientError as error:
+        raise PartitaError(f"{endpoint} refused to make the tables: {error}") from error
+    finally:
+        await client.close()
+
+
+class _Maker:
+    def __init__(self, client: Client, is_dry_run: bool, update: bool) -> None:
+        self.client = client
+        self.is_dry_run = is_dry_run
+        self.update = update
+        self.found: dict[str, ExistingTable | None] = {}
+
+    async def look(self, wanted: list[TableRequest]) -> None:
+        """What is there; missing tables are asked for at once, since making one takes a while."""
+        for table in wanted:
+            self.found[table.name] = await self._describe(table)
+        if not self.is_dry_run:
+            for table in wanted:
+                if self.found[table.name] is None:
+                    await self._call("CreateTable", table.create_request())
+
+    async def make(self, table: TableRequest) -> CreatedTable:
+        found = self.found[table.name]
+        if found is None:
+            return await self._created(table)
+        different = differences(table, found)
+        notes = list(_notes(table, found))
+        action: Action = "differs" if different else "unchanged"
+        if different and self.update and all(one.update for one in different):
+            action = "update" if self.is_dry_run else "updated"
+            for one in different:
+                if one.update is not None and not self.is_dry_run:
+                    await self._apply(table, one.update)
+        return CreatedTable(table=table.name, action=action, differences=different, notes=notes)
+
+    async def _created(self, table: TableRequest) -> CreatedTable:
+        if self.is_dry_run:
+            return CreatedTable(table=table.name, action="create")
+        await self._wait(table.name)
+        if table.time_to_live:
+            await self._call(
+                "UpdateTimeToLive",
+                {
+                    "TableName": table.name,
+                    "TimeToLiveSpecification": {
+                        "AttributeName": table.time_to_live,
+                        "Enabled": True,
+                    },
+                },
+            )
+        notes = []
+        if table.point_in_time_recovery:
+            one = recovery_update(table)
+            if await self._optional(one.operation, one.request) is None:
+                notes.append(NO_RECOVERY)
+        if table.scaling and not await self._scale(table):
+            notes.append(NO_SCALING)
+        return CreatedTable(table=table.name, action="created", notes=notes)
+
+    async def _scale(self, table: TableRequest) -> bool:
+        """Amazon has this operation for global tables only, and refuses it for others."""
+        described = (await self._call("DescribeTable", {"TableName": table.name}))["Table"]
+        one = scaling_update(table, region_of(described["TableArn"]))
+        try:
+            return await self._optional(one.operation, one.request) is not None
+        except ClientError as error:
+            if error.code in NOT_SCALED:
+                return False
+            raise
+
+    async def _apply(self, table: TableRequest, update: TableUpdate) -> None:
+        await self._call(update.operation, update.request)
+        await self._wait(table.name)
+
+    async def _describe(self, table: TableRequest) -> ExistingTable | None:
+        named = {"TableName": table.name}
+        try:
+            description = (await self._call("DescribeTable", named))["Table"]
+        except ClientError as error:
+            if error.code == "ResourceNotFoundException":
+                return None
+            raise
+        expiry = (await self._call("DescribeTimeToLive", named))["TimeToLiveDescription"]
+        backups = await self._optional("DescribeContinuousBackups", named)
+        return ExistingTable(
+            description=description,
+            tags=await self._tags(description["TableArn"]),
+            time_to_live=expiry.get("AttributeName")
+            if expiry.get("TimeToLiveStatus") in ("ENABLED", "ENABLING")
+            else None,
+            point_in_time_recovery=_has_recovery(backups),
+            scaling=await self._scaling(named) if table.scaling else None,
+        )
+
+    async def _scaling(self, named: dict[str, Any]) -> list[AutoScalingBounds] | None:
+        try:
+            found = await self._optional("DescribeTableReplicaAutoScaling", named)
+        except ClientError as error:
+            if error.code in NOT_SCALED:
+                return None
+            raise
+        return None if found is None else scaling_of(found["TableAutoScalingDescription"])
+
+    async def _tags(self, arn: str) -> dict[str, str] | None:
+        found: dict[str, str] = {}
+        request = {"ResourceArn": arn}
+        while True:
+            answer = await self._optional("ListTagsOfResource", request)
+            if answer is None:
+                return None
+            found |= {one["Key"]: one["Value"] for one in answer.get("Tags", [])}
+            if not answer.get("NextToken"):
+                return found
+            request = {"ResourceArn": arn, "NextToken": answer["NextToken"]}
+
+    async def _wait(self, name: str) -> None:
+        """Until a table and all its indexes may be used."""
+        pause = POLL_SECONDS
+        waited = 0.0
+        while True:
+            table = (await self._call("DescribeTable", {"TableName": name}))["Table"]
+            parts = [table["TableStatus"]]
+            parts += [one["IndexStatus"] for one in table.get("GlobalSecondaryIndexes", [])]
+            if set(parts) == {"ACTIVE"}:
+                return
+            if waited > ACTIVE_SECONDS_MAX:
+                raise PartitaError(
+                    f"{name} is still {table['TableStatus']} after {waited:.0f} seconds; run create"
+                    " again to see whether it was made."
+                )
+            await asyncio.sleep(pause)
+            waited += pause
+            pause = min(pause * 2, POLL_SECONDS_MAX)
+
+    async def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+        return await self.client.call("dynamodb", operation, request)
+
+    async def _optional(self, operation: str, request: dict[str, Any]) -> dict[str, Any] | None:
+        """None where a server does not know the operation: not every one has tags and backups."""
+        try:
+            return await self._call(operation, request)
+        except ClientError as error:
+            if error.code == "UnknownOperationException":
+                return None
+            raise
+
+
+def _notes(table: TableRequest, found: ExistingTable) -> Iterator[str]:
+    if table.point_in_time_recovery and found.point_in_time_recovery is None:
+        yield NO_RECOVERY
+    if table.tags and found.tags is None:
+        yield NO_TAGS
+    if table.scaling and found.scaling is None:
+        yield NO_SCALING
+
+
+def _has_recovery(backups: dict[str, Any] | None) -> bool | None:
+    if backups is None:
+        return None
+    described = backups["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
+    return bool(described.get("PointInTimeRecoveryStatus") == "ENABLED")

@@ -1,0 +1,352 @@
+"""What a table that is there already has otherwise than the design says, and what would change it.
+
+What somebody added for reasons of their own (more tags) is no difference; an index that the design
+does not know is one, because every write pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from partita_migrate.handover.auto_scaling_updates import (
+    TableUpdate,
+    bounds_text,
+    region_of,
+    scaling_update,
+)
+from partita_migrate.handover.table_requests import AutoScalingBounds, TableRequest, tag_list
+
+ON_DEMAND = "PAY_PER_REQUEST"
+
+
+class TableDifference(Struct, frozen=True, kw_only=True):
+    what: str
+    """A sentence: what is there, and what the design says."""
+    update: TableUpdate | None = None
+    """None where a table has to be made anew."""
+
+
+class ExistingTable(Struct, frozen=True, kw_only=True):
+    """What a server says of one table."""
+
+    description: dict[str, Any]
+    tags: dict[str, str] | None
+    time_to_live: str | None
+    point_in_time_recovery: bool | None
+    """Like tags, None where the server does not know of it."""
+    scaling: list[AutoScalingBounds] | None = None
+
+    @property
+    def arn(self) -> str:
+        return str(self.description.get("TableArn", ""))
+
+
+def differences(wanted: TableRequest, found: ExistingTable) -> list[TableDifference]:
+    looks = (
+        _keys, _local_indexes, _capacity, _scaling, _global_indexes, _stream, _time_to_live, _tags,
+        _table_class, _deletion_protection, _recovery,
+    )  # fmt: skip
+    return [one for look in looks for one in look(wanted, found)]
+
+
+def _keys(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    here = key_text(found.description, found.description)
+    there = key_text(wanted.create, wanted.create)
+    if here != there:
+        yield TableDifference(
+            what=f"Its key is {here}, and the design says {there}: the table has to be made anew."
+        )
+
+
+def key_text(keyed: dict[str, Any], table: dict[str, Any]) -> str:
+    """The key of a table or an index, with its types: PK (S), SK (N)."""
+    types = {one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]}
+    return ", ".join(
+        f"{one['AttributeName']} ({types.get(one['AttributeName'], '?')})"
+        for one in keyed["KeySchema"]
+    )
+
+
+def _projection_text(index: dict[str, Any]) -> str:
+    projection = index["Projection"]
+    names = sorted(projection.get("NonKeyAttributes", []))
+    return str(projection["ProjectionType"]) + (f" {', '.join(names)}" if names else "")
+
+
+def _index_texts(
+    index: dict[str, Any], table: dict[str, Any], name: str
+) -> Iterator[tuple[str, str]]:
+    yield f"the key of {name}", key_text(index, table)
+    yield f"the projection of {name}", _projection_text(index)
+
+
+def _otherwise(
+    kind: str, wanted: TableRequest, found: ExistingTable, mine: list[dict[str, Any]]
+) -> Iterator[TableDifference]:
+    """Indexes on both sides that are not the same, and those that only the table has."""
+    theirs = {one["IndexName"]: one for one in found.description.get(kind, [])}
+    for index in mine:
+        name = index["IndexName"]
+        if name not in theirs:
+            continue
+        here = _index_texts(theirs[name], found.description, name)
+        there = _index_texts(index, wanted.create, name)
+        for (what, is_so), (_, says) in zip(here, there, strict=True):
+            if is_so != says:
+                yield TableDifference(
+                    what=f"{what[0].upper()}{what[1:]} is {is_so}, and the design says {says}: the"
+                    " index has to be made anew."
+                )
+    for name in sorted(theirs.keys() - {index["IndexName"] for index in mine}):
+        yield TableDifference(
+            what=f"Its index {name} is not in the design; every write pays for it."
+        )
+
+
+def _local_indexes(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    kind = "LocalSecondaryIndexes"
+    yield from _otherwise(kind, wanted, found, wanted.local_indexes)
+    there = {one["IndexName"] for one in found.description.get(kind, [])}
+    for index in wanted.local_indexes:
+        if index["IndexName"] not in there:
+            yield TableDifference(
+                what=f"The local index {index['IndexName']} is missing, and can only be made"
+                " together with its table."
+            )
+
+
+def _global_indexes(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    kind = "GlobalSecondaryIndexes"
+    yield from _otherwise(kind, wanted, found, wanted.indexes)
+    there = {one["IndexName"] for one in found.description.get(kind, [])}
+    for index in wanted.indexes:
+        if index["IndexName"] not in there:
+            yield TableDifference(
+                what=f"The index {index['IndexName']} is missing.",
+                update=_update_table(
+                    wanted,
+                    AttributeDefinitions=wanted.create["AttributeDefinitions"],
+                    GlobalSecondaryIndexUpdates=[{"Create": index}],
+                ),
+            )
+
+
+def _update_table(wanted: TableRequest, **changes: Any) -> TableUpdate:
+    return TableUpdate(operation="UpdateTable", request={"TableName": wanted.name, **changes})
+
+
+# Capacity.
+
+
+def _capacity(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    here, there = _mode(found.description), wanted.create["BillingMode"]
+    if here != there:
+        yield TableDifference(
+            what=f"It is paid {_mode_text(here)}, and the design says {_mode_text(there)}.",
+            update=_update_table(wanted, **_mode_change(wanted, found)),
+        )
+        return
+    if there == ON_DEMAND:
+        return
+    if wanted.scaling:
+        return  # Units are where the load has brought them.
+    if (is_so := _units(found.description)) != (says := _units(wanted.create)):
+        yield TableDifference(
+            what=f"It has {_units_text(is_so)}, and the design says {_units_text(says)}.",
+            update=_update_table(
+                wanted, ProvisionedThroughput=wanted.create["ProvisionedThroughput"]
+            ),
+        )
+    for index, is_there in _shared(wanted, found):
+        if (is_so := _units(is_there)) != (says := _units(index)):
+            name = index["IndexName"]
+            yield TableDifference(
+                what=f"Its index {name} has {_units_text(is_so)}, and the design says"
+                f" {_units_text(says)}.",
+                update=_update_table(
+                    wanted,
+                    GlobalSecondaryIndexUpdates=[
+                        {
+                            "Update": {
+                                "IndexName": name,
+                                "ProvisionedThroughput": index["ProvisionedThroughput"],
+                            }
+                        }
+                    ],
+                ),
+            )
+
+
+def _scaling(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    if not wanted.scaling or found.scaling is None:
+        return
+    there = {(one.index, one.kind): one for one in found.scaling}
+    for one in wanted.scaling:
+        known = there.get((one.index, one.kind))
+        if known == one:
+            continue
+        name = f"{one.index}'s {one.kind.lower()}s" if one.index else f"Its {one.kind.lower()}s"
+        scaled = bounds_text(known) if known else "not at all"
+        yield TableDifference(
+            what=f"{name} scale {scaled}, and the design says {bounds_text(one)}.",
+            update=scaling_update(wanted, region_of(found.arn)),
+        )
+
+
+def _shared(
+    wanted: TableRequest, found: ExistingTable
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Global indexes that both have."""
+    there = {one["IndexName"]: one for one in found.description.get("GlobalSecondaryIndexes", [])}
+    for index in wanted.indexes:
+        if index["IndexName"] in there:
+            yield index, there[index["IndexName"]]
+
+
+def _mode(description: dict[str, Any]) -> str:
+    # A table that was never on demand may have no summary.
+    return str(description.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"))
+
+
+def _mode_text(mode: str) -> str:
+    return "on demand" if mode == ON_DEMAND else "for provisioned capacity"
+
+
+def _mode_change(wanted: TableRequest, found: ExistingTable) -> dict[str, Any]:
+    if wanted.create["BillingMode"] == ON_DEMAND:
+        return {"BillingMode": ON_DEMAND}
+    change: dict[str, Any] = {
+        "BillingMode": "PROVISIONED",
+        "ProvisionedThroughput": wanted.create["ProvisionedThroughput"],
+    }
+    updates = [
+        {
+            "Update": {
+                "IndexName": index["IndexName"],
+                "ProvisionedThroughput": index["ProvisionedThroughput"],
+            }
+        }
+        for index, _ in _shared(wanted, found)
+    ]
+    return change | ({"GlobalSecondaryIndexUpdates": updates} if updates else {})
+
+
+def _units(described: dict[str, Any]) -> tuple[int, int]:
+    throughput = described.get("ProvisionedThroughput", {})
+    return throughput.get("ReadCapacityUnits", 0), throughput.get("WriteCapacityUnits", 0)
+
+
+def _units_text(units: tuple[int, int]) -> str:
+    return f"{units[0]:,} read and {units[1]:,} write units"
+
+
+# What can be set at any time.
+
+
+def _stream(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    here = _view(found.description)
+    there = _view(wanted.create)
+    if here == there:
+        return
+    specification = wanted.create.get("StreamSpecification")
+    can_be_switched_on = specification is not None and here == "none"
+    yield TableDifference(
+        what=f"Its stream is {here}, and the design says {there}"
+        + ("." if can_be_switched_on else "; switch it off first, when nobody reads it any more."),
+        update=_update_table(wanted, StreamSpecification=specification)
+        if can_be_switched_on
+        else None,
+    )
+
+
+def _view(table: dict[str, Any]) -> str:
+    specification = table.get("StreamSpecification") or {}
+    return str(specification["StreamViewType"]) if specification.get("StreamEnabled") else "none"
+
+
+def _time_to_live(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    here, there = found.time_to_live, wanted.time_to_live
+    if here == there:
+        return
+    yield TableDifference(
+        what=f"Items expire by {here or 'no attribute'}, and the design says"
+        f" {there or 'that they do not expire'}.",
+        update=TableUpdate(
+            operation="UpdateTimeToLive",
+            request={
+                "TableName": wanted.name,
+                "TimeToLiveSpecification": {"AttributeName": there, "Enabled": True},
+            },
+        )
+        if there and not here
+        else None,
+    )
+
+
+def _tags(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    if found.tags is None:
+        return
+    there = found.tags
+    changed = {key: value for key, value in wanted.tags.items() if there.get(key) != value}
+    if not changed:
+        return
+    texts = [
+        f"{key} is {there[key]!r} and not {value!r}"
+        if key in there
+        else f"{key} = {value!r} is missing"
+        for key, value in changed.items()
+    ]
+    yield TableDifference(
+        what=f"Of its tags, {'; '.join(texts)}.",
+        update=TableUpdate(
+            operation="TagResource",
+            request={"ResourceArn": found.arn, "Tags": tag_list(changed)},
+        ),
+    )
+
+
+def _table_class(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    here = found.description.get("TableClassSummary", {}).get("TableClass", "STANDARD")
+    if here != wanted.create["TableClass"]:
+        yield TableDifference(
+            what=f"Its class is {here}, and the design says {wanted.create['TableClass']}.",
+            update=_update_table(wanted, TableClass=wanted.create["TableClass"]),
+        )
+
+
+def _deletion_protection(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    here = bool(found.description.get("DeletionProtectionEnabled"))
+    there = bool(wanted.create["DeletionProtectionEnabled"])
+    if here != there:
+        yield TableDifference(
+            what=f"Its protection from deletion is {_on(here)}, and the design says {_on(there)}.",
+            update=_update_table(wanted, DeletionProtectionEnabled=there),
+        )
+
+
+def _recovery(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+    here, there = found.point_in_time_recovery, wanted.point_in_time_recovery
+    if here is not None and here != there:
+        yield TableDifference(
+            what=f"Its point-in-time recovery is {_on(here)}, and the design says {_on(there)}.",
+            update=recovery_update(wanted),
+        )
+
+
+def recovery_update(wanted: TableRequest) -> TableUpdate:
+    return TableUpdate(
+        operation="UpdateContinuousBackups",
+        request={
+            "TableName": wanted.name,
+            "PointInTimeRecoverySpecification": {
+                "PointInTimeRecoveryEnabled": wanted.point_in_time_recovery
+            },
+        },
+    )
+
+
+def _on(is_on: bool) -> str:
+    return "on" if is_on else "off"

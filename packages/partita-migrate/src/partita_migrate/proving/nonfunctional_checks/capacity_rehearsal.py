@@ -1,0 +1,468 @@
+"""The stated rates and peaks, sent to a server that enforces capacity on a clock of its own.
+
+The requests are those of the model, with values of the data; nothing waits, since the server's
+time is moved. Where a second has more calls than a test can send, one of so many is sent, against
+as small a part of the units. Loaded are all items under the keys that are asked for: what a call
+reads is what it will read.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import count, islice
+from typing import Any
+
+from partita.client.client_errors import ClientError
+from partita.database.item.attribute_values import Item
+from partita_migrate.costing.capacity_estimate import TableOrIndex, units
+from partita_migrate.designing.requests import exists_subqueries
+from partita_migrate.designing.requests.item_locations import NotServed
+from partita_migrate.designing.requests.read_planner import ReadPlanner
+from partita_migrate.designing.requests.write_planner import written_with
+from partita_migrate.handover.table_requests import described
+from partita_migrate.model.design import READS, Design, PatternAccess, TableDesign
+from partita_migrate.model.items.item_maker import ItemMaker
+from partita_migrate.model.keys.key_formats import NotEncodable
+from partita_migrate.model.volumes import Volumes
+from partita_migrate.proving.nonfunctional_checks.rehearsal_items import (
+    RecordingClient,
+    RehearsalItems,
+    RequestedKeys,
+)
+from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw
+from partita_migrate.proving.proof_run.proof_results import ProofCheck
+from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible
+from partita_migrate.proving.read_proofs.exists_filter import narrowed
+from partita_migrate.proving.read_proofs.pattern_answer import PatternAnswer
+from partita_migrate.proving.sandbox.design_tables import BATCH_ITEMS, is_taken
+from partita_migrate.proving.sandbox.private_dynamodb import (
+    ClockedServer,
+    DynamoDBClient,
+    clocked_server,
+)
+from partita_migrate.proving.staged_items import StagedItems
+from partita_migrate.row_store.staged_rows import StagedRows
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
+from partita_migrate.understanding.statements.pattern_statements import PatternStatements
+from partita_migrate.understanding.statements.resolved_statements import NotExact, ResolvedQuery
+
+ITEMS_MAX = 200_000
+"""That the rehearsal loads, of those under the keys that are asked for."""
+SECONDS_MIN = 2
+"""Enough for a partition, whose units are for the second."""
+SECONDS_MAX = 600
+PEAK_SECONDS = 60
+PEAK_TIMES = 2
+IDLE_SECONDS = 300
+"""Before a peak: as much as a table saves for one."""
+TARGET = 0.7
+"""Of provisioned units that auto scaling aims to use."""
+SCAN_UNITS = 1.5
+"""A table that is made on demand has four partitions, and a Scan is rounded up in each of them: so
+much more than in the one that its size takes."""
+ROWS_DRAWN = 100
+THROTTLED = ("ProvisionedThroughputExceededException", "ThrottlingException")
+HOT = "KeyRange"
+"""In the reason for which one partition refuses what its table would still take."""
+
+Call = Callable[[], None]
+"""One call of a pattern, with all its requests."""
+
+
+@dataclass
+class CallOutcomes:
+    """What became of the calls of one run."""
+
+    calls: int = 0
+    requests: int = 0
+    requests_max: int = 0
+    throttled: Counter[str] = field(default_factory=Counter)
+    hot: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, str] = field(default_factory=dict)
+    """By pattern, what the server said."""
+
+
+@dataclass(frozen=True)
+class RehearsalRun:
+    name: str
+    rates: dict[str, float]
+    """Calls a second, by pattern."""
+    seconds: int
+    idle_seconds: int
+    """Before it: a table that was idle has saved units for a peak."""
+
+
+class CapacityRehearsal:
+    def __init__(
+        self,
+        design: Design,
+        patterns: list[AccessPattern],
+        volumes: Volumes,
+        staging: StagedRows,
+        making: StagedItems,
+        items: int,
+        calls_max: int,
+    ) -> None:
+        """`items`: of the whole source, of which `making` may have a sample; `calls_max`: of each
+        run."""
+        self.items = items
+        self.design = design
+        self.patterns = patterns
+        self.volumes = volumes
+        self.staging = staging
+        self.making = making
+        self.calls_max = calls_max
+        keys = {table.name: table.primary_key for table in volumes.inventory.tables}
+        self.maker = ItemMaker(staging, keys)
+        self.chance = random.Random(13)
+
+    def checks(self, endpoint: str | None, prefix: str) -> list[ProofCheck]:
+        """`endpoint`: of the server that holds all items, in tables with that prefix."""
+        asked = self._asked(endpoint, prefix)
+        with clocked_server() as clocked:
+            server = DynamoDBClient(clocked.endpoint, is_retrying=False)
+            try:
+                loaded = self._load(server, clocked, asked)
+                calls = self._calls(server)
+                usual = {one.name: one.calls_per_second for one in self.patterns}
+                peak = {one.name: _peak(one) for one in self.patterns}
+                short = self._seconds(peak, calls, PEAK_SECONDS)
+                runs = (
+                    RehearsalRun(
+                        "stated rates", usual, self._seconds(usual, calls, SECONDS_MAX), 1
+                    ),
+                    RehearsalRun(
+                        f"a peak for a minute: as stated, else {PEAK_TIMES} times the rate",
+                        peak,
+                        short,
+                        # Of a shorter peak, as much less is saved.
+                        IDLE_SECONDS * short // PEAK_SECONDS,
+                    ),
+                )
+                return [self._run(one, server, clocked, calls, loaded) for one in runs]
+            finally:
+                server.close()
+
+    def _seconds(self, rates: dict[str, float], calls: dict[str, list[Call]], most: int) -> int:
+        """As long as the calls suffice."""
+        total = sum(rates[name] for name in calls)
+        fit = int(self.calls_max / total) if total else most
+        return min(max(fit, SECONDS_MIN), most)
+
+    # Tables with items, and the units that the patterns need.
+
+    def _asked(self, endpoint: str | None, prefix: str) -> RequestedKeys:
+        """What the calls of the runs read: where items lead to others, found by asking for them."""
+        server = RecordingClient(endpoint, self.design, prefix)
+        single = {one.pattern for one in self.design.access if one.requests == 1 and one.key}
+        single -= {one.pattern for one in self.design.access if one.for_each or one.keeps}
+        try:
+            for pattern, calls in self._calls(server, prefix, is_reading=True).items():
+                server.is_sending = pattern not in single
+                for call in calls:
+                    with suppress(ClientError, NotEncodable, RequestNotPossible):
+                        call()
+        finally:
+            server.close()
+        return server.asked
+
+    def _load(
+        self, server: DynamoDBClient, clocked: ClockedServer, asked: RequestedKeys
+    ) -> RehearsalItems:
+        for table in self.design.tables:
+            server.call("CreateTable", **described(table), BillingMode="PAY_PER_REQUEST")
+        wanted = (one for one in self.making.all_items() if asked.has(*one))
+        items = islice(wanted, ITEMS_MAX)
+        loaded = 0
+        while chunk := list(islice(items, BATCH_ITEMS)):
+            waiting: dict[str, list[Any]] = {}
+            for name, item in chunk:
+                waiting.setdefault(name, []).append({"PutRequest": {"Item": item}})
+            while waiting:
+                try:
+                    answer = server.call("BatchWriteItem", RequestItems=waiting)
+                    waiting = answer.get("UnprocessedItems", {})
+                except ClientError as error:
+                    if error.code not in THROTTLED:
+                        raise
+                if waiting:
+                    clocked.advance(1)
+            loaded += len(chunk)
+        left = sum(1 for _ in wanted)
+        return RehearsalItems(loaded, left, self.items, is_sample=self.making.count() < self.items)
+
+    def _provision(self, server: DynamoDBClient, share: float) -> None:
+        """So much that the stated rates use the target's part of it."""
+        needed = {
+            str(TableOrIndex(one.table, one.index or "")): one
+            for one in units(self.design, self.patterns, self.volumes).resources
+        }
+
+        rates = {one.name: one.calls_per_second for one in self.patterns}
+        scanned: dict[str, float] = {}
+        for access in self.design.access:
+            if access.request == "Scan":
+                more = rates.get(access.pattern, 0.0) * SCAN_UNITS
+                scanned[access.table] = scanned.get(access.table, 0.0) + more
+
+        def throughput(*names: str) -> dict[str, int]:
+            used = [needed[name] for name in names]
+            read = sum(one.read_units for one in used) + sum(
+                scanned.get(name, 0.0) for name in names
+            )
+            return {
+                "ReadCapacityUnits": _whole(read * share),
+                "WriteCapacityUnits": _whole(sum(one.write_units for one in used) * share),
+            }
+
+        for table in self.design.tables:
+            local = [one.name for one in table.indexes if one.kind == "local"]
+            indexes = [
+                {
+                    "Update": {
+                        "IndexName": one.name,
+                        "ProvisionedThroughput": throughput(
+                            str(TableOrIndex(table.name, one.name))
+                        ),
+                    }
+                }
+                for one in table.indexes
+                if one.kind == "global"
+            ]
+            own = throughput(table.name, *(str(TableOrIndex(table.name, name)) for name in local))
+            known = server.call("DescribeTable", TableName=table.name)["Table"]
+            changes = _changes(known, own, indexes)
+            if changes:
+                server.call("UpdateTable", TableName=table.name, **changes)
+
+    # Calls.
+
+    def _calls(
+        self, server: DynamoDBClient, prefix: str = "", *, is_reading: bool = False
+    ) -> dict[str, list[Call]]:
+        """By pattern, calls with values from all over the data."""
+        statements = PatternStatements(SchemaLookup(self.volumes.inventory))
+        planner = ReadPlanner(self.design, self.volumes.inventory)
+        draw = ParameterDraw(self.staging, self.volumes.inventory)
+        accesses: dict[str, list[PatternAccess]] = {}
+        for access in self.design.access:
+            accesses.setdefault(access.pattern, []).append(access)
+        found: dict[str, list[Call]] = {}
+        for pattern in self.patterns:
+            own = accesses.get(pattern.name, [])
+            writes = [one for one in own if one.request not in (*READS, "TTL", "none")]
+            if writes:
+                if not is_reading:
+                    is_new = pattern.operation == "insert"
+                    found[pattern.name] = list(self._writes(server, writes, is_new=is_new))
+            elif own and own[0].request in READS:
+                try:
+                    question = statements.of(pattern)
+                    assert isinstance(question, ResolvedQuery)
+                    made = self._reads(server, planner, draw, question, own, prefix)
+                    found[pattern.name] = list(made)
+                except (NotExact, NotServed, RequestNotPossible):
+                    continue
+        return {name: calls for name, calls in found.items() if calls}
+
+    def _reads(
+        self,
+        server: DynamoDBClient,
+        planner: ReadPlanner,
+        draw: ParameterDraw,
+        question: ResolvedQuery,
+        accesses: Sequence[PatternAccess],
+        prefix: str,
+    ) -> Iterator[Call]:
+        def made(asked: ResolvedQuery, own: Sequence[PatternAccess]) -> PatternAnswer:
+            inventory = self.volumes.inventory
+            return PatternAnswer(server, inventory, self.design, planner, asked, own, prefix)
+
+        answering = narrowed(planner, question, accesses, made)
+        finest = planner.finest(exists_subqueries.plain(question))
+        drawn = list(draw.usual(question, finest, ROWS_DRAWN))
+        if isinstance(server, RecordingClient):
+            drawn = list({repr(one.values): one for one in drawn}.values())
+        for one in drawn:
+            yield lambda values=one.values: _ignore(answering.rows(values))  # type: ignore[misc]
+
+    def _writes(
+        self, server: DynamoDBClient, accesses: Sequence[PatternAccess], *, is_new: bool
+    ) -> Iterator[Call]:
+        """Items of rows that are there are put again, as large as they are: a delete costs that.
+
+        Inserts put them under new keys, so that they are new in every index too.
+        """
+        numbers = count(1)
+        (first, *_) = accesses
+        homes = [
+            (home, entity)
+            for access in accesses
+            if (home := self.design.table(access.table)) is not None
+            and (entity := home.entity(access.entity)) is not None
+        ]
+        homes += [one for access in accesses for one in written_with(self.design, access)]
+        is_together = first.request == "TransactWriteItems" or bool(first.transaction)
+        for row in self.staging.spread(homes[0][1].source if homes else "", ROWS_DRAWN):
+            puts = []
+            for home, entity in homes:
+                try:
+                    item = self.maker.item(entity, row)
+                except NotEncodable:
+                    continue
+                if item is not None and is_taken(home, item):
+                    puts.append((home, item))
+            if puts:
+                yield lambda puts=puts: _put(  # type: ignore[misc]
+                    server, puts, next(numbers) if is_new else 0, is_together
+                )
+
+    # Runs.
+
+    def _run(
+        self,
+        run: RehearsalRun,
+        server: DynamoDBClient,
+        clocked: ClockedServer,
+        calls: dict[str, list[Call]],
+        loaded: RehearsalItems,
+    ) -> ProofCheck:
+        rates = {name: run.rates[name] for name in calls}
+        total = sum(rates.values())
+        share = min(self.calls_max / (total * run.seconds), 1.0) if total else 1.0
+        self._provision(server, share)
+        clocked.advance(run.idle_seconds)
+        tally = CallOutcomes()
+        due = {one: self.chance.random() for one in rates}
+        for _ in range(run.seconds):
+            clocked.advance(1)
+            for pattern, rate in rates.items():
+                due[pattern] += rate * share
+                while due[pattern] >= 1:
+                    due[pattern] -= 1
+                    self._call(pattern, server, self.chance.choice(calls[pattern]), tally)
+        return _outcome(run, tally, share, loaded, len(calls))
+
+    def _call(self, pattern: str, server: DynamoDBClient, call: Call, tally: CallOutcomes) -> None:
+        before = server.calls
+        try:
+            call()
+        except ClientError as error:
+            if not _is_throttled(error):
+                tally.refused.setdefault(pattern, str(error))
+            else:
+                tally.throttled[pattern] += 1
+            if HOT in str(error.body):
+                tally.hot[pattern] += 1
+        except (NotEncodable, RequestNotPossible):
+            pass
+        sent = server.calls - before
+        tally.calls += 1
+        tally.requests += sent
+        tally.requests_max = max(tally.requests_max, sent)
+
+
+def _peak(pattern: AccessPattern) -> float:
+    """The peak that a pattern states; else so many times its rate."""
+    return pattern.peak_per_second or pattern.calls_per_second * PEAK_TIMES
+
+
+def _outcome(
+    run: RehearsalRun, tally: CallOutcomes, share: float, loaded: RehearsalItems, patterns: int
+) -> ProofCheck:
+    if not tally.calls:
+        return ProofCheck(
+            name=run.name, outcome="not done", detail="no pattern is called so often."
+        )
+    lost = sum(tally.throttled.values())
+    detail = (
+        f"{run.seconds} seconds on the server's own clock, capacity enforced and provisioned for"
+        f" {TARGET:.0%} use, {loaded}: {tally.calls:,} calls of {patterns} patterns,"
+        f" {lost:,} throttled"
+    )
+    if lost:
+        detail += f" ({_worst(tally.throttled)})"
+    if tally.hot:
+        detail += f"; hot partitions: {_worst(tally.hot)}"
+    each = tally.requests / tally.calls
+    detail += f"; {each:.2f} requests for a call on average, at most {tally.requests_max}"
+    if round(1 / share) > 1:
+        detail += (
+            f"; one call of {1 / share:,.0f} was sent, against as small a part of the units: no"
+            " single partition was tried to its limit"
+        )
+    for pattern, said in tally.refused.items():
+        detail += f"; {pattern!r} was refused: {said}"
+    is_failed = bool(lost or tally.refused)
+    return ProofCheck(
+        name=run.name, outcome="failed" if is_failed else "passed", detail=f"{detail}."
+    )
+
+
+def _worst(counts: Counter[str]) -> str:
+    return ", ".join(f"{name!r} {count:,}" for name, count in counts.most_common(3))
+
+
+def _is_throttled(error: ClientError) -> bool:
+    reasons = error.body.get("CancellationReasons", [])
+    codes = {error.code, *(one.get("Code") for one in reasons if isinstance(one, dict))}
+    return bool(codes & {*THROTTLED, "ThrottlingError", "ProvisionedThroughputExceeded"})
+
+
+def _changes(
+    table: dict[str, Any], own: dict[str, int], indexes: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """What UpdateTable is told: what stays as it is must not be said, or the service refuses."""
+    if table.get("BillingModeSummary", {}).get("BillingMode") == "PAY_PER_REQUEST":
+        known: dict[str, Any] = {}
+        changes: dict[str, Any] = {"BillingMode": "PROVISIONED", "ProvisionedThroughput": own}
+    else:
+        known = {one["IndexName"]: one for one in table.get("GlobalSecondaryIndexes", [])}
+        changes = {} if _has(table, own) else {"ProvisionedThroughput": own}
+    updates = [
+        one
+        for one in indexes
+        if not _has(
+            known.get(one["Update"]["IndexName"], {}), one["Update"]["ProvisionedThroughput"]
+        )
+    ]
+    return changes | ({"GlobalSecondaryIndexUpdates": updates} if updates else {})
+
+
+def _has(resource: dict[str, Any], units: dict[str, int]) -> bool:
+    held = resource.get("ProvisionedThroughput", {})
+    return all(held.get(name) == amount for name, amount in units.items())
+
+
+def _whole(amount: float) -> int:
+    return max(math.ceil(round(amount / TARGET, 9)), 1)
+
+
+def _put(
+    server: DynamoDBClient, items: list[tuple[TableDesign, Item]], number: int, is_together: bool
+) -> None:
+    puts = [{"TableName": home.name, "Item": _renumbered(home, one, number)} for home, one in items]
+    if is_together:
+        server.call("TransactWriteItems", TransactItems=[{"Put": put} for put in puts])
+        return
+    for put in puts:
+        server.call("PutItem", **put)
+
+
+def _renumbered(home: TableDesign, item: Item, number: int) -> Item:
+    """Under a key that no row has; as it is for the number 0."""
+    name = (home.sort_key or home.partition_key).name
+    if not number or "B" in item[name]:
+        return item
+    ((kind, held),) = item[name].items()
+    return {**item, name: {kind: f"{held}~{number}" if kind == "S" else str(10**30 + number)}}
+
+
+def _ignore(rows: object) -> None:
+    """What was read is not looked at here."""

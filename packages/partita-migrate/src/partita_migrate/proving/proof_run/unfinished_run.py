@@ -1,0 +1,149 @@
+"""A run of `test` that was stopped: what it had done by then, kept as it came.
+
+Rows, items, what a server has of them, patterns and sections are taken over only by a run of the
+same design and statements over as many rows of the same source.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from partita_migrate.proving.proof_run.proof_results import PatternProof, ProofCheck
+
+
+class RunHead(msgspec.Struct, frozen=True, kw_only=True):
+    """What must be the same for a comparison to count."""
+
+    fingerprint: str
+    source: str
+    is_all: bool
+    rows: dict[str, int]
+    statements: dict[str, str]
+    """Of the patterns."""
+
+
+class FinishedSection(msgspec.Struct, frozen=True, kw_only=True):
+    """One that was finished."""
+
+    section: str
+    checks: list[ProofCheck]
+
+
+class AcknowledgedItems(msgspec.Struct, frozen=True, kw_only=True):
+    """Items that a server that outlives a run has acknowledged."""
+
+    endpoint: str
+    prefix: str
+    items: int = 0
+
+
+LOADED = "loaded.json"
+
+
+class UnfinishedRun:
+    def __init__(self, path: Path, head: RunHead, *, is_resumed: bool) -> None:
+        self.path = path
+        self.kept: dict[str, PatternProof] = {}
+        self.sections: dict[str, list[ProofCheck]] = {}
+        lines = path.read_bytes().splitlines() if is_resumed and path.exists() else []
+        is_same = _is_same(lines, head)
+        for one in _lines(lines[1:] if is_same else []):
+            if isinstance(one, FinishedSection):
+                self.sections[one.section] = one.checks
+            else:
+                self.kept[one.pattern] = one
+        self.space = path.with_suffix(".work")
+        """Rows and items of the run."""
+        self.left = self._loaded()
+        """On a server, by an earlier run."""
+        if not is_same:
+            shutil.rmtree(self.space, ignore_errors=True)
+        self.space.mkdir(parents=True, exist_ok=True)
+        (self.space / ".gitignore").write_text("*\n")
+        self._file = path.open("wb")
+        self._append(head)
+        for proof in self.kept.values():
+            self._append(proof)
+        for name, checks in self.sections.items():
+            self._append(FinishedSection(section=name, checks=checks))
+
+    # What a server has.
+
+    def _loaded(self) -> AcknowledgedItems | None:
+        path = self.space / LOADED
+        try:
+            return (
+                msgspec.json.decode(path.read_bytes(), type=AcknowledgedItems)
+                if path.exists()
+                else None
+            )
+        except msgspec.DecodeError:
+            return None
+
+    def note_loaded(self, loaded: AcknowledgedItems) -> None:
+        partly = self.space / f"{LOADED}.new"
+        partly.write_bytes(msgspec.json.encode(loaded))
+        partly.replace(self.space / LOADED)
+
+    def forget_loaded(self) -> None:
+        (self.space / LOADED).unlink(missing_ok=True)
+
+    def checks(self, section: str, make: Callable[[], list[ProofCheck]]) -> list[ProofCheck]:
+        """Of a section, made unless the stopped run had finished it."""
+        if section not in self.sections:
+            self.sections[section] = make()
+            self._append(FinishedSection(section=section, checks=self.sections[section]))
+        return self.sections[section]
+
+    def of(self, pattern: str) -> PatternProof | None:
+        """What the stopped run found, if it came to this pattern and it was in order."""
+        found = self.kept.get(pattern)
+        return found if found is not None and found.verdict == "proven" else None
+
+    def add(self, proof: PatternProof) -> None:
+        self._append(proof)
+
+    def _append(self, content: RunHead | PatternProof | FinishedSection) -> None:
+        self._file.write(msgspec.json.encode(content) + b"\n")
+        self._file.flush()
+
+    def __enter__(self) -> UnfinishedRun:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """A run that comes to its end leaves nothing."""
+        self._file.close()
+        if kind is None:
+            self.path.unlink(missing_ok=True)
+            shutil.rmtree(self.space, ignore_errors=True)
+
+
+def _is_same(lines: list[bytes], head: RunHead) -> bool:
+    try:
+        return bool(lines) and msgspec.json.decode(lines[0], type=RunHead) == head
+    except msgspec.DecodeError:
+        return False
+
+
+def _lines(lines: list[bytes]) -> list[PatternProof | FinishedSection]:
+    """A last line that was cut off does not count."""
+    found: list[PatternProof | FinishedSection] = []
+    for line in lines:
+        try:
+            if line.startswith(b'{"section"'):
+                found.append(msgspec.json.decode(line, type=FinishedSection))
+            else:
+                found.append(msgspec.json.decode(line, type=PatternProof))
+        except msgspec.DecodeError:
+            break
+    return found

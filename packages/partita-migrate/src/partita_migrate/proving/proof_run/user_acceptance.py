@@ -1,0 +1,43 @@
+"""User acceptance: a checklist that people fill in, and that the next run keeps."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct, field
+
+from partita_migrate.model.proofs import TEST
+from partita_migrate.proving.proof_run.proof_results import Acceptor
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.workspace.migration_folder import Folder
+
+PATTERNS_ASKED = 10
+QUESTIONS = (
+    "The patterns are those of the application, with their rates",
+    "What is not served or not proven is not needed, or is done elsewhere",
+    "What the application has to do itself (sorting, counting, looking up) is understood",
+    "The monthly bill is accepted",
+    "Tables without a way back may stay without one",
+)
+
+
+class _AcceptanceAnswers(Struct, frozen=True):
+    user_acceptance: list[Acceptor] = field(default_factory=list)
+
+
+def user_acceptance(folder: Folder, patterns: list[AccessPattern]) -> list[Acceptor]:
+    """The questions, with the names and dates that are in `test.json` already."""
+    known = {one.question: one for one in accepted(folder)}
+    often = sorted(patterns, key=lambda one: -one.calls_per_second)[:PATTERNS_ASKED]
+    asked = [*QUESTIONS, *(f"{one.name!r} answers as users expect" for one in often)]
+    return [known.get(question) or Acceptor(question=question) for question in asked]
+
+
+def accepted(folder: Folder) -> list[Acceptor]:
+    """As people have filled it in; nothing where `test` was not run."""
+    if not folder.has(TEST):
+        return []
+    try:
+        content = (folder.path / TEST).read_bytes()
+        return msgspec.json.decode(content, type=_AcceptanceAnswers).user_acceptance
+    except msgspec.DecodeError:
+        return []

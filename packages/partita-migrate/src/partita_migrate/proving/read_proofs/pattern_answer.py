@@ -1,0 +1,109 @@
+"""The rows that an application has after all requests of a pattern, also of alternatives (OR)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cmp_to_key
+
+from partita.database.item.attribute_values import Item
+from partita_migrate.designing.requests.read_planner import ReadPlanner, branches
+from partita_migrate.model.design import READS, Design, PatternAccess
+from partita_migrate.proving.read_proofs.answer_rows import (
+    RequestNotPossible,
+    Row,
+    Values,
+    comparable,
+    count_of,
+    nulls_before,
+)
+from partita_migrate.proving.read_proofs.read_requests import ReadRequests
+from partita_migrate.proving.read_proofs.row_combiner import Known, RowCombiner
+from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
+
+
+class PatternAnswer:
+    """Sends the requests of one pattern, and makes rows of what they bring."""
+
+    def __init__(
+        self,
+        server: DynamoDBClient,
+        inventory: Inventory,
+        design: Design,
+        planner: ReadPlanner,
+        question: ResolvedQuery,
+        accesses: Sequence[PatternAccess],
+        prefix: str = "",
+    ) -> None:
+        """NotServed or Refused when the accesses do not answer the question."""
+        self.question = question
+        self.planner = planner
+        self.dialect = inventory.dialect
+        self.parts: list[tuple[ReadRequests, RowCombiner]] = []
+        for asked, own in zip(branches(question), _grouped(accesses, question), strict=True):
+            first, *others = own
+            table = design.table(first.table)
+            if first.request not in READS or table is None:
+                raise RequestNotPossible(f"{first.request} is no read")
+            brought = planner.brought(asked, own)
+            self.parts.append(
+                (
+                    ReadRequests(server, inventory, table, first, brought.asked, prefix),
+                    RowCombiner(server, design, asked, brought, others, prefix),
+                )
+            )
+
+    def rows(self, values: Values, *, page_items: int | None = None) -> list[Row]:
+        """`page_items` reads in pages of so many."""
+        if len(self.parts) == 1:
+            ((asking, combining),) = self.parts
+            return combining.rows(asking.items(values, page_items=page_items))
+        found: dict[str, Row] = {}
+        known: Known = {}
+        for asking, combining in self.parts:
+            for item in asking.items(values, page_items=page_items):
+                for row in combining.rows([item], known):
+                    found.setdefault(_identity(asking, item), row)
+        rows = sorted(found.values(), key=cmp_to_key(self._compared))
+        skips = count_of(self.question.offset, values) or 0
+        first = count_of(self.question.limit, values)
+        return rows[skips : None if first is None else first + skips]
+
+    def _compared(self, left: Row, right: Row) -> int:
+        """In the order of the question, as the source sorts."""
+        places = {ref: place for place, ref in enumerate(self.question.columns)}
+        for sorting in self.question.order:
+            sign = -1 if sorting.is_descending else 1
+            one, other = left[places[sorting.ref]], right[places[sorting.ref]]
+            if one is None or other is None:
+                if one is not other:
+                    return sign * nulls_before(self.dialect) * (1 if one is None else -1)
+                continue
+            fold = self.planner.fold(sorting.ref)
+            ours, theirs = comparable(one, fold), comparable(other, fold)
+            if ours != theirs:
+                return sign * (-1 if ours < theirs else 1)
+        return 0
+
+
+def _grouped(
+    accesses: Sequence[PatternAccess], question: ResolvedQuery
+) -> list[list[PatternAccess]]:
+    """By alternative; each begins with the request that finds its items."""
+    groups: dict[int, list[PatternAccess]] = {}
+    for access in accesses:
+        groups.setdefault(access.alternative, []).append(access)
+    found = [groups[number] for number in sorted(groups)]
+    if any(not one.for_each for own in found for one in own[1:]):
+        raise RequestNotPossible("it takes several requests, whose rows an application combines")
+    if len(found) != max(len(question.alternatives), 1):
+        raise RequestNotPossible(
+            f"the statement has {max(len(question.alternatives), 1)} alternatives, and the model"
+            f" requests for {len(found)}"
+        )
+    return found
+
+
+def _identity(asking: ReadRequests, item: Item) -> str:
+    return repr([item.get(key.name) for key in asking.table.keys])

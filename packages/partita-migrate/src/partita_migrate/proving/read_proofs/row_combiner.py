@@ -1,0 +1,108 @@
+"""Rows of a question, made of the items of its first request and what these lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from partita.database.item.attribute_values import AttributeValue, Item
+from partita_migrate.designing.requests.read_planner import ColumnsOfRequests
+from partita_migrate.model.design import Design, ItemAttribute, PatternAccess
+from partita_migrate.model.items.item_maker import of_type
+from partita_migrate.model.keys.key_formats import field_text
+from partita_migrate.model.keys.key_templates import filled, template_fields
+from partita_migrate.proving.read_proofs.answer_rows import Cells, RequestNotPossible, Row
+from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
+from partita_migrate.understanding.schema.column_refs import ColumnRef
+from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
+
+Known = dict[tuple[str, str], Item | None]
+"""Items by table and key, as far as a call has looked them up."""
+
+
+class RowCombiner:
+    """Rows of the question, made of the items of its first request and what these lack."""
+
+    def __init__(
+        self,
+        server: DynamoDBClient,
+        design: Design,
+        question: ResolvedQuery,
+        brought: ColumnsOfRequests,
+        lookups: Sequence[PatternAccess],
+        prefix: str = "",
+    ) -> None:
+        self.server = server
+        self.design = design
+        self.question = question
+        self.brought = brought
+        self.lookups = lookups
+        self.prefix = prefix
+
+    def rows(self, items: Sequence[Item], known: Known | None = None) -> list[Row]:
+        """`known`: what the call has looked up before."""
+        found = []
+        known = {} if known is None else known
+        for item in items:
+            first = self.brought.attributes[0]
+            cells: Cells = {ref: item.get(name) for ref, name in first.items()}
+            is_whole = True
+            for access, names in zip(self.lookups, self.brought.attributes[1:], strict=True):
+                other = self._looked_up(access, item, cells, known)
+                is_whole = is_whole and (other is not None or self._is_outer(access))
+                for ref, name in names.items():
+                    cells.setdefault(ref, (other or {}).get(name))
+            if is_whole:
+                found.append(tuple(cells.get(ref) for ref in self.question.columns))
+        return found
+
+    def _looked_up(
+        self, access: PatternAccess, item: Item, cells: Cells, known: Known
+    ) -> Item | None:
+        """Once for each key, however many rows have it."""
+        table = self.design.table(access.table)
+        entity = table.entity(access.entity) if table is not None else None
+        if entity is None:
+            raise RequestNotPossible(f"the model has no {access.entity!r}")
+        key: Item = {}
+        for one in access.key:
+            attribute = entity.attribute(one.attribute)
+            if attribute is None:
+                raise RequestNotPossible(f"{entity.name} has no attribute {one.attribute!r}")
+            value = self._key_value(attribute, one.value, item, cells)
+            if value is None:
+                return None
+            key[one.attribute] = value
+        place = (access.table, repr(key))
+        if place not in known:
+            answer = self.server.call("GetItem", TableName=self.prefix + access.table, Key=key)
+            known[place] = answer.get("Item")
+        return known[place]
+
+    def _key_value(
+        self, attribute: ItemAttribute, template: str, item: Item, cells: Cells
+    ) -> AttributeValue | None:
+        parts = template_fields(template)
+        values = {part.name: self._known(ColumnRef.parse(part.name), item, cells) for part in parts}
+        if any(value is None for value in values.values()):
+            return None
+        known = {name: value for name, value in values.items() if value is not None}
+        if len(parts) == 1 and attribute.template is None and attribute.constant is None:
+            return of_type(attribute.type, known[parts[0].name])
+        return {"S": filled(template, lambda part: field_text(part.format, known[part.name]))}
+
+    def _known(self, ref: ColumnRef, item: Item, cells: Cells) -> AttributeValue | None:
+        same = sorted(self.brought.asked.same(ref))
+        for one in same:
+            name = self.brought.held.get(one)
+            if name is not None:
+                return item.get(name)
+        for one in same:
+            if one in cells:
+                return cells[one]
+        raise RequestNotPossible(f"the first request does not bring {ref}")
+
+    def _is_outer(self, access: PatternAccess) -> bool:
+        joins = {join.table: join.is_outer for join in self.question.joins}
+        table = self.design.table(access.table)
+        entity = table.entity(access.entity) if table is not None else None
+        return entity is not None and joins.get(entity.source, True)

@@ -1,0 +1,44 @@
+"""Some rows of each table that belong together: every row with all rows that it refers to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from partita.database.item.attribute_values import Item
+from partita_migrate.row_store.staged_rows import StagedRows
+from partita_migrate.understanding.schema.inventory import Inventory
+
+
+def sample(
+    staging: StagedRows, inventory: Inventory, count: int, wanted: Iterable[tuple[str, Item]] = ()
+) -> dict[str, list[Item]]:
+    """From all over each table, `count` rows of it and what they lead to.
+
+    `wanted`: (table, row) of others that must be among them.
+    """
+    found: dict[str, dict[str, Item]] = {table.name: {} for table in inventory.tables}
+    waiting = [
+        (table.name, row)
+        for table in inventory.tables
+        if staging.count(table.name)
+        for row in staging.spread(table.name, count)
+    ]
+    waiting += wanted
+    tables = {table.name: table for table in inventory.tables}
+    while waiting:
+        name, row = waiting.pop()
+        kept = found[name]
+        text = repr(row)
+        if text in kept:
+            continue
+        kept[text] = row
+        for key in tables[name].foreign_keys:
+            if key.referenced_table not in tables:
+                continue
+            pairs = zip(key.columns, key.referenced_columns, strict=False)
+            values = [(target, row[own]) for own, target in pairs if own in row]
+            if len(values) == len(key.referenced_columns):
+                columns, cells = zip(*values, strict=True)
+                parents = staging.matching(key.referenced_table, list(columns), list(cells))
+                waiting += [(key.referenced_table, parent) for parent in parents]
+    return {name: list(rows.values()) for name, rows in found.items()}

@@ -1,0 +1,186 @@
+"""One read-only transaction of the source: every table and every statement sees the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self, cast
+
+from sqlalchemy import text
+from sqlglot import exp
+
+from partita.database.item.attribute_values import AttributeValue, Item
+from partita_migrate.proving.sandbox.driver_values import column_value, driver_value
+from partita_migrate.understanding.patterns.mining.schema_lookup import SQLGLOT_DIALECTS
+from partita_migrate.understanding.schema.column_refs import ColumnRef
+from partita_migrate.understanding.schema.inventory import (
+    Inventory,
+    SourceColumn,
+    SourceTable,
+    is_derived,
+)
+from partita_migrate.understanding.sources.column_reading import ColumnReading, readings
+from partita_migrate.understanding.sources.source_connection import SourceDatabase
+from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
+
+CHUNK_ROWS = 1000
+_BEGIN = {
+    "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+    "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    "sqlite": "BEGIN",
+}
+_BIND = "\ue000{}\ue001"
+"""Stands for a parameter while colons are escaped."""
+
+
+class _AliasedSource:
+    """A source that writes columns with the alias of their table."""
+
+    def __init__(self, source: SourceDatabase, alias: str) -> None:
+        self._source = source
+        self._alias = alias
+        self.dialect = source.dialect
+
+    def quote(self, name: str) -> str:
+        return f"{self._source.quote(self._alias)}.{self._source.quote(name)}"
+
+
+class SourceSnapshot:
+    def __init__(
+        self, source: SourceDatabase, inventory: Inventory, *, is_streamed: bool = True
+    ) -> None:
+        """`is_streamed`: inside a transaction, chunk by chunk; a small copy is read at once."""
+        self.is_streamed = is_streamed
+        self.source = source
+        self.inventory = inventory
+        self.family = "mysql" if source.dialect == "mariadb" else source.dialect
+        self._dialect = SQLGLOT_DIALECTS[source.dialect]
+
+    def __enter__(self) -> Self:
+        with self.source.errors():
+            self.source.connection.exec_driver_sql(_BEGIN[self.family])
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if not self.source.is_lost:
+            self.source.connection.exec_driver_sql("ROLLBACK")
+
+    def rows(self, table: SourceTable) -> Iterator[Item]:
+        """All rows of a table, as attribute values by column."""
+        asked = self._readings(table, None)
+        names = ", ".join(reading.sql for reading in asked)
+        statement = f"SELECT {names or '1'} FROM {self.source.relation(table)}"
+        if table.primary_key:
+            keys = ", ".join(map(self.source.quote, table.primary_key))
+            statement += f" ORDER BY {keys}"
+        with self._streamed(statement, {}) as parts:
+            for part in parts:
+                for row in part:
+                    yield _row(asked, row)
+
+    def answer(
+        self, question: ResolvedQuery, values: Mapping[str, AttributeValue | None]
+    ) -> list[tuple[AttributeValue | None, ...]]:
+        """The rows of a statement, in its order: the values of the question's columns."""
+        assert question.tree is not None
+        tree = question.tree.copy()
+        asked = [self._reading(tree, ref) for ref in question.columns]
+        tree.set("expressions", [exp.Var(this=reading.sql) for reading in asked])
+        statement, bound = self.bound(tree, values)
+        with self._streamed(statement, bound) as parts:
+            return [
+                tuple(
+                    None if value is None or reading.convert is None else reading.convert(value)
+                    for reading, value in zip(asked, row, strict=True)
+                )
+                for part in parts
+                for row in part
+            ]
+
+    def bound(
+        self,
+        tree: exp.Expression,
+        values: Mapping[str, AttributeValue | None],
+        columns: Mapping[str, SourceColumn] | None = None,
+    ) -> tuple[str, dict[str, Any]]:
+        """A statement with its parameters by number, and what they are.
+
+        `columns`: those that parameters are written to, which may take documents and lists.
+        """
+        bound: dict[str, Any] = {}
+        for node in list(tree.find_all(exp.Placeholder)):
+            name = f"b{len(bound)}"
+            value = values.get(str(node.this))
+            column = (columns or {}).get(str(node.this))
+            if value is None or column is None:
+                bound[name] = None if value is None else driver_value(value, self.family)
+            else:
+                bound[name] = column_value(column, value, self.family)
+            node.replace(exp.Var(this=_BIND.format(name)))
+        statement = tree.sql(dialect=self._dialect).replace(":", "\\:")
+        for name in bound:
+            statement = statement.replace(_BIND.format(name), f":{name}")
+        return statement, bound
+
+    def _reading(self, tree: exp.Expression, ref: ColumnRef) -> ColumnReading:
+        table = self.inventory.table(ref.table)
+        assert table is not None
+        short = ref.table.removeprefix(f"{table.schema}.") if table.schema else ref.table
+        alias = next(
+            (one.alias for one in tree.find_all(exp.Table) if one.name == short), ref.table
+        )
+        found = self._readings(table, alias)
+        return next(one for one in found if one.column.name == ref.column)
+
+    def _readings(self, table: SourceTable, alias: str | None) -> list[ColumnReading]:
+        names = {column.name for column in table.columns}
+        shown = (
+            self.source
+            if alias is None
+            else cast(SourceDatabase, _AliasedSource(self.source, alias))
+        )
+        return [one for one in readings(shown, table, names) if alias or not is_derived(one.column)]
+
+    @contextmanager
+    def _savepoint(self) -> Iterator[None]:
+        """PostgreSQL gives up a whole transaction for one statement that it refuses."""
+        if self.family != "postgresql" or not self.is_streamed:
+            yield
+            return
+        run = self.source.connection.exec_driver_sql
+        run("SAVEPOINT asked")
+        try:
+            yield
+        except BaseException:
+            if not self.source.is_lost:
+                run("ROLLBACK TO SAVEPOINT asked")
+            raise
+        run("RELEASE SAVEPOINT asked")
+
+    @contextmanager
+    def _streamed(
+        self, statement: str, bound: Mapping[str, Any]
+    ) -> Iterator[Iterator[Sequence[Any]]]:
+        options = {"stream_results": self.is_streamed, "max_row_buffer": CHUNK_ROWS}
+        with self.source.errors(), self._savepoint():
+            result = self.source.connection.execute(
+                text(statement), dict(bound), execution_options=options
+            )
+            try:
+                yield result.partitions(CHUNK_ROWS)
+            finally:
+                result.close()
+
+
+def _row(asked: Sequence[ColumnReading], row: Sequence[Any]) -> Item:
+    found: Item = {}
+    for reading, value in zip(asked, row, strict=True):
+        if value is None or reading.convert is None:
+            continue
+        converted = reading.convert(value)
+        if converted is not None:
+            found[reading.column.name] = converted
+    return found

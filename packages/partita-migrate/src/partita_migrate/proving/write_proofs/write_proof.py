@@ -1,0 +1,252 @@
+"""The proof of a write: the statement on a private copy, the requests on tables of their own.
+
+Both begin with the same rows. After every call the copy, turned into items again, must equal the
+tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from partita.client.client_errors import ClientError
+from partita.database.item.attribute_values import Item
+from partita_migrate.designing.requests.item_locations import NotServed
+from partita_migrate.designing.requests.read_planner import ReadPlanner
+from partita_migrate.designing.requests.write_planner import WritePlanner
+from partita_migrate.model.design import Design, PatternAccess
+from partita_migrate.model.keys.key_formats import NotEncodable
+from partita_migrate.proving.parameter_sets.parameter_draw import ParameterSet
+from partita_migrate.proving.proof_run.proof_results import AnswerDifference, PatternProof
+from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible
+from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
+from partita_migrate.proving.write_proofs.row_finder import RowFinder
+from partita_migrate.proving.write_proofs.write_cases import WriteCases
+from partita_migrate.proving.write_proofs.write_sender import WriteSender
+from partita_migrate.proving.write_proofs.write_sides import PREFIX, WriteSides
+from partita_migrate.understanding.patterns.access_patterns import AccessPattern
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.source_connection import SourceDatabase
+from partita_migrate.understanding.statements.resolved_statements import Insertion, Modification
+
+SHOWN_ITEMS = 4
+
+
+class _SourceRefused(Exception):
+    """Values that the source itself does not take: there is nothing to compare with."""
+
+
+class WriteProof:
+    def __init__(
+        self,
+        design: Design,
+        inventory: Inventory,
+        copy: SourceDatabase,
+        server: DynamoDBClient,
+        space: Path,
+        prefix: str = PREFIX,
+    ) -> None:
+        self.sides = WriteSides(design, inventory, copy, server, space, prefix)
+        self.staging = self.sides.staging
+        self.reads = ReadPlanner(design, inventory)
+        self.planner = WritePlanner(design, self.reads)
+        self.finding = RowFinder(self.sides, self.planner)
+        self.sending = WriteSender(self.sides, self.reads)
+        self.cases = WriteCases(self.staging, inventory, self.planner)
+
+    def close(self) -> None:
+        self.sides.close()
+
+    def of(
+        self,
+        pattern: AccessPattern,
+        statement: Insertion | Modification,
+        accesses: list[PatternAccess],
+        line: str,
+    ) -> PatternProof:
+        shown = statement.tree.sql() if statement.tree is not None else ""
+        try:
+            self.sides.begin()
+            sets = self.cases.of(statement)
+        except NotServed as reason:
+            return PatternProof(
+                pattern=pattern.name,
+                operation=pattern.operation,
+                verdict="unserved",
+                why=str(reason),
+                statement=shown,
+            )
+        before = self.sides.server.calls
+        differences: list[AnswerDifference] = []
+        cases: list[str] = []
+        refused = ""
+        rows = 0
+        for one in sets:
+            self.sides.begin()
+            try:
+                count, what = self._run(statement, one, accesses)
+            except _SourceRefused as reason:
+                refused = str(reason)
+                continue
+            rows += count
+            cases.append(f"{one.case}: {count} rows")
+            if what:
+                self.sides.drop()
+                differences.append(self._difference(one, what, line))
+        is_shown = rows > 0
+        return PatternProof(
+            pattern=pattern.name,
+            operation=pattern.operation,
+            verdict="differs" if differences else ("proven" if is_shown else "unproven"),
+            why="" if is_shown else refused or _nothing_shown(cases),
+            statement=shown,
+            cases=cases,
+            rows=rows,
+            requests=self.sides.server.calls - before,
+            differences=differences,
+        )
+
+    def _difference(self, one: ParameterSet, what: list[str], line: str) -> AnswerDifference:
+        return AnswerDifference(
+            case=one.case,
+            parameters={
+                name: "NULL" if value is None else str(next(iter(value.values())))
+                for name, value in one.values.items()
+            },
+            what=what[0],
+            items=what[1 : SHOWN_ITEMS + 1],
+            line=line,
+        )
+
+    def _run(
+        self,
+        statement: Insertion | Modification,
+        one: ParameterSet,
+        accesses: Sequence[PatternAccess],
+    ) -> tuple[int, list[str]]:
+        """Rows that were written, and what is not the same afterwards."""
+        assert statement.tree is not None
+        old = {repr(row): row for row in self.staging.rows(statement.table)}
+        sql, bound = self._sql(statement, one)
+        try:
+            # What the application knows before it writes.
+            change = self._change(statement)
+            found = self.finding.found(change, one, accesses)
+            beside = self.finding.dependents(change, found, accesses)
+            forbidden = self.finding.forbidden(change, found, accesses)
+        except (ClientError, NotEncodable, RequestNotPossible, NotServed) as error:
+            return 0, [f"the rows were not found: {error}"]
+        try:
+            count = self.sides.copy.connection.execute(text(sql), bound).rowcount
+        except IntegrityError as error:
+            reason = " ".join(str(error.orig).split())
+            return 0, self._refused(statement, one, reason, found, forbidden, accesses)
+        except SQLAlchemyError as error:
+            reason = " ".join(str(error.__cause__ or error).split())[:200]
+            raise _SourceRefused(f"the source refused the statement: {reason}") from error
+        if forbidden:
+            return count, [f"the requests refuse what the source takes: {forbidden}"]
+        self.sides.stage()
+        new = [row for row in self.staging.rows(statement.table) if repr(row) not in old]
+        try:
+            strange = self._send(statement, one, (found, beside, new), accesses)
+        except (ClientError, NotEncodable, RequestNotPossible, NotServed) as error:
+            return count, [f"the requests were refused: {error}"]
+        return count, strange or self.sides.differences()
+
+    def _sql(
+        self, statement: Insertion | Modification, one: ParameterSet
+    ) -> tuple[str, dict[str, Any]]:
+        assert statement.tree is not None
+        tree = statement.tree.copy()
+        is_replace = isinstance(statement, Insertion) and statement.on_conflict == "replace"
+        if is_replace:
+            tree.set("alternative", None)
+        columns = {
+            parameter.name: column
+            for parameter in statement.parameters()
+            if parameter.ref and (column := self.reads.column(parameter.ref)) is not None
+        }
+        sql, bound = self.sides.snapshot.bound(tree, one.values, columns)
+        return (f"REPLACE{sql.removeprefix('INSERT')}" if is_replace else sql), bound
+
+    def _change(self, statement: Insertion | Modification) -> Modification | None:
+        """What it does to rows that are there."""
+        if isinstance(statement, Modification):
+            return statement
+        is_changing = statement.on_conflict in ("update", "replace")
+        return self.planner.existing(statement) if is_changing else None
+
+    def _send(
+        self,
+        statement: Insertion | Modification,
+        one: ParameterSet,
+        rows: tuple[list[Item], list[tuple[str, Item]], list[Item]],
+        accesses: Sequence[PatternAccess],
+    ) -> list[str]:
+        """The requests of the application; what is strange about the keys that they name.
+
+        `rows`: those that were found, those beside them, and those that the copy has since then.
+        """
+        found, beside, new = rows
+        written = self.sending.written(accesses)
+        if isinstance(statement, Modification):
+            strange = self.sending.strange_keys(accesses, statement.table, found)
+            self.sending.modify(statement, one, found, beside, written)
+            return strange
+        change = self._change(statement)
+        if change is not None and statement.on_conflict == "update" and found:
+            self.sending.modify(change, one, found, beside, written)
+            return self.sending.strange_keys(accesses, statement.table, found)
+        strange = self.sending.strange_keys(accesses, statement.table, new)
+        if statement.on_conflict == "nothing" and not new:
+            return self._refusal(statement, one, "the row is there already", written)
+        # A row that is replaced by its like is there again.
+        again = [row for row in self.staging.rows(statement.table) if row in found]
+        self.sending.write(found, [*new, *again], statement.table, written)
+        return strange
+
+    def _refused(
+        self,
+        statement: Insertion | Modification,
+        one: ParameterSet,
+        reason: str,
+        found: list[Item],
+        forbidden: str,
+        accesses: Sequence[PatternAccess],
+    ) -> list[str]:
+        """What the source does not take, the design's conditions must not take either."""
+        is_repeated = "UNIQUE" in reason.upper().replace("DUPLICATE", "UNIQUE")
+        if isinstance(statement, Insertion):
+            written = self.sending.written(accesses)
+            return self._refusal(statement, one, reason, written) if is_repeated else []
+        took = [f"the source did not take it ({reason}), and the requests did"]
+        if any(access.forbids for access in accesses):
+            is_lost = self.finding.is_referred_to(self._change(statement), found, accesses)
+            return [] if forbidden or is_lost else took
+        lost = [one for one in self.sides.design.unique if one.kept_by == "application"]
+        if not is_repeated or any(one.table == statement.table for one in lost):
+            return []
+        try:
+            self.sending.modify(statement, one, found, [], self.sending.written(accesses))
+        except ClientError:
+            return self.sides.differences()
+        return took
+
+    def _refusal(
+        self, statement: Insertion, one: ParameterSet, reason: str, written: set[str]
+    ) -> list[str]:
+        row = self.sending.row(statement, one)
+        try:
+            self.sending.write([], [row], statement.table, written)
+        except ClientError:
+            return self.sides.differences()
+        return [f"the source did not take it ({reason}), and the requests did"]
+
+
+def _nothing_shown(cases: list[str]) -> str:
+    return f"none of {len(cases)} calls wrote a row" if cases else "no row to try it with"

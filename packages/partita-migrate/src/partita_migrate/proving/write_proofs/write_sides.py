@@ -1,0 +1,139 @@
+"""Both sides of the proof of a write: a private copy of the source, and tables with its items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from partita.database.item.attribute_values import Item
+from partita_migrate.model.design import Design, Entity, TableDesign
+from partita_migrate.model.items.item_maker import ItemMaker
+from partita_migrate.proving.read_proofs.answer_comparison import plain
+from partita_migrate.proving.sandbox.design_tables import (
+    create_tables,
+    drop_tables,
+    is_taken,
+    put_all,
+    scanned,
+)
+from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
+from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
+from partita_migrate.row_store.staged_rows import StagedRows
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.source_connection import SourceDatabase
+
+PREFIX = "partita-writes."
+
+Key = tuple[str, str]
+"""A table, and the text of an item's key."""
+
+
+class WriteSides:
+    def __init__(
+        self,
+        design: Design,
+        inventory: Inventory,
+        copy: SourceDatabase,
+        server: DynamoDBClient,
+        space: Path,
+        prefix: str,
+    ) -> None:
+        self.design = design
+        self.inventory = inventory
+        self.copy = copy
+        self.server = server
+        self.prefix = prefix
+        self.snapshot = SourceSnapshot(copy, inventory, is_streamed=False)
+        self.staging = StagedRows(space / "writes", inventory, design)
+        self.maker = ItemMaker(
+            self.staging, {table.name: table.primary_key for table in inventory.tables}
+        )
+        self.is_filled = False
+
+    def close(self) -> None:
+        self.drop()
+        self.staging.close()
+
+    def begin(self) -> None:
+        """Tables with what the copy holds now, unless they are there."""
+        if self.is_filled:
+            return
+        create_tables(self.server, self.design, self.prefix)
+        self.stage()
+        items = ((f"{self.prefix}{name}", item) for (name, _), item in self.expected().items())
+        for _ in put_all(self.server, items):
+            pass
+        self.is_filled = True
+
+    def drop(self) -> None:
+        if self.is_filled:
+            drop_tables(self.server, self.design, self.prefix)
+        self.is_filled = False
+
+    def stage(self) -> None:
+        for table in self.inventory.tables:
+            if table.is_readable and table.columns:
+                for _ in self.staging.fill(table.name, self.snapshot.rows(table)):
+                    pass
+
+    def entities(self, source: str) -> Iterator[tuple[TableDesign, Entity]]:
+        return ((table, one) for table, one in self.design.entities() if one.source == source)
+
+    def expected(self) -> dict[Key, Item]:
+        """Every item that the copy's rows become."""
+        found: dict[Key, Item] = {}
+        for table in self.inventory.tables:
+            for row in self.staging.rows(table.name):
+                found.update(self.items(table.name, row))
+        return found
+
+    def items(self, source: str, row: Item, written: set[str] | None = None) -> dict[Key, Item]:
+        """Of all types, or of those that are written."""
+        found: dict[Key, Item] = {}
+        for home, entity in self.entities(source):
+            if written is not None and entity.name not in written:
+                continue
+            item = self.maker.item(entity, row)
+            if item is not None and is_taken(home, item):
+                found[home.name, key_text(home, item)] = item
+        return found
+
+    def _actual(self) -> dict[Key, Item]:
+        return {
+            (table.name, key_text(table, item)): item
+            for table in self.design.tables
+            for item in scanned(self.server, f"{self.prefix}{table.name}")
+        }
+
+    def differences(self) -> list[str]:
+        expected, actual = self.expected(), self._actual()
+        shown: list[str] = []
+        for key in expected.keys() - actual.keys():
+            shown.append(f"missing in {key[0]}: {key[1]}")
+        for key in actual.keys() - expected.keys():
+            shown.append(f"too many in {key[0]}: {key[1]}")
+        for key in expected.keys() & actual.keys():
+            ours, theirs = expected[key], actual[key]
+            names = {
+                name
+                for name in ours.keys() | theirs.keys()
+                if plain(ours.get(name)) != plain(theirs.get(name))
+            }
+            if names:
+                cells = ", ".join(
+                    f"{name} is {plain(theirs.get(name))} and should be {plain(ours.get(name))}"
+                    for name in sorted(names)
+                )
+                shown.append(f"{key[0]} {key[1]}: {cells}"[:300])
+        if not shown:
+            return []
+        return [f"{len(shown)} items are not what the copy's rows become", *shown]
+
+    def home(self, name: str) -> TableDesign:
+        found = self.design.table(name)
+        assert found is not None
+        return found
+
+
+def key_text(table: TableDesign, item: Item) -> str:
+    return ", ".join(f"{key.name}={plain(item.get(key.name))}" for key in table.keys)

@@ -1,0 +1,83 @@
+"""The designs of a folder for the modeler: as NoSQL Workbench has them, with proof and price."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import Struct, field
+
+from partita_migrate.costing.estimate_stage import ESTIMATE_JSON, Estimates, monthly
+from partita_migrate.model.design import Design
+from partita_migrate.model.model_files import CHOSEN, file_name, read_design
+from partita_migrate.model.nosql_workbench import to_workbench
+from partita_migrate.model.proofs import Proof, proofs
+from partita_migrate.model.volumes import read_volumes
+from partita_migrate.understanding.patterns.pattern_files import read_patterns
+from partita_migrate.workspace.migration_folder import Folder
+
+KINDS = ("denormalized", "single-table")
+
+
+class DesignPrice(Struct, frozen=True, kw_only=True):
+    monthly: float
+    currency: str
+    way: str
+    """How it is paid for: the cheapest that binds nobody."""
+    prices_of: str
+
+
+class ModelerDesign(Struct, frozen=True, kw_only=True):
+    file: str
+    kind: str
+    proofs: list[Proof] = field(default_factory=list)
+    price: DesignPrice | None = None
+    workbench: dict[str, Any] = field(default_factory=dict)
+
+
+def designs(folder: Folder) -> list[ModelerDesign]:
+    """The chosen one first. Only tests of a design as it is now count as its proof."""
+    names = [one for one in (CHOSEN, *map(file_name, KINDS)) if folder.has(one)]
+    if not names:
+        return []
+    found = {name: read_design(folder, name) for name in names}
+    volumes = read_volumes(folder)
+    patterns = [pattern.name for pattern in read_patterns(folder, volumes.inventory).patterns]
+    prices = _prices(folder, found)
+    now = datetime.now(UTC)
+    return [
+        ModelerDesign(
+            file=name,
+            kind=design.kind,
+            proofs=proofs(folder, design, patterns),
+            price=prices.get(name),
+            workbench=to_workbench(design, now=now, examples=volumes.analysis.examples),
+        )
+        for name, design in found.items()
+    ]
+
+
+def _prices(folder: Folder, found: dict[str, Design]) -> dict[str, DesignPrice]:
+    """An estimate that is older than its design says nothing of it."""
+    if not folder.has(ESTIMATE_JSON):
+        return {}
+    made_at = (folder.path / ESTIMATE_JSON).stat().st_mtime
+    estimates = folder.read_json(ESTIMATE_JSON, Estimates)
+    priced = {
+        estimate.file: DesignPrice(
+            monthly=round(monthly(estimate), 2),
+            currency=estimate.bill.currency,
+            way=estimate.bill.cheapest.name,
+            prices_of=estimates.prices_of,
+        )
+        for estimate in estimates.estimates
+    }
+    # A proposal that was chosen as it is has no estimate of its own.
+    for name, design in found.items():
+        if name not in priced and CHOSEN in priced and design == found.get(CHOSEN):
+            priced[name] = priced[CHOSEN]
+    return {
+        name: price
+        for name, price in priced.items()
+        if name in found and (folder.path / name).stat().st_mtime <= made_at
+    }

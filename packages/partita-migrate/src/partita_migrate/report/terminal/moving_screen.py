@@ -1,0 +1,115 @@
+"""`partita migrate load`, `follow`, `verify` and `status` in a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from partita_migrate.moving.following.follow import FollowResult
+from partita_migrate.moving.loading.load import LoadReport
+from partita_migrate.moving.move_status import MoveStatus
+from partita_migrate.moving.verifying.verify import VerifyReport
+from partita_migrate.report.terminal.terminal_tables import bullets, grid
+
+SHOWN_MAX = 20
+
+
+def summarize_load(loaded: LoadReport) -> Iterator[RenderableType]:
+    heads = ["table", "rows", "imported", "skipped", "failed", "stay", "items"]
+    if loaded.is_dry_run:
+        rows = [(table.table, f"{table.expected:,}", "", "", "", "", "") for table in loaded.tables]
+        yield grid("Would be loaded", heads, rows, heads[1:])
+        return
+    rows = [
+        (
+            table.table,
+            f"{table.rows:,}",
+            f"{table.imported:,}",
+            f"{table.skipped:,}",
+            f"{table.failed:,}",
+            f"{table.stay:,}",
+            f"{table.items:,}",
+        )
+        for table in loaded.tables
+    ]
+    place = f"files in {loaded.files}" if loaded.files else loaded.endpoint
+    yield grid(f"Loaded to {place}", heads, rows, heads[1:])
+    yield from bullets(
+        "Skipped",
+        [f"{table.table}: {table.skipped_why}" for table in loaded.tables if table.skipped_why],
+    )
+    if loaded.rejects:
+        yield Text(
+            f"{loaded.failed:,} rows failed; {loaded.rejects} has each with its reason. Correct"
+            " them in the source: `follow` carries them over, or `load --replay`."
+        )
+    if loaded.on_source is not None:
+        seen = loaded.on_source
+        counted = "".join(f", {name} +{count:,}" for name, count in seen.counters.items())
+        yield Text(
+            f"The source was read for {seen.seconds:.1f} s, {seen.rows_per_second:,.0f} rows/s"
+            f"{counted}."
+        )
+    if loaded.files:
+        yield Text("Import each table with the request in its import-table.json.")
+    if loaded.is_followed:
+        yield Text("Next: `partita migrate follow`.")
+
+
+def summarize_follow(followed: FollowResult) -> Iterator[RenderableType]:
+    rate = followed.changes / followed.seconds if followed.seconds else 0.0
+    behind = "" if followed.lag_bytes is None else f", {followed.lag_bytes:,} bytes"
+    if followed.is_backwards:
+        yield Text(
+            f"Backwards, for the target is authoritative: {followed.changes:,} changes read,"
+            f" {followed.writes:,} rows written; {followed.rejects:,} cannot be in the source."
+        )
+        return
+    yield Text(
+        f"{followed.changes:,} changes in {followed.transactions:,} transactions,"
+        f" {followed.writes:,} items written, {rate:,.0f} changes/s;"
+        f" {followed.lag_seconds:.1f} s{behind} behind."
+    )
+    if followed.rejects:
+        yield Text(f"{followed.rejects:,} rows make no item that the target takes.")
+    if followed.verified_rows:
+        yield Text(
+            f"Verified meanwhile: {followed.verified_rows:,} rows, {followed.verified_items:,}"
+            f" items; {followed.different:,} differences."
+        )
+        yield from bullets("Differences", followed.differences[:SHOWN_MAX])
+
+
+def summarize_verify(verified: VerifyReport) -> Iterator[RenderableType]:
+    kind = "A sample of both sides" if verified.is_sample else "Both sides"
+    yield Text(
+        f"{kind} at position {verified.position}: {verified.rows:,} rows, {verified.items:,} items,"
+        f" {verified.tombstones:,} tombstones, {verified.rejected:,} rejected;"
+        f" {verified.different:,} differences, {verified.repaired:,} repaired."
+    )
+    yield from bullets(
+        "Differences",
+        [
+            f"{difference.side} of {difference.table}, {difference.key}: {difference.what}"
+            for difference in verified.differences[:SHOWN_MAX]
+        ],
+    )
+
+
+def summarize_status(told: MoveStatus) -> Iterator[RenderableType]:
+    rows = [(stage.name, "done" if stage.is_done else "", stage.said) for stage in told.stages]
+    yield grid(f"The move of {told.folder}", ["stage", "", ""], rows, [])
+    if told.holder:
+        yield Text(f"{told.holder} works in it.")
+    elif told.under_way:
+        yield Text(f"A {told.under_way} was begun and has not come to its end; run it again.")
+    if told.refusal:
+        yield Text(told.refusal)
+    yield from bullets(
+        f"{told.rejected:,} rows were rejected",
+        [f"{reject.table}, {reject.key}: {reject.reason}" for reject in told.rejects[:SHOWN_MAX]],
+    )
+    if told.verified is not None:
+        yield from summarize_verify(told.verified)

@@ -1,0 +1,60 @@
+"""What is gathered from a SELECT and all that is inside it, before it becomes an access."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from partita_migrate.understanding.patterns.mining.name_scopes import (
+    ColumnReference,
+    TableOccurrence,
+)
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
+
+
+@dataclass
+class MinedQuery:
+    """What was gathered; subqueries add to the query around them."""
+
+    schema: SchemaLookup
+    occurrences: list[TableOccurrence] = field(default_factory=list)
+    narrowing: list[TableOccurrence] = field(default_factory=list)
+    """Those of subqueries in WHERE: never what is wanted."""
+    equality: list[ColumnReference] = field(default_factory=list)
+    forms: dict[ColumnReference, str] = field(default_factory=dict)
+    """Columns of `equality` that are compared in another form, such as lower case."""
+    range: list[ColumnReference] = field(default_factory=list)
+    filters: list[ColumnReference] = field(default_factory=list)
+    links: list[tuple[ColumnReference, ColumnReference]] = field(default_factory=list)
+    wanted: dict[TableOccurrence, set[str]] = field(default_factory=dict)
+    order: list[tuple[ColumnReference, bool]] = field(default_factory=list)
+    hierarchy: ColumnReference | None = None
+    """The column by which a recursive query goes down a tree."""
+    limit: int | None = None
+    is_among: bool = False
+    """One of `equality` is compared with a list of values."""
+    is_aggregate: bool = False
+    is_locking: bool = False
+    remarks: list[str] = field(default_factory=list)
+
+    def want(self, reference: ColumnReference) -> None:
+        self.wanted.setdefault(reference.occurrence, set()).add(reference.column)
+
+    def want_all(self, occurrence: TableOccurrence) -> None:
+        columns = self.wanted.setdefault(occurrence, set())
+        columns.update(column.name for column in occurrence.table.columns)
+
+    def absorb(self, inner: MinedQuery) -> None:
+        """A subquery's tables and conditions; the order and limit of the outermost count."""
+        self.occurrences += inner.occurrences
+        self.narrowing += inner.narrowing
+        self.equality += inner.equality
+        self.forms |= inner.forms
+        self.range += inner.range
+        self.filters += inner.filters
+        self.links += inner.links
+        self.remarks += inner.remarks
+        self.hierarchy = self.hierarchy or inner.hierarchy
+        self.is_among = self.is_among or inner.is_among
+        self.is_aggregate = self.is_aggregate or inner.is_aggregate
+        self.order = self.order or inner.order
+        self.limit = self.limit if self.limit is not None else inner.limit

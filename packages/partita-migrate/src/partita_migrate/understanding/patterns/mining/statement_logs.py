@@ -1,0 +1,226 @@
+"""Statement logs as servers write them: MySQL's general and slow log, PostgreSQL's three forms.
+
+Which one a file is shows in its first lines. A log is read once, line by line, however long it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from partita.errors import PartitaError
+
+_FIRST_LINES = 50
+
+_STATEMENT = re.compile(
+    r"(?:duration: [\d.]+ ms  )?(?:statement|execute [^:\n]*): (?P<statement>.*)", re.DOTALL
+)
+"""PostgreSQL's message; "parse" and "bind" come before an "execute" of the same."""
+_STDERR = re.compile(r"(?P<prefix>.*?)\b(?P<severity>[A-Z]{3,9}):  (?P<message>.*)", re.DOTALL)
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?")
+_SHORT_MOMENT = re.compile(r"(\d{6}) +(\d{1,2}:\d\d:\d\d)")
+_AT_DATABASE = re.compile(r"\S+@(\S+)")
+_GENERAL = re.compile(
+    r"(?P<moment>\d{6} +\d{1,2}:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+|\t)?\t *"
+    r"(?P<thread>\d+) (?P<command>[A-Z][A-Za-z]*(?: [A-Za-z]+)*)(?:\t(?P<argument>.*))?",
+    re.DOTALL,
+)
+_BANNER = re.compile(r"\S+, Version: .* started with:|Tcp port: |Time\s+Id Command\s+Argument")
+"""What MySQL writes into its logs whenever it starts."""
+_COUNTS = re.compile(r"(Rows_sent|Rows_examined|Rows_affected): (\d+)")
+_SCHEMA = re.compile(r"Schema: (\S*)")
+
+
+class LoggedStatement(NamedTuple):
+    statement: str
+    moment: float | None = None
+    """Seconds since 1970."""
+    database: str | None = None
+    """None when the log does not say."""
+    rows: float | None = None
+    examined: float | None = None
+
+
+def read_log(path: Path) -> Iterator[LoggedStatement]:
+    """The statements of a file; PartitaError when it is no log that is known."""
+    try:
+        opened = gzip.open if path.suffix == ".gz" else open
+        with opened(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
+            yield from parse_log(lines, str(path))
+    except OSError as error:
+        raise PartitaError(f"Cannot read the log {path}: {error.strerror or error}.") from error
+
+
+def parse_log(lines: Iterable[str] | TextIO, name: str) -> Iterator[LoggedStatement]:
+    lines = iter(lines)
+    first = list(islice(lines, _FIRST_LINES))
+    parse = _recognize(first)
+    if parse is None:
+        raise PartitaError(
+            f"{name} is no log of statements; known are MySQL's general and slow log, and"
+            " PostgreSQL's stderr, csvlog and jsonlog."
+        )
+    return parse(chain(first, lines))
+
+
+def _recognize(lines: list[str]) -> Callable[[Iterable[str]], Iterator[LoggedStatement]] | None:
+    for line in lines:
+        if line.startswith('{"timestamp"'):
+            return _jsonlog
+        if re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ \S+?,", line):
+            return _csvlog
+        if line.startswith(("# Time:", "# User@Host:", "# Query_time:")):
+            return _slow_log
+        match = _GENERAL.match(line)
+        if match and match["command"] in ("Connect", "Query", "Quit", "Init DB", "Prepare"):
+            return _general_log
+        if _MOMENT.search(line) and _STDERR.match(line):
+            return _stderr
+    return None
+
+
+def _without_banners(lines: Iterable[str]) -> Iterator[str]:
+    return (line for line in lines if not _BANNER.match(line))
+
+
+def _general_log(lines: Iterable[str]) -> Iterator[LoggedStatement]:
+    """An entry begins with a tab or a time, then thread and command; texts go on as they were."""
+    databases: dict[str, str] = {}
+    moment: float | None = None
+    for match, text in _entries(_without_banners(lines)):
+        if match["moment"] and match["moment"] != "\t":
+            moment = moment_of(match["moment"])
+        entry = general_entry(match["thread"], match["command"], text, databases)
+        if entry is not None:
+            yield entry._replace(moment=moment)
+
+
+def _entries(lines: Iterable[str]) -> Iterator[tuple[re.Match[str], str]]:
+    entry: re.Match[str] | None = None
+    parts: list[str] = []
+    for line in lines:
+        match = _GENERAL.match(line)
+        if match is None:
+            if entry is not None:
+                parts.append(line)
+            continue
+        if entry is not None:
+            yield entry, "".join(parts)
+        entry, parts = match, [match["argument"] or ""]
+    if entry is not None:
+        yield entry, "".join(parts)
+
+
+def general_entry(
+    thread: str, command: str, argument: str, databases: dict[str, str]
+) -> LoggedStatement | None:
+    """A row of the general log, also of its table; `databases` is what each thread uses."""
+    argument = argument.strip()
+    if command == "Connect":
+        match = re.search(r" on (\S*) using ", argument)
+        databases[thread] = match.group(1) if match else ""
+    elif command == "Init DB":
+        databases[thread] = argument
+    elif command in ("Query", "Execute"):
+        # A Prepare comes before its Executes, which hold the same text with values.
+        if re.match(r"use ", argument, re.IGNORECASE):
+            databases[thread] = argument[4:].strip("`; ")
+        return LoggedStatement(argument, database=databases.get(thread))
+    return None
+
+
+def _slow_log(lines: Iterable[str]) -> Iterator[LoggedStatement]:
+    moment: float | None = None
+    database: str | None = None
+    counts: dict[str, float] = {}
+    parts: list[str] = []
+
+    def entry() -> Iterator[LoggedStatement]:
+        text = "".join(parts).strip()
+        if text:
+            rows = max(counts.get("Rows_sent", 0), counts.get("Rows_affected", 0))
+            yield LoggedStatement(text, moment, database, rows, counts.get("Rows_examined"))
+
+    for line in _without_banners(lines):
+        if line.startswith("# "):
+            if parts:
+                yield from entry()
+                parts, counts = [], {}
+            if line.startswith("# Time:"):
+                moment = moment_of(line[7:])
+            counts |= {name: float(count) for name, count in _COUNTS.findall(line)}
+            schema = _SCHEMA.search(line)
+            database = schema.group(1) if schema else database
+        elif line.startswith("SET timestamp=") and not parts:
+            moment = float(re.sub(r"[^\d.]", "", line[14:]) or 0)
+        elif line[:4].lower() == "use " and not parts:
+            database = line[4:].strip("`; \r\n")
+        elif counts:
+            parts.append(line)
+    yield from entry()
+
+
+def _csvlog(lines: Iterable[str]) -> Iterator[LoggedStatement]:
+    csv.field_size_limit(1 << 30)
+    for row in csv.reader(lines):
+        if len(row) > 13 and row[11] == "LOG":
+            yield from _postgresql(row[13], moment_of(row[0]), row[2] or None)
+
+
+def _jsonlog(lines: Iterable[str]) -> Iterator[LoggedStatement]:
+    for line in lines:
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and entry.get("error_severity") == "LOG":
+            moment = moment_of(str(entry.get("timestamp", "")))
+            yield from _postgresql(str(entry.get("message", "")), moment, entry.get("dbname"))
+
+
+def _stderr(lines: Iterable[str]) -> Iterator[LoggedStatement]:
+    """Lines that go on begin with a tab; what stands before LOG is a setting of the server."""
+    entry: list[str] = []
+    for line in chain(lines, ["end:  LOG:  "]):
+        if line.startswith("\t"):
+            entry.append(line[1:])
+            continue
+        match = _STDERR.match("".join(entry)) if entry else None
+        if match and match["severity"] == "LOG":
+            database = _AT_DATABASE.search(match["prefix"])
+            yield from _postgresql(
+                match["message"],
+                moment_of(match["prefix"]),
+                database.group(1) if database else None,
+            )
+        entry = [line]
+
+
+def _postgresql(
+    message: str, moment: float | None, database: str | None
+) -> Iterator[LoggedStatement]:
+    match = _STATEMENT.match(message)
+    if match:
+        yield LoggedStatement(match["statement"].strip(), moment, database)
+
+
+def moment_of(text: str) -> float | None:
+    """Of a log's time, as if it were UTC: only differences count."""
+    short = _SHORT_MOMENT.search(text)
+    found = _MOMENT.search(text)
+    try:
+        if found:
+            return datetime.fromisoformat(found.group()[:26] + "+00:00").timestamp()
+        if short:
+            written = f"{short.group(1)} {short.group(2)} +0000"
+            return datetime.strptime(written, "%y%m%d %H:%M:%S %z").timestamp()
+    except ValueError:
+        return None
+    return None

@@ -1,0 +1,197 @@
+"""MySQL and MariaDB: mysqldump with a position in the binary log, and following that log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from partita_migrate.understanding.planning.readiness.readiness_check import (
+    ServerCheck,
+    not_ready,
+    ready,
+    rights,
+)
+from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.understanding.sources.source_connection import SourceDatabase
+
+KEPT_SECONDS_MIN = 86_400
+"""A load that fails begins again from the position that was noted, a day later at most."""
+TRANSACTIONAL = ("INNODB", "ROCKSDB", "TOKUDB", "NDBCLUSTER")
+IN_FILE = "in the section [mysqld] of its configuration, and restart the server"
+
+UNREADABLE = {
+    "log_bin_compress": "OFF",
+    "binlog_transaction_compression": "OFF",
+    "binlog_row_value_options": "",
+}
+"""What must be so for the log to be read, where a server has the setting."""
+
+_GRANT = re.compile(r"GRANT (?P<names>.+?) ON (?P<place>.+?) TO ", re.IGNORECASE)
+_SAME = {
+    "BINLOG MONITOR": "REPLICATION CLIENT",
+    "REPLICATION REPLICA": "REPLICATION SLAVE",
+    "REPLICATION MASTER ADMIN": "REPLICATION SLAVE",
+}
+"""MariaDB's names for the same."""
+
+
+def _variables(source: SourceDatabase) -> dict[str, str]:
+    return {str(name).lower(): str(value) for name, value in source.rows("SHOW GLOBAL VARIABLES")}
+
+
+def _granted(source: SourceDatabase) -> tuple[set[str], set[str]]:
+    """Rights on everything, and on this database with those on everything."""
+    everywhere: set[str] = set()
+    here: set[str] = set()
+    for (text,) in source.rows("SHOW GRANTS"):
+        match = _GRANT.match(str(text))
+        if match is None:
+            continue
+        names = {name.strip().upper() for name in match["names"].split(",")}
+        names |= {_SAME[name] for name in names if name in _SAME}
+        place = match["place"].replace("`", "")
+        if place == "*.*":
+            everywhere |= names
+        if place.endswith(".*") and _covers(place.removesuffix(".*"), source.database):
+            here |= names
+    return everywhere, here
+
+
+def _covers(granted: str, database: str) -> bool:
+    """A grant names databases by a pattern: % is any text, _ any sign, and \\_ itself."""
+    if granted == "*":
+        return True
+    parts = re.split(r"(\\.|%|_)", granted)
+    signs = {"%": ".*", "_": "."}
+    pattern = "".join(
+        signs.get(part) or re.escape(part[1:] if part.startswith("\\") else part) for part in parts
+    )
+    return re.fullmatch(pattern, database, re.DOTALL) is not None
+
+
+def _lacking(wanted: list[str], granted: set[str]) -> list[str]:
+    if granted & {"ALL", "ALL PRIVILEGES"}:
+        return []
+    return [name for name in wanted if name not in granted]
+
+
+def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
+    everywhere, here = _granted(source)
+    in_database = ["SELECT", "SHOW VIEW", "TRIGGER", "EVENT"]
+    in_server = ["RELOAD", "REPLICATION CLIENT"]
+    if source.dialect == "mysql":
+        in_server.append("PROCESS")
+    missing = _lacking(in_database, here) + _lacking(in_server, everywhere)
+    if inventory.routines and _lacking(["SELECT"], everywhere):
+        missing.append("SELECT on the server's own tables, for stored routines")
+    change = "Take the backup as a user who has them, or GRANT them to this one."
+    yield rights("backup", missing, change)
+
+
+def backup_engines(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
+    """--single-transaction sees one moment of transactional tables only."""
+    rows = source.rows(
+        "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES"
+        " WHERE TABLE_SCHEMA = :database AND TABLE_TYPE = 'BASE TABLE' ORDER BY TABLE_NAME",
+        database=source.database,
+    )
+    others = [f"{name} ({engine})" for name, engine in rows if not _is_transactional(engine)]
+    if not others:
+        yield ready("backup", "the tables' engine", "transactional")
+        return
+    yield not_ready(
+        "backup",
+        "the tables' engine",
+        f"not transactional for {', '.join(others[:5])}"
+        + (f" and {len(others) - 5} more" if len(others) > 5 else ""),
+        "ALTER TABLE ... ENGINE = InnoDB, or stop the writers while the backup is taken: it would"
+        " hold these tables as of another moment.",
+    )
+
+
+def _is_transactional(engine: object) -> bool:
+    return str(engine or "").upper() in TRANSACTIONAL
+
+
+def changes_in_binary_log(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
+    found = _variables(source)
+    yield _setting(found, "log_bin", ("ON", "1"), f"Set log_bin {IN_FILE}.")
+    if found.get("server_id", "0") == "0":
+        yield not_ready("changes", "server_id", "0", f"Set server_id to 1 or more {IN_FILE}.")
+    for name, wanted in (
+        ("binlog_format", "ROW"),
+        ("binlog_row_image", "FULL"),
+        ("binlog_row_metadata", "FULL"),
+    ):
+        # MySQL 8.4 and later know rows only, and have no setting for it.
+        if name in found or name != "binlog_format":
+            yield _setting(
+                found,
+                name,
+                (wanted,),
+                f"SET GLOBAL {name} = '{wanted}', and the same in its configuration so that it"
+                " lasts; sessions that are open keep the old one."
+                if name in found
+                else f"This server does not know it; changes need {name} = {wanted}.",
+            )
+    for name, wanted in UNREADABLE.items():
+        if found.get(name, wanted).upper() != wanted:
+            change = f"SET GLOBAL {name} = '{wanted}', and the same in its configuration."
+            yield not_ready("changes", name, found[name], change)
+    if source.dialect == "mysql":
+        yield _setting(
+            found, "gtid_mode", ("ON",), "Set gtid_mode = ON and enforce_gtid_consistency = ON."
+        )
+    yield _kept(found)
+
+
+def _setting(found: dict[str, str], name: str, wanted: tuple[str, ...], change: str) -> ServerCheck:
+    value = found.get(name, "not there")
+    if value.upper() in wanted:
+        return ready("changes", name, value)
+    return not_ready("changes", name, value, change)
+
+
+def _kept(found: dict[str, str]) -> ServerCheck:
+    """How long the log is kept; 0 is for ever."""
+    days = float(found.get("expire_logs_days") or 0)
+    seconds = float(found.get("binlog_expire_logs_seconds") or 0) or days * 86_400
+    text = f"{seconds:,.0f} seconds" if seconds else "for ever"
+    if not seconds or seconds >= KEPT_SECONDS_MIN:
+        return ready("changes", "how long the binary log is kept", text)
+    return not_ready(
+        "changes",
+        "how long the binary log is kept",
+        text,
+        f"SET GLOBAL binlog_expire_logs_seconds = {KEPT_SECONDS_MIN} or more: a load that fails"
+        " begins again from the position before it.",
+    )
+
+
+def changes_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
+    everywhere, _ = _granted(source)
+    missing = _lacking(["REPLICATION SLAVE", "REPLICATION CLIENT"], everywhere)
+    change = f"GRANT {', '.join(missing)} ON *.* to the user that will follow the changes."
+    yield rights("changes", missing, change)
+
+
+def statistics(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
+    value = _variables(source).get("performance_schema", "OFF")
+    if value.upper() == "ON":
+        yield ready("statistics", "performance_schema", value)
+        return
+    yield not_ready(
+        "statistics",
+        "performance_schema",
+        value,
+        f"Set performance_schema = ON {IN_FILE}; or name a log under logs in [analyze].",
+    )
+
+
+CHECKS = (
+    backup_rights,
+    backup_engines,
+    changes_in_binary_log,
+    changes_rights,
+    statistics,
+)

@@ -1,0 +1,74 @@
+"""What a source's own catalog says beyond what SQLAlchemy reflects."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from partita_migrate.understanding.schema.collations import Pad
+from partita_migrate.understanding.schema.inventory import (
+    ColumnKind,
+    ForeignKey,
+    SkippedObject,
+    SourceIndex,
+)
+
+Place = tuple[str | None, str]
+"""Schema (None for the default one) and name of a table."""
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    type: str
+    kind: ColumnKind
+    length_max: int | None = None
+    is_auto_increment: bool = False
+    is_generated: bool = False
+    is_case_insensitive: bool = False
+    is_letter_by_letter: bool = False
+    pad: Pad = ""
+    collation: str = ""
+
+
+@dataclass
+class TableFacts:
+    columns: dict[str, ColumnFacts] = field(default_factory=dict)
+    row_estimate: int | None = None
+    data_bytes: int | None = None
+    indexes: list[SourceIndex] | None = None
+    foreign_keys: list[ForeignKey] | None = None
+    """Both in place of the reflected ones, where those are not all or not right."""
+    index_kinds: dict[str, str] = field(default_factory=dict)
+    """Of the indexes that are no plain B-tree."""
+    triggers: list[str] = field(default_factory=list)
+    rules: list[str] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
+    inherits: list[str] = field(default_factory=list)
+    is_inherited: bool = False
+    is_readable: bool = True
+
+
+@dataclass
+class CatalogFacts:
+    default_schema: str | None = None
+    tables: dict[Place, TableFacts] = field(default_factory=dict)
+    views: list[str] = field(default_factory=list)
+    analytical_views: list[str] = field(default_factory=list)
+    view_queries: dict[str, str] = field(default_factory=dict)
+    routines: list[str] = field(default_factory=list)
+    skipped: list[SkippedObject] = field(default_factory=list)
+
+    def name(self, schema: str | None, table: str) -> str:
+        """As the inventory calls it."""
+        return table if schema in (None, self.default_schema) else f"{schema}.{table}"
+
+    def place(self, schema: str, table: str) -> Place:
+        return (None if schema == self.default_schema else schema, table)
+
+
+_AGGREGATE = re.compile(r"\bgroup\s+by\b|\bover\s*\(|\b(sum|avg|count|min|max)\s*\(", re.IGNORECASE)
+
+
+def is_analytical(definition: str | None) -> bool:
+    """Whether a view groups or aggregates, by the words of its definition."""
+    return bool(definition and _AGGREGATE.search(definition))

@@ -1,0 +1,237 @@
+"""A session with a source: read-only, in UTC, with short statements and no waiting for locks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from partita.errors import PartitaError
+from partita.installation.optional_packages import install_command
+from partita_migrate.understanding.schema.inventory import SourceTable
+from partita_migrate.understanding.sources.dialects import (
+    mysql_dialect,
+    postgresql_dialect,
+    sqlite_dialect,
+)
+from partita_migrate.understanding.sources.dialects.catalog_facts import CatalogFacts
+from partita_migrate.understanding.sources.quoted_names import quoted
+from partita_migrate.understanding.sources.source_address import SourceAddress, address_of
+from partita_migrate.workspace.migration_folder import Folder, SourceSettings
+
+
+class Dialect(Protocol):
+    """What the module of each kind of server has."""
+
+    def engine_options(self, url: URL, connect_seconds_max: float) -> dict[str, Any]: ...
+
+    def prepare(self, driver_connection: Any, statement_seconds_max: float) -> None:
+        """Make a new session read-only and its statements short."""
+
+    def limit_statements(self, connection: Connection, seconds: float) -> None: ...
+
+    def server_version(self, connection: Connection) -> str: ...
+
+    def read_catalog(self, connection: Connection, settings: SourceSettings) -> CatalogFacts: ...
+
+    def error_text(self, cause: BaseException) -> str:
+        """What the driver says, for people."""
+
+    def advice(self, cause: BaseException) -> str | None:
+        """What to do about it."""
+
+    def wants_password(self, cause: BaseException) -> bool: ...
+
+
+SERVERS: dict[str, Dialect] = {
+    "mysql": mysql_dialect,
+    "postgresql": postgresql_dialect,
+    "sqlite": sqlite_dialect,
+}
+
+Ask = Callable[[str], str]
+"""Asks a person for the password of what the text names."""
+
+
+class SourceError(PartitaError):
+    """The source refused, or is gone."""
+
+
+class SourceDatabase:
+    """An open session. Statements take :name parameters; answers are plain tuples."""
+
+    def __init__(
+        self, connection: Connection, address: SourceAddress, settings: SourceSettings
+    ) -> None:
+        self.connection = connection
+        self.address = address
+        self.settings = settings
+        self.server = SERVERS[connection.dialect.name]
+
+    @property
+    def dialect(self) -> str:
+        """mysql, mariadb, postgresql or sqlite."""
+        is_mariadb = getattr(self.connection.dialect, "is_mariadb", False)
+        return "mariadb" if is_mariadb else self.connection.dialect.name
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the server has gone away, so that nothing more can be asked."""
+        return self.connection.invalidated
+
+    @property
+    def server_version(self) -> str:
+        return self.server.server_version(self.connection)
+
+    @property
+    def database(self) -> str:
+        name = self.address.url.database or ""
+        return os.path.basename(name) if self.address.is_file else name
+
+    def rows(self, statement: str, **parameters: Any) -> Sequence[tuple[Any, ...]]:
+        """All rows of a short answer; SourceError when the server refuses or is gone."""
+        with self.errors():
+            return [tuple(row) for row in self.connection.execute(text(statement), parameters)]
+
+    def stream(
+        self, statement: str, chunk: int = 1000, **parameters: Any
+    ) -> Iterator[Sequence[tuple[Any, ...]]]:
+        """Chunks of a long answer, which is never held whole."""
+        options = {"stream_results": True, "max_row_buffer": chunk}
+        with (
+            self.errors(),
+            self._cursor_block(),
+            closing(
+                self.connection.execute(text(statement), parameters, execution_options=options)
+            ) as result,
+        ):
+            for part in result.partitions(chunk):
+                yield [tuple(row) for row in part]
+
+    @contextmanager
+    def _cursor_block(self) -> Iterator[None]:
+        """PostgreSQL keeps a cursor for as long as a transaction."""
+        if self.dialect != "postgresql":
+            yield
+            return
+        self.connection.exec_driver_sql("BEGIN")
+        try:
+            yield
+        finally:
+            if not self.is_lost:
+                self.connection.exec_driver_sql("ROLLBACK")
+
+    def quote(self, name: str) -> str:
+        """A column, or a table without its schema, as `rows` and `stream` take it."""
+        return quoted(self.connection, name)
+
+    def quote_table(self, name: str, schema: str | None = None) -> str:
+        """A table of the inventory: pass its `name` and `schema`."""
+        if schema is None:
+            return self.quote(name)
+        return f"{self.quote(schema)}.{self.quote(name.removeprefix(f'{schema}.'))}"
+
+    def relation(self, table: SourceTable) -> str:
+        """What stands after FROM to read a table's own rows, and only those."""
+        only = "ONLY " if table.is_inherited else ""
+        return only + self.quote_table(table.name, table.schema)
+
+    @contextmanager
+    def limit(self, seconds: float) -> Iterator[None]:
+        """Another time-out for the statements of the block."""
+        limit_statements = self.server.limit_statements
+        limit_statements(self.connection, seconds)
+        try:
+            yield
+        finally:
+            if not self.is_lost:
+                limit_statements(self.connection, self.settings.statement_seconds_max)
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """What the driver says becomes one sentence."""
+        try:
+            yield
+        except SQLAlchemyError as error:
+            raise SourceError(_sentence(self.address, error)) from error
+
+
+@contextmanager
+def connect(
+    folder: Folder, ask: Ask | None = None, environment: Mapping[str, str] = os.environ
+) -> Iterator[SourceDatabase]:
+    """The folder's source, open until the block ends.
+
+    When the server wants a password and none is set, `ask` is called for one.
+    """
+    settings = folder.source
+    address = address_of(folder, environment)
+    try:
+        connection = _open(address, settings)
+    except SourceError as error:
+        wants = _wants_password(SERVERS[address.url.get_backend_name()], error)
+        if ask is None or address.password is not None or not wants:
+            raise
+        address = replace(address, password=ask(str(address)))
+        connection = _open(address, settings)
+    source = SourceDatabase(connection, address, settings)
+    try:
+        with source.errors():
+            yield source
+    finally:
+        connection.close()
+
+
+def _open(address: SourceAddress, settings: SourceSettings) -> Connection:
+    try:
+        backend = address.url.get_backend_name()
+        server = SERVERS[backend]
+        engine = create_engine(
+            address.url.set(password=address.password) if address.password else address.url,
+            poolclass=NullPool,
+            isolation_level="AUTOCOMMIT",
+            hide_parameters=True,
+            **server.engine_options(address.url, settings.connect_seconds_max),
+        )
+
+        @event.listens_for(engine, "connect")
+        def prepare(driver_connection: Any, record: Any) -> None:
+            server.prepare(driver_connection, settings.statement_seconds_max)
+
+        return engine.connect()
+    except (ImportError, NoSuchModuleError) as error:
+        raise SourceError(
+            f"The driver for {backend} is not installed; to install it: "
+            f"{install_command('partita-migrate')}"
+        ) from error
+    except SQLAlchemyError as error:
+        raise SourceError(_sentence(address, error)) from error
+    except (OSError, OverflowError, RuntimeError, TypeError, ValueError) as error:
+        # Drivers let some go by as they are: a port over 65535, a parameter that they do not know,
+        # a way to log in that needs another package.
+        raise SourceError(f"{address} cannot be opened: {address.scrub(str(error))}.") from error
+
+
+def _wants_password(server: Dialect, error: SourceError) -> bool:
+    cause = error.__cause__
+    if not isinstance(cause, DBAPIError) or cause.orig is None:
+        return False
+    return server.wants_password(cause.orig)
+
+
+def _sentence(address: SourceAddress, error: SQLAlchemyError) -> str:
+    """One sentence: which source, what it said, and what to do about it."""
+    cause = error.orig if isinstance(error, DBAPIError) else None
+    if cause is None:
+        return f"{address} cannot be read: {address.scrub(str(error)).rstrip('.')}."
+    server = SERVERS[address.url.get_backend_name()]
+    said = address.scrub(server.error_text(cause)).rstrip(".")
+    advice = server.advice(cause)
+    return f"{address} cannot be read: {said}{f'; {advice}' if advice else ''}."

@@ -1,0 +1,75 @@
+"""References that applications keep and the schema does not declare, as a person writes them.
+
+    [source]
+    references = ["revision.rev_actor = actor.actor_id"]
+
+In the inventory they are foreign keys like others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import NoReturn
+
+from msgspec.structs import replace
+
+from partita.errors import PartitaError
+from partita_migrate.understanding.schema.column_refs import ColumnRef, parse_join
+from partita_migrate.understanding.schema.inventory import ForeignKey, SourceTable
+from partita_migrate.understanding.schema.relationships import is_unique
+
+
+def with_references(tables: list[SourceTable], written: Iterable[str]) -> list[SourceTable]:
+    """The tables with these foreign keys too; one that cannot be is refused."""
+    found = {table.name: table for table in tables}
+    for text in written:
+        child, key = _foreign_key(text, found)
+        table = found[child]
+        if key.columns not in [known.columns for known in table.foreign_keys]:
+            found[child] = replace(table, foreign_keys=[*table.foreign_keys, key])
+    return list(found.values())
+
+
+def _foreign_key(text: str, tables: dict[str, SourceTable]) -> tuple[str, ForeignKey]:
+    join = parse_join(text)
+    if join is None or any(len({ref.table for ref in side}) != 1 for side in join):
+        _refuse(text, "write it as child.column = parent.column")
+    before = [_known(text, ref, tables) for ref in join.before]
+    after = [_known(text, ref, tables) for ref in join.after]
+    parent = tables[after[0].table]
+    columns = [ref.column for ref in after]
+    if not is_unique(parent, columns):
+        _refuse(text, f"{', '.join(columns)} of {parent.name} is neither its key nor unique")
+    return before[0].table, ForeignKey(
+        columns=[ref.column for ref in before],
+        referenced_table=parent.name,
+        referenced_columns=columns,
+    )
+
+
+def _known(text: str, ref: ColumnRef, tables: dict[str, SourceTable]) -> ColumnRef:
+    """As the source spells it: PostgreSQL has made ID an id."""
+    table = _spelled(ref.table, tables)
+    if table is None:
+        _refuse(text, f"there is no table {ref.table}{_near(ref.table, tables)}")
+    columns = [column.name for column in tables[table].columns]
+    column = _spelled(ref.column, columns)
+    if column is None:
+        _refuse(text, f"{table} has no column {ref.column}{_near(ref.column, columns)}")
+    return ColumnRef(table, column)
+
+
+def _spelled(name: str, names: Iterable[str]) -> str | None:
+    found = [one for one in names if one.lower() == name.lower()]
+    return name if name in found else found[0] if len(found) == 1 else None
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    near = get_close_matches(name, list(names), 1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _refuse(text: str, what: str) -> NoReturn:
+    end = "" if what.endswith("?") else "."
+    raise PartitaError(f"[source] references, {text!r}: {what}{end}")

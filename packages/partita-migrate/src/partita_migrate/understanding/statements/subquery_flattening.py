@@ -1,0 +1,73 @@
+"""Views, common table expressions and subqueries in FROM, merged into the statement around them."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.merge_subqueries import merge_subqueries
+from sqlglot.optimizer.qualify import qualify
+
+from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
+from partita_migrate.understanding.patterns.mining.view_expansion import with_views
+from partita_migrate.understanding.statements.resolved_statements import NotExact
+
+
+def flattened(statement: exp.Expression, schema: SchemaLookup) -> exp.Expr:
+    """One SELECT over tables that says the same; NotExact when there is none."""
+    tree = with_views(statement, schema)
+    if not isinstance(tree, exp.Select) or not _derived(tree):
+        return tree
+    try:
+        named = qualify(
+            tree,
+            schema=schema.columns_by_table(),
+            dialect=schema.dialect,
+            quote_identifiers=False,
+            validate_qualify_columns=False,
+        )
+        merged = merge_subqueries(_without_shell(named))
+    except (SqlglotError, RecursionError, KeyError) as error:
+        raise NotExact(f"its subquery is not understood: {str(error).splitlines()[0]}") from error
+    left = _derived(merged)
+    if left:
+        raise NotExact(f"it reads {left[0]}, a SELECT whose rows are not those of its tables")
+    return merged
+
+
+def _derived(tree: exp.Expr) -> list[str]:
+    """What FROM and JOIN read that is no table."""
+    sources = [tree.args.get("from_") or tree.args.get("from"), *(tree.args.get("joins") or [])]
+    subqueries = [
+        source.this for source in sources if source and isinstance(source.this, exp.Subquery)
+    ]
+    return [one.alias or "a subquery" for one in (*tree.find_all(exp.CTE), *subqueries)]
+
+
+def _without_shell(tree: exp.Expr) -> exp.Expr:
+    """A SELECT of some groups of another SELECT: its tests are made before grouping."""
+    source = tree.args.get("from_") or tree.args.get("from")
+    inner = source.this if source is not None else None
+    clauses = {name for name, part in tree.args.items() if part}
+    if not isinstance(inner, exp.Subquery) or clauses - {"expressions", "from_", "from", "where"}:
+        return tree
+    query = inner.this
+    if not isinstance(query, exp.Select) or query.args.get("group") is None:
+        return tree
+    if query.args.get("having") or query.args.get("limit"):
+        return tree
+    grouped = {expression.sql() for expression in query.args["group"].expressions}
+    outputs = {expression.alias_or_name: expression.unalias() for expression in query.expressions}
+    where = tree.args.get("where")
+    for column in list(where.find_all(exp.Column)) if where is not None else []:
+        behind = outputs.get(column.name)
+        if behind is None or behind.sql() not in grouped:
+            return tree
+        column.replace(behind.copy())
+    wanted = {one.name for part in tree.expressions for one in part.find_all(exp.Column)}
+    if not all(isinstance(expression.unalias(), exp.Column) for expression in tree.expressions):
+        return tree
+    query.set(
+        "expressions",
+        [expression for expression in query.expressions if expression.alias_or_name in wanted],
+    )
+    return query.where(where.this) if where is not None else query

@@ -1,0 +1,165 @@
+"""The processes beside a server that answer for further services: Step Functions, Lambda and the
+scheduler, where the package of these is installed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from partita.assembly.database_engines import ServedDatabase
+from partita.assembly.serve_options import ServeOptions
+from partita.assembly.server_protection import ServerProtection, bucket_key
+from partita.assembly.service_registry import READS, WRITES, companion_services
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.logs.change_log.change_streams import last_sequence, streams_of
+from partita.database.operations.operation_context import OWN_REQUEST, ReadContext
+from partita.database.operations.streams.stream_operations import stream_arn
+from partita.database.operations.streams.stream_records import sequence_number
+from partita.errors import PartitaError
+from partita.foundation.server_settings import ServerSettings, TriggerSettings
+from partita.installation.optional_packages import install_command
+from partita.installation.partner_packages import SERVICES
+from partita.server.companions.companion_frames import CompanionStart
+from partita.server.companions.companion_peers import LedCompanion, Peers
+from partita.server.companions.companion_services import CompanionService
+from partita.server.companions.companion_supervisor import CompanionProcess
+from partita.server.http.host_header import AllowedHosts
+from partita.server.protocol.service_model import SCHEDULER
+
+if TYPE_CHECKING:
+    from partita.database.shared.shared_database import SharedDatabase
+
+
+class CompanionWiring:
+    """They start when something is asked of them, or under way, or about to be called."""
+
+    def __init__(
+        self,
+        options: ServeOptions,
+        served: ServedDatabase,
+        protection: ServerProtection,
+        hosts: AllowedHosts,
+    ) -> None:
+        self._options = options
+        self._database = served.database
+        self._protection = protection
+        self._hosts = hosts
+        self._fence = served.fence
+        self._since = 0.0
+        self._last_sequences: dict[str, str] = {}
+        self._stopping: list[asyncio.Future[None]] = []
+        starting = {
+            service.name: partial(
+                CompanionProcess,
+                service.module,
+                partial(self._start, service),
+                protection.secret_variables,
+            )
+            for service in companion_services()
+        }
+        self.peers = Peers(starting, served.leader, *protection.certificates)
+        self.by_target: dict[bytes, LedCompanion] = {}
+        """By how the targets begin that they answer."""
+        self.rest: LedCompanion | None = None
+        """Who answers the services whose protocol is REST."""
+        for service in companion_services():
+            led = LedCompanion(self.peers, service.name)
+            if service.is_rest:
+                self.rest = led
+            else:
+                self.by_target.update((one.target.encode(), led) for one in service.services)
+
+    def _start(self, service: CompanionService) -> bytes:
+        """What a companion is told first."""
+        options, keys = self._options, self._protection.companion_keys
+        may_upload = options.may_upload
+        certificate, client_certificate = self._protection.certificates
+        begin = CompanionStart(
+            endpoint=f"{self._protection.scheme}://{self._database.service.address}",
+            folder=str(options.settings_folder.absolute()),
+            settings=options.settings,
+            time_scale=options.time_scale,
+            operations=(*READS, *WRITES),
+            since=self._since,
+            last_sequences=self._last_sequences,
+            may_upload=self._hosts.is_local if may_upload is None else may_upload,
+            credentials=keys.get(service.name, ()),
+            scheduler_credentials=keys.get(SCHEDULER, ()),
+            certificate=certificate,
+            client_certificate=client_certificate,
+            bucket_key=bucket_key(options.encryption_key) if service.seals_objects else "",
+            is_encrypted=bool(self._database.service.encryption_key),
+            fence=self._fence(),
+        )
+        return msgspec.json.encode(begin)
+
+    def begin(self) -> None:
+        """Requests are accepted, and the database may begin its background work."""
+        self._since = self._database.service.clock()
+        if isinstance(self._database, EmbeddedDatabase):
+            self._database.start()
+            found = _last_sequences(self._database.reads, self._options.settings.triggers)
+            self._last_sequences.update(found)
+            self._resume()
+        else:
+            self._database.start(self._led(self._database))
+
+    def _resume(self) -> None:
+        catalog, settings = self._database.service.catalog, self._options.settings
+        for service in companion_services():
+            if service.is_called(settings) or catalog.find(service.table) is not None:
+                self.peers.start(service.name)
+
+    def _led(self, database: SharedDatabase) -> Callable[[], None]:
+        """What happens when this server begins to lead, or ends."""
+
+        def led() -> None:
+            if database.leadership.lease is None:
+                self._stopping.append(asyncio.ensure_future(self.peers.stop()))
+            else:
+                database.read(sequences, OWN_REQUEST)(begin)
+
+        def sequences(context: ReadContext, request: object) -> bytes:
+            triggers = self._options.settings.triggers
+            return msgspec.json.encode(dict(_last_sequences(context, triggers)))
+
+        def begin(found: bytes | BaseException) -> None:
+            if isinstance(found, bytes) and database.leadership.lease is not None:
+                self._last_sequences.update(msgspec.json.decode(found, type=dict[str, str]))
+                self._resume()
+
+        return led
+
+
+def _last_sequences(
+    context: ReadContext, triggers: Sequence[TriggerSettings]
+) -> Iterator[tuple[str, str]]:
+    """What the streams have last that triggers read from now on."""
+    for trigger in triggers:
+        if trigger.table is None or trigger.starting_position != "LATEST":
+            continue
+        for stream in streams_of(context.snapshot, trigger.table):
+            last = sequence_number(last_sequence(context.snapshot, stream.number))
+            yield stream_arn(context.service, stream), last
+
+
+NEEDS_SERVICES = ("triggers", "functions", "schedules", "sinks", "jobs", "stand_ins", "workflows")
+"""What only the package of services does something with."""
+
+
+def check_settings(settings: ServerSettings) -> None:
+    """What a companion could not start with is told of before anything is served."""
+    services = companion_services()
+    for service in services:
+        service.check_settings(settings)
+    if not services:
+        for name in NEEDS_SERVICES:
+            if getattr(settings, name) != getattr(ServerSettings(), name):
+                raise PartitaError(
+                    f"{SERVICES}, which the settings need for {name}, is not installed; to "
+                    f"install it: {install_command(SERVICES)}"
+                )

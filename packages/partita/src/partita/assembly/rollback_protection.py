@@ -1,0 +1,102 @@
+"""What a database remembers of files beside it, so that older copies of these do not pass for them.
+
+The users that were accepted last, and how far the audit log has come. Whoever puts back all of a
+folder puts back these notes with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import msgspec
+
+from partita.database.execution.embedded_database import EmbeddedDatabase
+from partita.database.operations.operation_context import OWN_REQUEST, Request, WriteContext
+from partita.database.storage.sealing.keyring import AcceptedUsersFile
+from partita.database.tables.table_layout import ACCESS_KEY, AUDIT_KEY
+from partita.errors import DynamoDBError
+from partita.server.security.audit.audit_head import AuditPosition
+from partita.server.security.audit.audit_log import AuditLog
+
+logger = logging.getLogger(__name__)
+
+NOTE_SECONDS: Final = 5.0
+
+
+class RollbackNotes:
+    def __init__(self, database: EmbeddedDatabase) -> None:
+        self._database = database
+
+    def accepted(self) -> AcceptedUsersFile | None:
+        found = self._database.latest.get(ACCESS_KEY)
+        return None if found is None else msgspec.msgpack.decode(found, type=AcceptedUsersFile)
+
+    def note_accepted(self, accepted: AcceptedUsersFile) -> None:
+        self._put(ACCESS_KEY, msgspec.msgpack.encode(accepted))
+
+    def audited(self, name: str) -> AuditPosition | None:
+        """How far the log of that name had come."""
+        found = self._database.latest.get(AUDIT_KEY)
+        if found is None:
+            return None
+        noted, position = msgspec.msgpack.decode(found, type=tuple[str, AuditPosition])
+        return position if noted == name else None
+
+    def note_audited(self, name: str, position: AuditPosition) -> None:
+        self._put(AUDIT_KEY, msgspec.msgpack.encode((name, position)))
+
+    def _put(self, key: bytes, value: bytes) -> None:
+        self._database.write(partial(_put, key, value), OWN_REQUEST, _tell)
+
+
+def _put(key: bytes, value: bytes, context: WriteContext, request: Request) -> bytes:
+    context.write_batch.put(key, value)
+    return b""
+
+
+def _tell(result: bytes | DynamoDBError) -> None:
+    if isinstance(result, DynamoDBError):
+        logger.error("The database could not note users or the audit log: %s", result)
+
+
+class AuditRollbackNotes:
+    """Notes every few seconds how far an audit log has come, and at its end."""
+
+    def __init__(self, log: AuditLog, notes: RollbackNotes, name: str) -> None:
+        self._log = log
+        self._notes = notes
+        self._name = name
+        self._noted: AuditPosition | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        is_idle = self._task is None or self._task.done()
+        if is_idle and self._log.position != self._noted:
+            self._task = asyncio.create_task(self._note())
+        self._timer = self._loop.call_later(NOTE_SECONDS, self._look)
+
+    async def _note(self) -> None:
+        """What is on the disk for sure: after a power failure, a note must not be ahead."""
+        try:
+            position = await asyncio.to_thread(self._log.synced)
+        except OSError as error:
+            logger.error("The audit log cannot be synced: %s.", error.strerror)
+            return
+        self._put(position)
+
+    def _put(self, position: AuditPosition) -> None:
+        self._noted = position
+        self._notes.note_audited(self._name, position)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+        with suppress(OSError):
+            self._put(self._log.synced())

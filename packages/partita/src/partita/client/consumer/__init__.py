@@ -1,0 +1,1 @@
+"""A stream consumer: workers share the shards of a Kinesis or DynamoDB stream by leases."""

@@ -1,0 +1,89 @@
+"""From a data folder that is not encrypted to a new one that is, which is checked before it may be
+served. The old one is only read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from secrets import token_bytes
+from typing import Final, NamedTuple
+
+from partita.database.at_rest.check_findings import CheckedFolder
+from partita.database.at_rest.invariants import check
+from partita.database.operations.operation_context import KEY_SECRET_BYTES
+from partita.database.storage.data_folder.embedded_engine import EmbeddedEngine, open_for_reading
+from partita.database.storage.sealing.encrypted_folders import (
+    begin_encryption,
+    is_encrypted,
+    keyring_of,
+)
+from partita.database.storage.sealing.keyring import Keyring
+from partita.database.storage.sealing.master_keys import KeySource
+from partita.database.storage.sealing.sealed_engine import SealedEngine
+from partita.database.tables import table_layout
+from partita.database.tables.definition.table_catalog import FORMAT_VERSION, TableCatalog
+from partita.database.tables.rekeying import Pair, check_rekeying, rekeyed
+from partita.errors import StorageError
+from partita.foundation.clock import system_clock
+from partita.foundation.service_limits import MB
+
+COPYING_FORMAT: Final = b"copying"
+COMMIT_BYTES: Final = 8 * MB
+
+
+class EncryptionSummary(NamedTuple):
+    keyring: Keyring
+    items: int
+    tables: list[str]
+    without_recovery: list[str]
+    """Tables that had point-in-time recovery."""
+    with_new_stream: list[str]
+
+
+def encrypt_folder(source: Path, target: Path, keys: KeySource) -> EncryptionSummary:
+    if is_encrypted(source):
+        raise StorageError(f"The data folder {source} is encrypted already.")
+    if target.exists() and any(target.iterdir()):
+        raise StorageError(f"There is something in {target} already: choose a new folder.")
+    os.umask(0o077)
+    with open_for_reading(source) as snapshot:
+        check_rekeying(snapshot)
+        tables = list(TableCatalog(snapshot))
+        keyring = keyring_of(target, keys)
+        begin_encryption(target, keyring)
+        engine = SealedEngine(EmbeddedEngine(target), keyring)
+        try:
+            engine.commit({table_layout.FORMAT_KEY: COPYING_FORMAT})
+            pairs = rekeyed(snapshot, lambda: token_bytes(KEY_SECRET_BYTES), system_clock)
+            for piece in _pieces(pairs):
+                engine.commit(piece)
+                engine.refresh()
+            folder = CheckedFolder(engine.snapshot(), is_encrypted=True)
+            engine.commit({table_layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
+            engine.refresh()
+            for finding in check(folder):
+                engine.commit({table_layout.FORMAT_KEY: COPYING_FORMAT})
+                raise StorageError(f"The copy in {target} is not right: {finding}")
+        finally:
+            engine.close()
+    return EncryptionSummary(
+        keyring,
+        folder.items,
+        [table.name for table in tables],
+        [table.name for table in tables if table.recovery is not None],
+        [table.name for table in tables if table.stream is not None],
+    )
+
+
+def _pieces(pairs: Iterator[Pair]) -> Iterator[dict[bytes, bytes | None]]:
+    piece: dict[bytes, bytes | None] = {}
+    size = 0
+    for key, value in pairs:
+        piece[key] = value
+        size += len(key) + len(value)
+        if size >= COMMIT_BYTES:
+            yield piece
+            piece, size = {}, 0
+    yield piece

@@ -1,0 +1,140 @@
+"""Chunks and manifests: the format of recovery bases, of table backups and of `partita backup`.
+
+A chunk is a run of neighboring items (content-defined chunking): it ends at a key whose checksum is
+a multiple of `CHUNK_ITEMS`, not after a fixed number of items, so an insert changes one chunk and
+leaves all others as they were. A chunk is named after the digest of its content, so chunks that
+have not changed since the last base or backup are not written again. A manifest lists the chunks.
+"""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+from zlib_ng import zlib_ng
+
+from partita.database.storage.archive import Archive
+from partita.database.storage.engine import Snapshot, prefix_end
+from partita.database.storage.recovery_log import COMPRESSION, Change, damaged
+from partita.errors import StorageError
+from partita.foundation.checksum import crc32
+
+logger = logging.getLogger(__name__)
+
+CHUNKS: Final = "chunks/"
+MANIFESTS: Final = "manifests/"
+CHUNK_ITEMS: Final = 512
+"""The average number of items in a chunk."""
+CHUNK_ITEMS_MAX: Final = 2048
+CHUNK_BYTES_MAX: Final = 512 << 10
+DIGEST_BYTES: Final = 20
+
+_encode = msgspec.msgpack.encode
+_decode_changes = msgspec.msgpack.Decoder(list[tuple[bytes, bytes | None]]).decode
+
+
+class Chunk(msgspec.Struct, frozen=True, array_like=True):
+    digest: str
+    first: bytes
+    """The place of the first item."""
+    items: int
+    size_bytes: int
+
+
+class ChunkManifest(msgspec.Struct, frozen=True, kw_only=True):
+    stamp: int
+    chunks: list[Chunk]
+    """In key order."""
+    patches: list[Chunk] = []
+    """Changes that were committed while the chunks were read, the oldest first; an item without a
+    value was deleted."""
+
+
+_decode_manifest = msgspec.msgpack.Decoder(ChunkManifest).decode
+
+
+def put_manifest(archive: Archive, name: str, manifest: ChunkManifest) -> None:
+    content = _encode(manifest)
+    archive.put(MANIFESTS + name, crc32(content).to_bytes(4, "little") + content)
+
+
+def get_manifest(archive: Archive, name: str) -> ChunkManifest:
+    content = archive.get(MANIFESTS + name)
+    if crc32(content[4:]).to_bytes(4, "little") != content[:4]:
+        raise damaged(MANIFESTS + name)
+    return _decode_manifest(content[4:])
+
+
+def chunk_name(digest: str) -> str:
+    return f"{CHUNKS}{digest[:2]}/{digest}"
+
+
+def put_chunk(archive: Archive, changes: Sequence[Change]) -> Chunk:
+    content = _encode(changes)
+    digest = blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
+    name = chunk_name(digest)
+    if not archive.has(name):
+        archive.put(name, zlib_ng.compress(content, COMPRESSION))
+    return Chunk(digest, changes[0][0], len(changes), len(content))
+
+
+def get_chunk(archive: Archive, chunk: Chunk) -> list[Change]:
+    name = chunk_name(chunk.digest)
+    try:
+        content = zlib.decompress(archive.get(name))
+    except zlib.error:
+        raise damaged(name) from None
+    if blake2b(content, digest_size=DIGEST_BYTES).hexdigest() != chunk.digest:
+        raise damaged(name)
+    try:
+        return _decode_changes(content)
+    except msgspec.MsgspecError as error:
+        raise StorageError(f"{name} in the archive cannot be read: {error}.") from error
+
+
+def read_chunks(snapshot: Snapshot, archive: Archive, prefix: bytes) -> Iterator[Chunk]:
+    """Archives all items under a prefix, one chunk at a time."""
+    position, stop = prefix, prefix_end(prefix)
+    while run := next_run(snapshot, position, stop, len(prefix)):
+        position = prefix + run[-1][0] + b"\x00"
+        yield put_chunk(archive, run)
+
+
+def next_run(snapshot: Snapshot, position: bytes, stop: bytes, prefix_bytes: int) -> list[Change]:
+    return run_of(snapshot.range(position, stop), prefix_bytes)
+
+
+def run_of(pairs: Iterator[tuple[bytes, bytes]], prefix_bytes: int) -> list[Change]:
+    """Takes the pairs of the next chunk; empty after the last pair."""
+    run: list[Change] = []
+    size = 0
+    for key, value in pairs:
+        place = key[prefix_bytes:]
+        run.append((place, value))
+        size += len(place) + len(value)
+        is_end = not crc32(place) % CHUNK_ITEMS
+        if is_end or size > CHUNK_BYTES_MAX or len(run) == CHUNK_ITEMS_MAX:
+            break
+    return run
+
+
+def collect_garbage(archive: Archive, kept: set[str]) -> None:
+    """Removes all manifests except `kept`, and every chunk that no kept manifest lists."""
+    used: set[str] = set()
+    try:
+        for path in archive.names(MANIFESTS):
+            name = path.removeprefix(MANIFESTS)
+            if name in kept:
+                manifest = get_manifest(archive, name)
+                used.update(chunk.digest for chunk in (*manifest.chunks, *manifest.patches))
+            else:
+                archive.delete(path)
+        for path in archive.names(CHUNKS):
+            if path.rpartition("/")[2] not in used:
+                archive.delete(path)
+    except StorageError as error:
+        logger.error("Unused files of the archive cannot be removed: %s", error)

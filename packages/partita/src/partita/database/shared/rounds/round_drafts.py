@@ -1,0 +1,174 @@
+"""Drafts: writes decided on what a round knows, each over the changes of those before it.
+
+A draft notes the versions of what it read, absence included, and whose changes it has seen. What
+every write to a table moves, its counts and the sequence numbers of its change log, is not
+compared: only by how much it moves them is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Set
+
+from partita.database.execution.optimistic.drafts import Draft
+from partita.database.logs.change_log import change_log_layout as change_layout
+from partita.database.recovery.recovery_layout import PROGRESS
+from partita.database.shared.rounds.fetched_view import (
+    CATALOG_SPACES,
+    COUNTED,
+    UNSHARED,
+    FetchedView,
+)
+from partita.database.storage.engine import prefix_end
+from partita.database.storage.postgresql.trip_plans import CommitPlan, LogEntry
+from partita.database.storage.recovery_log import PREFIX_BYTES
+from partita.database.storage.write_batch import LatestState, WriteBatch
+from partita.database.tables import table_layout
+from partita.database.tables.table_statistics import collection_size_in, statistics_delta
+from partita.foundation.clock import Clock
+
+
+class RoundDraft(Draft[int]):
+    """A draft of a round, decided on versions that were fetched."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rests_on: set[RoundDraft] = set()
+        """The drafts of the same round whose changes this one has seen."""
+
+    @property
+    def changes_catalog(self) -> bool:
+        return any(key.startswith(CATALOG_SPACES) for key in self.changes)
+
+    @property
+    def only_shows_progress(self) -> bool:
+        """Whether nothing of the catalog changes but how far something has come: whoever asks
+        for that reads its row."""
+        catalog = [key for key in self.changes if key.startswith(CATALOG_SPACES)]
+        return all(key.startswith(PROGRESS) for key in catalog)
+
+    def touches(self, keys: set[bytes]) -> bool:
+        return not (keys.isdisjoint(self.checks) and keys.isdisjoint(self.changes))
+
+
+class RoundState(LatestState):
+    """Everything decided so far in a round, over what it knows."""
+
+    def __init__(self, clock: Clock, known: FetchedView, *, reads_sequences: bool = False) -> None:
+        super().__init__(clock)
+        self._known = known
+        self._reads_sequences = reads_sequences
+        self._changes: dict[bytes, bytes | None] = {}
+        self._authors: dict[bytes, RoundDraft] = {}
+        self._draft = RoundDraft()
+        self._held: Set[bytes] = frozenset()
+
+    def begin(self, held: Set[bytes]) -> WriteBatch:
+        """`held` are the items that others write whenever this write is decided."""
+        self._draft = RoundDraft()
+        self._held = held
+        return WriteBatch(self)
+
+    def end(self, write_batch: WriteBatch | None) -> RoundDraft:
+        """The draft that has come of a write batch, which counts for those behind it; none of a
+        write that was refused."""
+        draft = self._draft
+        if write_batch is not None:
+            draft.changes = write_batch.changes
+            for key, value in draft.changes.items():
+                if not key.startswith(UNSHARED):
+                    self._changes[key] = value
+                    self._authors[key] = draft
+        return draft
+
+    def get(self, key: bytes) -> bytes | None:
+        draft = self._draft
+        if key.startswith(COUNTED):
+            draft.figures[key] = value = self._known.figure(key)
+            return value
+        if key.startswith(change_layout.SEQUENCES):
+            value = self._known.figure(key) if self._reads_sequences else None
+            draft.figures[key] = value
+            return value
+        if key in self._changes:
+            draft.rests_on.add(self._authors[key])
+            return self._changes[key]
+        row = self._known.row(key)
+        draft.checks[key] = self._known.version(key)
+        return None if row is None else row.value
+
+    def is_held(self, key: bytes) -> bool:
+        return key in self._held
+
+
+def conflicting_drafts(drafts: Iterable[RoundDraft], keys: set[bytes]) -> set[RoundDraft]:
+    """The drafts that rest on keys which have changed, and those that rest on these."""
+    lost: set[RoundDraft] = set()
+    for draft in drafts:
+        if draft.touches(keys) or not lost.isdisjoint(draft.rests_on):
+            lost.add(draft)
+    return lost
+
+
+def add_draft(
+    plan: CommitPlan, draft: RoundDraft, followed: Container[bytes], *, is_exclusive: bool = False
+) -> None:
+    """Add a draft to a commit, behind those that were decided before it.
+
+    `followed` are the prefixes of items whose changes are kept for recovery.
+    """
+    plan.checks.update(draft.checks)
+    logged = _logged_so_far(plan)
+    for key, value in draft.changes.items():
+        space = key[:1]
+        if space == table_layout.STATISTICS:
+            _add_counts(plan, key, draft.figures.get(key), value)
+        elif space == table_layout.COLLECTIONS:
+            _add_collection_size(plan, key, draft.figures.get(key), value)
+        elif space == change_layout.SEQUENCES and is_exclusive:
+            plan.sequences[key] = None if value is None else int.from_bytes(value, "big")
+        elif space == change_layout.SEQUENCES:
+            continue
+        elif space == change_layout.CHANGES and not is_exclusive and value is not None:
+            plan.log_entries.append(_log_entry(key, value, draft, logged))
+        else:
+            plan.changes[key] = value
+            if key[:PREFIX_BYTES] in followed:
+                plan.followed[key] = value
+            if space == table_layout.LEFTOVERS and value is None:
+                _add_leftover(plan, table_layout.leftover_prefix(key))
+
+
+def _add_counts(plan: CommitPlan, key: bytes, seen: bytes | None, value: bytes | None) -> None:
+    if value is not None:
+        items, size = plan.counts.get(key, (0, 0))
+        more_items, more_bytes = statistics_delta(seen, value)
+        plan.counts[key] = items + more_items, size + more_bytes
+
+
+def _add_collection_size(
+    plan: CommitPlan, key: bytes, seen: bytes | None, value: bytes | None
+) -> None:
+    items, size = plan.counts.get(key, (0, 0))
+    plan.counts[key] = items, size + collection_size_in(value) - collection_size_in(seen)
+
+
+def _add_leftover(plan: CommitPlan, prefix: bytes) -> None:
+    """What lies under a prefix in the tables of figures goes with the last of its rows."""
+    if prefix.startswith(COUNTED):
+        plan.removed_counts.append((prefix, prefix_end(prefix)))
+    elif prefix.startswith(change_layout.SEQUENCES):
+        plan.sequences[prefix] = None
+
+
+def _logged_so_far(plan: CommitPlan) -> dict[bytes, int]:
+    last: dict[bytes, int] = {}
+    for entry in plan.log_entries:
+        last[entry.log] = max(last.get(entry.log, 0), entry.number)
+    return last
+
+
+def _log_entry(key: bytes, value: bytes, draft: RoundDraft, logged: dict[bytes, int]) -> LogEntry:
+    log = change_layout.SEQUENCES + change_layout.stream_of(key)
+    base = int.from_bytes(draft.figures.get(log) or b"", "big")
+    number = change_layout.change_sequence(key) - base + logged.get(log, 0)
+    return LogEntry(log, change_layout.shard_prefix_of(key), number, value)

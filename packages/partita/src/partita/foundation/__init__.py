@@ -1,0 +1,1 @@
+"""What every room may use: clock, checksums, limits, settings, wildcards, child processes."""

@@ -1,0 +1,3 @@
+"""Administration of users, policies, keys and the audit log: the API and the `partita
+users|policies|keys|audit` commands.
+"""

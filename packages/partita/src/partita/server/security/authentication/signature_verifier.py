@@ -1,0 +1,499 @@
+"""Signature Version 4, verified: what was signed, when, by which key, and whether it fits.
+
+The body's own hash is always part of what is compared, so unsigned and chunked payloads, which are
+S3's, never fit. Texts are those that AWS documents for signature errors, or that users report.
+(IAM User Guide, "Create a signed AWS API request" and "Troubleshoot Signature Version 4 signing")
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import hexlify
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Final, NamedTuple
+from urllib.parse import parse_qsl, quote
+
+from partita.errors import (
+    IncompleteSignatureException,
+    InvalidSignatureException,
+)
+from partita.server.admission import HEADER_PARTS
+from partita.server.http.http_messages import HttpRequest
+from partita.server.protocol.service_model import LAMBDA
+
+ALGORITHM: Final = b"AWS4-HMAC-SHA256"
+SIGNATURE: Final = b"Signature="
+TERMINATOR: Final = "aws4_request"
+SKEW_SECONDS: Final = 5 * 60
+BASIC_FORMAT: Final = "%Y%m%dT%H%M%SZ"
+SCOPE_PARTS: Final = 5
+SCOPE_PART_CHARS_MAX: Final = 128
+"""Ours: nobody's key, region or service is longer, and keys derived for them are kept."""
+CACHED_MAX: Final = 4096
+BEGUN_MAX: Final = 64
+PRESIGNED_SECONDS_MAX: Final = 604_800
+PRESIGNED: Final = (
+    *("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-SignedHeaders"),
+    "X-Amz-Signature",
+)
+"""What a presigned URL has."""
+EXPIRES_CHARS_MAX: Final = 10
+
+NO_MATCH: Final = (
+    "The request signature we calculated does not match the signature you provided. Check your AWS "
+    "Secret Access Key and signing method. Consult the service documentation for details."
+)
+NOT_SIGNED: Final = "'{}' must be a 'SignedHeader' in the AWS Authorization."
+HOST: Final = "Host' or ':authority"
+
+SIGNED_IF_THERE: Final = (
+    *(b"x-amz-target", b"x-amz-security-token", b"x-amz-content-sha256"),
+    b"x-partita-role",
+)
+"""Headers that count here beside those that every signature covers."""
+SIGNED_FOR_LAMBDA: Final = (b"x-amz-client-context", b"x-amz-invocation-type", b"x-amz-log-type")
+
+_BASIC: Final = re.compile(rb"\d{8}T\d{6}Z")
+_PART: Final = re.compile(r"\s*(\w+)=([^\s,]*)\s*")
+_UNRESERVED: Final = "-_.~"
+
+
+Values = tuple[bytes | None, ...]
+"""Of the signed headers."""
+
+
+class CredentialScope:
+    """All of an Authorization header but the signature: the same for many requests of a client.
+
+    It also keeps what follows from it and is the same for many requests: the derived key, and what
+    has been hashed of them, once a signature with these headers has been found right.
+    """
+
+    __slots__ = (
+        "access_key_id",
+        "addresses",
+        "begun",
+        "day",
+        "joined_names",
+        "key",
+        "latest",
+        "names",
+        "region",
+        "secret",
+        "service",
+        "text",
+        "unsigned",
+    )
+
+    def __init__(
+        self, access_key_id: str, day: str, region: str, service: str, names: tuple[bytes, ...]
+    ) -> None:
+        self.access_key_id = access_key_id
+        self.day = day
+        self.region = region
+        self.service = service
+        self.text = f"{day}/{region}/{service}/{TERMINATOR}".encode("latin-1")
+        self.names = names
+        """Of the signed headers."""
+        self.joined_names = b";".join(names)
+        counting = SIGNED_IF_THERE + (SIGNED_FOR_LAMBDA if service == LAMBDA else ())
+        self.unsigned = tuple(name for name in counting if name not in names)
+        self.secret = ""
+        self.key: SigningKey | None = None
+        """Derived from the secret."""
+        self.addresses: set[str] = set()
+        """Where right signatures came from."""
+        self.begun: dict[tuple[bytes, Values], PartialSignature] = {}
+        """By the date, and the values of the signed headers."""
+        self.latest: PartialSignature | None = None
+
+    def signing_key(self, secret: str) -> SigningKey:
+        key = self.key
+        if key is None or self.secret != secret:
+            key = SigningKey(derive_key(secret, self.day, self.region, self.service))
+            self.key, self.secret = key, secret
+            self.begun.clear()
+            self.latest = None
+        return key
+
+    def remember(self, begun: PartialSignature) -> None:
+        if len(self.begun) >= BEGUN_MAX:
+            self.begun.clear()
+        self.begun[begun.date, begun.values] = begun
+
+
+class SigningKey:
+    """An HMAC whose key has been hashed already: half the work of every signature."""
+
+    __slots__ = ("inner", "outer")
+
+    def __init__(self, key: bytes) -> None:
+        padded = key.ljust(64, b"\0")
+        self.inner = sha256(bytes(byte ^ 0x36 for byte in padded))
+        self.outer = sha256(bytes(byte ^ 0x5C for byte in padded))
+
+    def sign(self, text: bytes) -> bytes:
+        inner = self.inner.copy()
+        inner.update(text)
+        outer = self.outer.copy()
+        outer.update(inner.digest())
+        return outer.digest()
+
+
+class PartialSignature:
+    """A signature of which only the body is missing: the rest has been hashed already."""
+
+    __slots__ = ("_head", "_names", "_outer", "_to_sign", "date", "moment", "values")
+
+    def __init__(
+        self,
+        head: bytes,
+        scope: CredentialScope,
+        key: SigningKey,
+        date: bytes,
+        moment: float,
+        values: Values,
+    ) -> None:
+        """`head` is the canonical request up to the hash of its body."""
+        self.date = date
+        self.moment = moment
+        """The same in seconds."""
+        self._names = scope.names
+        self.values = values
+        self._head = sha256(head)
+        self._to_sign = key.inner.copy()
+        self._to_sign.update(b"%b\n%b\n%b\n" % (ALGORITHM, date, scope.text))
+        self._outer = key.outer
+
+    def fits(self, headers: dict[bytes, bytes]) -> bool:
+        """Whether a request has the same values in its signed headers."""
+        for place, name in enumerate(self._names):
+            if headers.get(name) != self.values[place]:
+                return False
+        return True
+
+    def signature(self, body_hash: bytes) -> bytes:
+        request = self._head.copy()
+        request.update(body_hash)
+        inner = self._to_sign.copy()
+        inner.update(hexlify(request.digest()))
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return hexlify(outer.digest())
+
+
+class SignatureVerifier:
+    """`verify` raises unless a signature fits. No decision is remembered, and nothing at all of a
+    request whose signature was wrong."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[bytes, CredentialScope] = {}
+        self._moments: dict[bytes, float] = {}
+
+    def known(self, beginning: bytes) -> CredentialScope | None:
+        """The scope of a header that began like this before its signature, which came last."""
+        return self._scopes.get(beginning)
+
+    def remember(self, authorization: bytes, scope: CredentialScope, address: str) -> None:
+        """For the next request of a client whose signature has been found right."""
+        if len(scope.addresses) >= CACHED_MAX:
+            scope.addresses.clear()
+        scope.addresses.add(address)
+        beginning, _, signature = authorization.rpartition(SIGNATURE)
+        if b"," not in signature:
+            if len(self._scopes) >= CACHED_MAX:
+                self._scopes.clear()
+            self._scopes[beginning] = scope
+
+    def verify(
+        self,
+        scope: CredentialScope,
+        signature: bytes,
+        secret: str,
+        date: bytes,
+        request: HttpRequest,
+        body: bytes,
+        now: float,
+        query: bytes = b"",
+        seconds_max: int = SKEW_SECONDS,
+    ) -> None:
+        """Raises unless a request was signed with the secret, not long ago, as it is now.
+
+        `date` is what the client calls now; `query` is the canonical query string, which for a
+        presigned request lacks the signature, and such a request may say for how long it is good.
+        """
+        headers = request.headers
+        key = scope.signing_key(secret)
+        is_usual = request.target == b"/" and request.method == b"POST"
+        known = scope.latest if is_usual else None
+        if known is None or known.date != date or not known.fits(headers):
+            known = scope.begun.get((date, _values(scope, headers))) if is_usual else None
+        moment = self._moment(date) if known is None else known.moment
+        if not -SKEW_SECONDS <= now - moment <= seconds_max:
+            raise InvalidSignatureException(_out_of_time(moment, now, seconds_max))
+        if known is None and date[:8] + b"/" != scope.text[:9]:
+            raise InvalidSignatureException(_other_day(scope, date))
+        for name in scope.unsigned:
+            if name in headers:
+                raise InvalidSignatureException(NOT_SIGNED.format(name.decode("latin-1").title()))
+        begun = known
+        if begun is None:
+            values = _values(scope, headers)
+            head = canonical_head(request, scope, values, query)
+            begun = PartialSignature(head, scope, key, date, moment, values)
+        body_hash = hexlify(sha256(body).digest())
+        if not compare_digest(begun.signature(body_hash), signature):
+            raise InvalidSignatureException(NO_MATCH)
+        claimed = headers.get(b"x-amz-content-sha256")
+        if claimed is not None and claimed != body_hash:
+            raise InvalidSignatureException(NO_MATCH)
+        if is_usual and claimed is None:
+            if known is None:
+                scope.remember(begun)
+            scope.latest = begun
+
+    def forget(self) -> None:
+        """When secrets have changed."""
+        self._scopes.clear()
+
+    def _moment(self, date: bytes) -> float:
+        """Clients send many requests in a second."""
+        moment = self._moments.get(date)
+        if moment is None:
+            moment = _seconds(date)
+            if len(self._moments) >= CACHED_MAX:
+                self._moments.clear()
+            self._moments[date] = moment
+        return moment
+
+
+def derive_key(secret: str, day: str, region: str, service: str) -> bytes:
+    key = f"AWS4{secret}".encode()
+    if len(key) > 64:
+        key = sha256(key).digest()
+    for part in (day, region, service, TERMINATOR):
+        key = SigningKey(key).sign(part.encode())
+    return key
+
+
+def _values(scope: CredentialScope, headers: dict[bytes, bytes]) -> Values:
+    return tuple([headers.get(name) for name in scope.names])
+
+
+def canonical_head(
+    request: HttpRequest, scope: CredentialScope, values: Values, query: bytes
+) -> bytes:
+    """The canonical request up to the hash of its body; raises when a signed header is missing."""
+    parts = [request.method, _canonical_path(request.target), query]
+    for name, value in zip(scope.names, values, strict=True):
+        if value is None:
+            raise InvalidSignatureException(NO_MATCH)
+        parts.append(name + b":" + b" ".join(value.split()))
+    parts += (b"", scope.joined_names, b"")
+    return b"\n".join(parts)
+
+
+def canonical_query(target: bytes, *, without: str = "") -> bytes:
+    """The parameters behind a path, encoded anew and sorted; `without` that of the signature."""
+    text = target.partition(b"?")[2].decode("latin-1")
+    if not text:
+        return b""
+    pairs = parse_qsl(text, keep_blank_values=True, encoding="latin-1")
+    encoded = sorted(
+        (quote(name, safe=_UNRESERVED, encoding="latin-1"), _quoted(value))
+        for name, value in pairs
+        if name != without
+    )
+    return "&".join(f"{name}={value}" for name, value in encoded).encode()
+
+
+def _quoted(text: str) -> str:
+    return quote(text, safe=_UNRESERVED, encoding="latin-1")
+
+
+def _canonical_path(target: bytes) -> bytes:
+    """Without dots and double slashes; what is encoded is encoded once more, as all services but
+    S3 have it."""
+    if target == b"/":
+        return target
+    path = target.partition(b"?")[0].decode("latin-1")
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == "..":
+            if kept:
+                kept.pop()
+        elif segment not in ("", "."):
+            kept.append(segment)
+    is_folder = bool(kept) and path.endswith(("/", "/.", "/.."))
+    normal = "/" + "/".join(kept) + ("/" if is_folder else "")
+    return quote(normal, safe=f"/{_UNRESERVED}", encoding="latin-1").encode()
+
+
+def request_date(headers: dict[bytes, bytes]) -> bytes:
+    """When a request says that it was signed; `verify` looks at the form of what is returned."""
+    date = headers.get(b"x-amz-date")
+    if date is not None:
+        return date
+    date = headers.get(b"date", b"")
+    if _BASIC.fullmatch(date):
+        return date
+    try:
+        moment = parsedate_to_datetime(date.decode("latin-1"))
+    except (ValueError, TypeError):
+        raise IncompleteSignatureException(_no_date(date)) from None
+    return moment.astimezone(UTC).strftime(BASIC_FORMAT).encode()
+
+
+def _no_date(date: bytes) -> str:
+    return (
+        f"Date must be in ISO-8601 'basic format'. Got '{date.decode('latin-1')}'. "
+        "See http://en.wikipedia.org/wiki/ISO_8601"
+    )
+
+
+def parse(authorization: bytes) -> tuple[CredentialScope, bytes]:
+    """The scope and the signature of an Authorization header that has both."""
+    algorithm, _, rest = authorization.partition(b" ")
+    if algorithm != ALGORITHM:
+        raise IncompleteSignatureException(unsupported(algorithm))
+    parts: dict[str, str] = {}
+    for text in rest.decode("latin-1").split(","):
+        found = _PART.fullmatch(text)
+        if found is None:
+            raise IncompleteSignatureException(
+                f"'{text.strip()}' not a valid key=value pair (missing equal-sign) in "
+                f"Authorization header: '{authorization.decode('latin-1')}'."
+            )
+        if found[1] in parts:
+            raise IncompleteSignatureException(
+                f"Authorization header has '{found[1]}' more than once."
+            )
+        parts[found[1]] = found[2]
+    for name in HEADER_PARTS:
+        if name not in parts:
+            raise IncompleteSignatureException(
+                f"Authorization header requires '{name}' parameter. "
+                f"Authorization={authorization.decode('latin-1')}"
+            )
+    scope = scope_of(parts["Credential"], parts["SignedHeaders"])
+    return scope, parts["Signature"].encode("latin-1")
+
+
+class PresignedSignature(NamedTuple):
+    """What the query of a presigned URL says of its signature."""
+
+    scope: CredentialScope
+    signature: bytes
+    date: bytes
+    seconds: int
+    """It is good for so many."""
+    token: bytes | None
+
+
+def parse_query(target: bytes) -> PresignedSignature:
+    text = target.partition(b"?")[2].decode("latin-1")
+    parameters = dict(parse_qsl(text, keep_blank_values=True))
+    missing = [name for name in PRESIGNED if name not in parameters]
+    if missing:
+        raise IncompleteSignatureException(
+            f"AWS query-string parameters must include '{missing[0]}'."
+        )
+    token = parameters.get("X-Amz-Security-Token")
+    if not all(parameters[name].isascii() for name in PRESIGNED) or not (token or "").isascii():
+        raise IncompleteSignatureException("AWS query-string parameters are ASCII.")
+    algorithm = parameters["X-Amz-Algorithm"].encode()
+    if algorithm != ALGORITHM:
+        raise IncompleteSignatureException(unsupported(algorithm))
+    seconds = parameters.get("X-Amz-Expires", "")
+    is_number = seconds.isascii() and seconds.isdigit() and len(seconds) < EXPIRES_CHARS_MAX
+    if not is_number or int(seconds) > PRESIGNED_SECONDS_MAX:
+        raise IncompleteSignatureException(
+            f"X-Amz-Expires is a number of seconds up to {PRESIGNED_SECONDS_MAX}."
+        )
+    return PresignedSignature(
+        scope_of(parameters["X-Amz-Credential"], parameters["X-Amz-SignedHeaders"]),
+        parameters["X-Amz-Signature"].encode(),
+        parameters["X-Amz-Date"].encode(),
+        int(seconds),
+        None if token is None else token.encode(),
+    )
+
+
+def unsupported(algorithm: bytes) -> str:
+    """SigV4A has another name, and is another algorithm: asymmetric, for several regions."""
+    name = algorithm.decode("latin-1")
+    return f"Unsupported AWS 'algorithm': '{name}' (only {ALGORITHM.decode()} supported for now)."
+
+
+def scope_of(credential: str, signed_headers: str) -> CredentialScope:
+    parts = credential.split("/")
+    if len(parts) < SCOPE_PARTS or "" in parts:
+        raise IncompleteSignatureException(
+            "Credential must have exactly 5 slash-delimited elements, e.g. keyid/date/region/"
+            f"service/term, got '{credential}'."
+        )
+    # Ours are without slashes; so a name with one is of nobody.
+    key_id = "/".join(parts[:-4])
+    day, region, service, terminator = parts[-4:]
+    if terminator != TERMINATOR:
+        raise InvalidSignatureException(
+            f"Credential should be scoped with a valid terminator: '{TERMINATOR}', not "
+            f"'{terminator}'."
+        )
+    if max(map(len, parts)) > SCOPE_PART_CHARS_MAX:
+        raise InvalidSignatureException(NO_MATCH)
+    names = tuple(name.encode("latin-1") for name in signed_headers.split(";"))
+    if b"host" not in names:
+        raise InvalidSignatureException(NOT_SIGNED.format(HOST))
+    if list(names) != sorted(set(names)) or signed_headers != signed_headers.lower():
+        # An order of its own, or a header twice: no signer writes that.
+        raise InvalidSignatureException(NO_MATCH)
+    return CredentialScope(key_id, day, region, service, names)
+
+
+def _other_day(scope: CredentialScope, date: bytes) -> str:
+    shown = date.decode("latin-1")
+    return (
+        "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: "
+        f"'{scope.day}' != '{shown[:8]}', from '{shown}'."
+    )
+
+
+def check_service(scope: CredentialScope, service: str) -> None:
+    if scope.service != service:
+        raise InvalidSignatureException(
+            f"Credential should be scoped to correct service: '{service}'. "
+        )
+
+
+def _seconds(date: bytes) -> float:
+    if not _BASIC.fullmatch(date):
+        raise IncompleteSignatureException(_no_date(date))
+    try:
+        return datetime.strptime(date.decode(), BASIC_FORMAT).replace(tzinfo=UTC).timestamp()
+    except (ValueError, OverflowError):
+        raise IncompleteSignatureException(_no_date(date)) from None
+
+
+def _out_of_time(moment: float, now: float, seconds_max: int) -> str:
+    """As DynamoDB says it."""
+    signed, current = _basic(moment), _basic(now)
+    minutes = SKEW_SECONDS // 60
+    if moment > now:
+        limit = _basic(now + SKEW_SECONDS)
+        return (
+            f"Signature not yet current: {signed} is still later than {limit} "
+            f"({current} + {minutes} min.)"
+        )
+    limit = _basic(now - seconds_max)
+    return (
+        f"Signature expired: {signed} is now earlier than {limit} "
+        f"({current} - {seconds_max // 60} min.)"
+    )
+
+
+def _basic(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime(BASIC_FORMAT)

@@ -1,0 +1,278 @@
+"""The operators of a Condition, with IfExists, ForAllValues and ForAnyValue.
+
+(IAM User Guide, "IAM JSON policy elements: Condition operators" and "Multivalued context keys")
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from ipaddress import ip_address, ip_network
+from typing import Any, Final, NamedTuple
+
+from partita.server.security.policies.policy_patterns import (
+    ConditionContext,
+    UnresolvedVariable,
+    arn_matches,
+    effort_of,
+    has_variables,
+    literal,
+    matches,
+)
+
+ALL, ANY = "ForAllValues:", "ForAnyValue:"
+IF_EXISTS: Final = "IfExists"
+NULL: Final = "Null"
+STEP_CHARS: Final = 100
+"""To compare so many characters takes about as long as to begin a comparison."""
+READ_STEPS: Final = 20
+"""To read a number, a date or a network takes so many times as long."""
+VARIABLE_STEPS: Final = 4
+"""To fill in variables takes so much longer."""
+LOOKUPS_PER_STEP: Final = 10
+"""And so does it to look so many texts up in a set."""
+EPOCH_MILLISECONDS: Final = 10**11
+"""From here on a number is taken for milliseconds."""
+
+Test = Callable[[str, str, ConditionContext | None], bool]
+"""Of a value of the policy and one of the request."""
+
+
+def _string(wanted: str, given: str, context: ConditionContext | None) -> bool:
+    return _resolved(wanted, context) == given
+
+
+def _string_ignoring_case(wanted: str, given: str, context: ConditionContext | None) -> bool:
+    return _resolved(wanted, context).casefold() == given.casefold()
+
+
+def _resolved(wanted: str, context: ConditionContext | None) -> str:
+    return wanted if context is None or "${" not in wanted else literal(wanted, context)
+
+
+def _like(wanted: str, given: str, context: ConditionContext | None) -> bool:
+    return matches(wanted, given, context)
+
+
+def _arn(wanted: str, given: str, context: ConditionContext | None) -> bool:
+    return arn_matches(wanted, given, context)
+
+
+def _ordered(
+    read: Callable[[str], Any], holds: Callable[[Any, Any], bool]
+) -> Callable[[str, str, ConditionContext | None], bool]:
+    def test(wanted: str, given: str, context: ConditionContext | None) -> bool:
+        try:
+            return holds(read(given), read(_resolved(wanted, context)))
+        except ValueError:
+            return False
+
+    return test
+
+
+def number(text: str) -> Decimal:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        raise ValueError(text) from None
+    if not value.is_finite():
+        raise ValueError(text)
+    return value
+
+
+def moment(text: str) -> float:
+    """A date of ISO 8601, or seconds since 1970."""
+    try:
+        value = float(text)
+    except ValueError:
+        # Without a zone, it is UTC; a year or a month alone is its beginning.
+        full = text + "-01-01"[(len(text) - 4) :] if len(text) in (4, 7) else text
+        parsed = datetime.fromisoformat(full)
+        return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError(text)
+    return value / 1000 if value >= EPOCH_MILLISECONDS else value
+
+
+def boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+def binary(text: str) -> bytes:
+    try:
+        return b64decode(text, validate=True)
+    except Base64Error:
+        raise ValueError(text) from None
+
+
+def network(text: str) -> Any:
+    return ip_network(text, strict=False)
+
+
+def _in_network(wanted: str, given: str, context: ConditionContext | None) -> bool:
+    try:
+        address = ip_address(given)
+        mapped = getattr(address, "ipv4_mapped", None)
+        return (mapped or address) in network(_resolved(wanted, context))
+    except ValueError:
+        return False
+
+
+class ConditionOperator(NamedTuple):
+    test: Test
+    is_negated: bool = False
+    read: Callable[[str], Any] | None = None
+    """What a value of the policy must be readable as."""
+    is_arn: bool = False
+    is_wild: bool = False
+    """Whether its values are patterns."""
+    fold: Callable[[str], str] | None = None
+    """What makes texts the same that are equal for it: a set of them is asked, not each."""
+
+
+_COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], bool]] = {
+    "Equals": (lambda given, wanted: given == wanted, False),
+    "NotEquals": (lambda given, wanted: given == wanted, True),
+    "LessThan": (lambda given, wanted: given < wanted, False),
+    "LessThanEquals": (lambda given, wanted: given <= wanted, False),
+    "GreaterThan": (lambda given, wanted: given > wanted, False),
+    "GreaterThanEquals": (lambda given, wanted: given >= wanted, False),
+}
+
+OPERATORS: Final[dict[str, ConditionOperator]] = {
+    "StringEquals": ConditionOperator(_string, fold=str),
+    "StringNotEquals": ConditionOperator(_string, True, fold=str),
+    "StringEqualsIgnoreCase": ConditionOperator(_string_ignoring_case, fold=str.casefold),
+    "StringNotEqualsIgnoreCase": ConditionOperator(_string_ignoring_case, True, fold=str.casefold),
+    "StringLike": ConditionOperator(_like, is_wild=True),
+    "StringNotLike": ConditionOperator(_like, True, is_wild=True),
+    **{
+        f"Numeric{name}": ConditionOperator(_ordered(number, holds), negated, number)
+        for name, (holds, negated) in _COMPARISONS.items()
+    },
+    **{
+        f"Date{name}": ConditionOperator(_ordered(moment, holds), negated, moment)
+        for name, (holds, negated) in _COMPARISONS.items()
+    },
+    "Bool": ConditionOperator(
+        _ordered(boolean, lambda given, wanted: given == wanted), False, boolean
+    ),
+    "BinaryEquals": ConditionOperator(
+        _ordered(binary, lambda given, wanted: given == wanted), read=binary
+    ),
+    "IpAddress": ConditionOperator(_in_network, False, network),
+    "NotIpAddress": ConditionOperator(_in_network, True, network),
+    "ArnEquals": ConditionOperator(_arn, is_arn=True, is_wild=True),
+    "ArnLike": ConditionOperator(_arn, is_arn=True, is_wild=True),
+    "ArnNotEquals": ConditionOperator(_arn, True, is_arn=True, is_wild=True),
+    "ArnNotLike": ConditionOperator(_arn, True, is_arn=True, is_wild=True),
+}
+_NAMES: Final = {name.lower(): name for name in (*OPERATORS, NULL)}
+
+
+class PolicyCondition(NamedTuple):
+    """One key under one operator; `new_condition` makes one."""
+
+    key: str
+    """In lower case."""
+    operator: str
+    values: tuple[str, ...]
+    qualifier: str
+    if_exists: bool
+    exact: frozenset[str]
+    """The values, folded, if asking for membership is enough."""
+    cost: int
+    """Steps for each value of the request."""
+    effort: int
+    """And what its characters cost besides, STEP_CHARS of them to a step."""
+
+    def __str__(self) -> str:
+        suffix = IF_EXISTS if self.if_exists else ""
+        return f"{self.qualifier}{self.operator}{suffix} on {self.key}"
+
+    def steps(self, given: Sequence[str]) -> int:
+        """What it costs at most to look at these values of a request."""
+        if self.exact:
+            return len(given) // LOOKUPS_PER_STEP
+        return self.cost * len(given) + self.effort * sum(map(len, given)) // STEP_CHARS
+
+
+def new_condition(
+    key: str, operator: str, values: tuple[str, ...], qualifier: str, if_exists: bool, varies: bool
+) -> PolicyCondition:
+    """`varies` says whether variables mean anything in it."""
+    exact: frozenset[str] = frozenset()
+    cost = effort = 0
+    if operator != NULL:
+        known = OPERATORS[operator]
+        varying = sum(map(has_variables, values)) if varies else 0
+        if known.fold is not None and not varying:
+            exact = frozenset(map(known.fold, values))
+        cost = len(values) * (READ_STEPS if known.read else 1) + varying * VARIABLE_STEPS
+        effort = sum(effort_of(one) for one in values) if known.is_wild else len(values)
+    return PolicyCondition(key.lower(), operator, values, qualifier, if_exists, exact, cost, effort)
+
+
+def parse_operator(text: str) -> tuple[str, str, bool] | None:
+    """Qualifier, operator and whether IfExists; None for what is none. Case does not count."""
+    qualifier = ""
+    for known in (ALL, ANY):
+        if text.lower().startswith(known.lower()):
+            qualifier, text = known, text[len(known) :]
+    if_exists = text.lower().endswith(IF_EXISTS.lower())
+    if if_exists:
+        text = text[: -len(IF_EXISTS)]
+    operator = _NAMES.get(text.lower())
+    if operator is None or (operator == NULL and (if_exists or qualifier)):
+        return None
+    return qualifier, operator, if_exists
+
+
+def holds(
+    condition: PolicyCondition,
+    given: Sequence[str] | None,
+    context: ConditionContext,
+    *,
+    has_variables: bool,
+    is_deny: bool,
+) -> bool:
+    """Whether a condition is satisfied by the values that a request has for its key.
+
+    A key with several values asks for a qualifier. Without one, an Allow wants all of them to fit
+    and a Deny any of them, so that nothing slips through beside a value that fits.
+    """
+    if condition.operator == NULL:
+        return any((given is None or not given) == boolean(value) for value in condition.values)
+    operator = OPERATORS[condition.operator]
+    if not given:
+        if condition.if_exists:
+            return True
+        if condition.qualifier:
+            return condition.qualifier == ALL
+        return operator.is_negated
+    if condition.exact and operator.fold is not None:
+        exact, fold, is_negated = condition.exact, operator.fold, operator.is_negated
+        fits = [(fold(value) in exact) != is_negated for value in given]
+    else:
+        try:
+            fits = [
+                _fits(operator, condition.values, value, context if has_variables else None)
+                for value in given
+            ]
+        except UnresolvedVariable:
+            return False
+    if condition.qualifier == ANY or (not condition.qualifier and is_deny):
+        return any(fits)
+    return all(fits)
+
+
+def _fits(
+    operator: ConditionOperator, wanted: Sequence[str], given: str, context: ConditionContext | None
+) -> bool:
+    """One of the policy's values, or of a negated operator none of them."""
+    return operator.is_negated != any(operator.test(value, given, context) for value in wanted)

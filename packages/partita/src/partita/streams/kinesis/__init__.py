@@ -1,1 +1,0 @@
-"""Kinesis Data Streams: its operations, over the event log of the database."""

@@ -1,0 +1,1 @@
+"""Schemas and data that several packages' tests use."""

@@ -1,0 +1,1 @@
+"""Wheels, virtual environments and function packages that tests build."""
