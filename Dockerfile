@@ -1,4 +1,4 @@
-# Partita in a container: docker build --tag partita . && docs/install.md says how to run it.
+# Partita in a container: docker build --tag partita . && docs/how-to/install.md says how to run it.
 # The digest is that of the tag; to take a newer one: docker buildx imagetools inspect python:<tag>
 ARG PYTHON=3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 

@@ -10,5 +10,5 @@
     run.py         starts, fills, checks and measures
     bare_loop.py   the limit: the same storage work with nothing in between
     targets.py     what is to be reached
-    report.py      docs/BENCHMARKS.md, with chart.py for the plot
+    report.py      docs/explanation/benchmarks.md, with chart.py for the plot
 """

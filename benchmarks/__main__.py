@@ -22,8 +22,8 @@ from benchmarks.servers.peers import PEERS
 from benchmarks.suite import report as suite
 from benchmarks.workload.operations import OPERATIONS
 
-PAGE = ROOT / "docs" / "BENCHMARKS.md"
-PLOT = ROOT / "docs" / "benchmarks.svg"
+PAGE = ROOT / "docs" / "explanation" / "benchmarks.md"
+PLOT = ROOT / "docs" / "pictures" / "benchmarks.svg"
 
 CONNECTIONS = [1, 16, 64]
 QUICK_CONNECTIONS = [16]

@@ -1,4 +1,5 @@
-"""Takes docs/migrate-report.png: the report on examples/games, its summary above one of its models.
+"""Takes docs/pictures/migrate-report.png: the report on examples/games, its summary above one of
+its models.
 
 PYTHONPATH=. .venv/bin/python scripts/report_picture.py
 """
@@ -20,7 +21,7 @@ from partita_migrate.workspace.migration_folder import Folder
 from testkit.browser.chromium import Browser, browsing
 
 HOME = Path(__file__).parents[1]
-PICTURE = HOME / "docs" / "migrate-report.png"
+PICTURE = HOME / "docs" / "pictures" / "migrate-report.png"
 WIDTH = 1180
 SUMMARY_PIXELS = 1000
 MODEL_PIXELS = 520

@@ -2,7 +2,8 @@
 
     python -m benchmarks.applications.spam [--seeds 21 22 23] [--per-second 50] [--minutes 120]
 
-Prints the tables of docs/pagehits-spam.md. Traffic and attacks are made up: `visits.py`.
+Prints the tables of docs/reference/page-hits/spam-filter.md. Traffic and attacks are made up:
+`visits.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns results into docs/BENCHMARKS.md and docs/benchmarks.svg."""
+"""Turns results into docs/explanation/benchmarks.md and docs/pictures/benchmarks.svg."""
 
 from __future__ import annotations
 

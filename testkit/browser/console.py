@@ -20,7 +20,7 @@ numbers = count(1)
 FIRST_VIEW_BYTES_MAX = 300 * 1024
 REFUSED = "Failed to load resource: the server responded with a status of 4"
 """What Chromium logs about requests that the database refuses; the page tells it in words."""
-DOCS = ROOT / "docs"
+PICTURES = ROOT / "docs/pictures"
 DOCUMENTED = {
     "access": "access",
     "builder": "builder",
@@ -39,7 +39,7 @@ DOCUMENTED = {
     "time": "time",
     "workflows": "workflows",
 }
-"""Pictures that docs/console.md shows, and their names there."""
+"""Pictures that docs/how-to/use-the-console.md shows, and their names there."""
 SCREENSHOTS = "PARTITA_SCREENSHOTS"
 """A folder; without it, pictures go where pytest keeps what tests write."""
 
@@ -118,4 +118,4 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield folder
     for name, documented in DOCUMENTED.items() if named else ():
         if (folder / f"{name}.png").exists():
-            shutil.copy(folder / f"{name}.png", DOCS / f"console-{documented}.png")
+            shutil.copy(folder / f"{name}.png", PICTURES / f"console-{documented}.png")

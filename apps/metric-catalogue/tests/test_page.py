@@ -1,4 +1,6 @@
-"""docs/metrics.md: its example does what it shows, and its words are those of the program."""
+"""docs/tutorials/move-a-metric-catalogue.md: its example does what it shows, and its words are
+those of the program.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from testkit import ROOT
 
 from .conftest import Catalogue, Serve
 
-PAGE = (ROOT / "docs" / "metrics.md").read_text()
+PAGE = (ROOT / "docs" / "tutorials" / "move-a-metric-catalogue.md").read_text()
 
 
 def test_the_example_runs(catalogue: Catalogue, serve: Serve) -> None:

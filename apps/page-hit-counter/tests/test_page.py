@@ -1,4 +1,4 @@
-"""Every example of docs/pagehits.md does what it shows."""
+"""Every example of docs/tutorials/count-page-hits.md does what it shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from page_hit_counter.pagehits_settings import PageHitSettings, load
 from testkit import ROOT
 from testkit.data.page_hit_pipeline import Pipeline, wait_for
 
-PAGE = (ROOT / "docs" / "pagehits.md").read_text()
+PAGE = (ROOT / "docs" / "tutorials" / "count-page-hits.md").read_text()
 
 
 def examples(language: str) -> list[str]:

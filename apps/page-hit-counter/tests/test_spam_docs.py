@@ -14,7 +14,8 @@ from page_hit_counter.spam.spam_settings import SpamSettings
 from testkit import ROOT
 
 DOCS = ROOT / "docs"
-PAGES = ("pagehits-spam.md", "pagehits-compare.md", "pagehits-aws.md")
+SPAM_PAGE = "reference/page-hits/spam-filter.md"
+PAGES = (SPAM_PAGE, "explanation/page-hits-compared.md", "reference/page-hits/on-aws.md")
 COMMAND = re.compile(r"^partita pagehits ([^\n>]+)", re.MULTILINE)
 
 
@@ -33,7 +34,7 @@ def test_commands_of_a_page_are_understood(page: str, tmp_path: Path) -> None:
 
 
 def test_all_features_and_rules_have_their_words() -> None:
-    text = (DOCS / "pagehits-spam.md").read_text()
+    text = (DOCS / SPAM_PAGE).read_text()
     for name in (*FEATURES, "bot", "reload", "rate", "source", "confirmed"):
         assert f"`{name}`" in text
     for name in re.findall(r"`([a-z]+_[a-z_]+)`", text):

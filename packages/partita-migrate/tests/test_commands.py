@@ -231,7 +231,7 @@ def test_other_commands_do_not_load_the_road_from_sql() -> None:
 
 
 def test_the_page_tells_every_command_and_setting() -> None:
-    page = (ROOT / "docs" / "migrate.md").read_text()
+    page = (ROOT / "docs" / "reference" / "partita-migrate.md").read_text()
     settings = (*SourceSettings.__struct_fields__, *Goals.__struct_fields__)
     missing = [name for name in settings if f"`{name}`" not in page]
     missing += [name for name in migrate.commands if f"`partita migrate {name}`" not in page]

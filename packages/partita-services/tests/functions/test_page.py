@@ -1,4 +1,4 @@
-"""Every example of docs/functions.md does what it shows."""
+"""Every example of docs/how-to/run-functions.md does what it shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partita.foundation.server_settings import FunctionSettings, ScheduleSetting
 from testkit import ROOT
 from testkit.servers.processes import Server
 
-PAGE = (ROOT / "docs" / "functions.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "run-functions.md").read_text()
 
 
 def examples(language: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every example of docs/streams.md does what it shows."""
+"""Every example of docs/how-to/use-streams.md does what it shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partita.foundation.server_settings import load
 from partita_services.functions.mappings.event_filters import compile_filters
 from testkit import ROOT
 
-PAGE = (ROOT / "docs" / "streams.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "use-streams.md").read_text()
 SECONDS_MAX = 120
 
 

@@ -42,7 +42,9 @@ def names(kind: str, **more: str) -> list[str]:
 
 
 def test_the_documentation_shows_the_map() -> None:
-    assert (DOCS / "entries.md").read_text() == page(), "python -m partita.assembly.server_entries"
+    assert (DOCS / "reference/entries.md").read_text() == page(), (
+        "python -m partita.assembly.server_entries"
+    )
 
 
 def test_every_operation_has_one_row() -> None:
@@ -113,6 +115,6 @@ def test_every_file_of_a_data_folder_has_a_row(folder: Path) -> None:
 
 
 def test_every_test_that_holds_a_promise_is_there() -> None:
-    promised = set(re.findall(r"test_\w+\.py", (DOCS / "security.md").read_text()))
+    promised = set(re.findall(r"test_\w+\.py", (DOCS / "how-to/secure-a-server.md").read_text()))
     tests = {path.name for path in (ROOT / "packages").rglob("test_*.py")}
     assert promised and promised <= tests

@@ -1,4 +1,4 @@
-"""Every example of docs/workflows.md does what it shows."""
+"""Every example of docs/how-to/run-workflows.md does what it shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from partita_services.workflows.api.step_functions_registry import OPERATIONS
 from testkit import ROOT
 from testkit.servers import processes
 
-PAGE = (ROOT / "docs" / "workflows.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "run-workflows.md").read_text()
 
 
 def examples(language: str) -> list[str]:

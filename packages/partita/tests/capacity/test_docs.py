@@ -1,4 +1,6 @@
-"""Every Python example of docs/capacity.md does what it shows, and its settings can be read."""
+"""Every Python example of docs/reference/capacity.md does what it shows, and its settings can be
+read.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ import pytest
 from partita.database.capacity.scaling.capacity_schedules import scheduled_changes
 from testkit import ROOT
 
-PAGE = (ROOT / "docs" / "capacity.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "capacity.md").read_text()
 
 
 def blocks(language: str) -> list[str]:

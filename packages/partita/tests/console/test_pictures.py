@@ -1,5 +1,6 @@
-"""Pictures for docs/console.md that want a shop with customers and orders; the others are taken by
-the tests of their pages. With PARTITA_SCREENSHOTS=FOLDER, all are written and the docs updated."""
+"""Pictures for docs/how-to/use-the-console.md that want a shop with customers and orders; the
+others are taken by the tests of their pages. With PARTITA_SCREENSHOTS=FOLDER, all are written and
+the docs updated."""
 
 from __future__ import annotations
 

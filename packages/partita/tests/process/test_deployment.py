@@ -62,8 +62,8 @@ def _environment() -> dict[str, str]:
 
 
 def _documented() -> list[list[str]]:
-    """The arguments of each server that docs/install.md runs in a container."""
-    text = (ROOT / "docs/install.md").read_text()
+    """The arguments of each server that docs/how-to/install.md runs in a container."""
+    text = (ROOT / "docs/how-to/install.md").read_text()
     lines = re.findall(r"^\$ docker run .* partita( serve.*)?$", text, re.MULTILINE)
     assert len(lines) == 3
     return [shlex.split(line) or json.loads(_last("CMD")) for line in lines]

@@ -1,4 +1,4 @@
-"""Every example of docs/events.md does what it shows."""
+"""Every example of docs/how-to/use-kinesis-streams.md does what it shows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from partita.assembly.service_registry import READS, WRITES
 from testkit import ROOT
 from testkit.servers import processes
 
-PAGE = (ROOT / "docs" / "events.md").read_text()
+PAGE = (ROOT / "docs" / "how-to" / "use-kinesis-streams.md").read_text()
 VISITS, COUNT, DESTINATION = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 SECONDS_MAX = 120
 

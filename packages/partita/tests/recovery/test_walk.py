@@ -1,4 +1,4 @@
-"""docs/recovery.md, command by command: what the page says is what happens."""
+"""docs/how-to/back-up-and-recover.md, command by command: what the page says is what happens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .test_others import ANYBODY, s3, tools
 
 __all__ = ["s3", "tools"]
 
-PAGE = ROOT / "docs" / "recovery.md"
+PAGE = ROOT / "docs" / "how-to" / "back-up-and-recover.md"
 PROGRAMS = Path(sys.executable).parent
 SECONDS_MAX = 120
 UNTIL_STOPPED = "--every"

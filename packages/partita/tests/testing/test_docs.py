@@ -1,4 +1,4 @@
-"""Every example of docs/testing.md does what it shows.
+"""Every example of docs/how-to/test-with-partita.md does what it shows.
 
 An example whose first line names a file is part of a small pytest project, one for each section;
 every other example is a program.
@@ -14,7 +14,7 @@ from testkit import ROOT
 
 pytest_plugins = ["pytester"]
 
-PAGE = ROOT / "docs" / "testing.md"
+PAGE = ROOT / "docs" / "how-to" / "test-with-partita.md"
 
 
 def sections() -> dict[str, list[str]]:

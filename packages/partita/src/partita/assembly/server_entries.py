@@ -253,7 +253,7 @@ HEAD: Final = """# Every way into a server
 <!-- Made by `python -m partita.assembly.server_entries`; a test compares both. -->
 
 These are the ways in which a request, a file or another process reaches a server with `--auth`:
-who may take each, what the [audit log](security.md#audit) has of it, and which limit applies.
+who may take each, what the [audit log](../how-to/secure-a-server.md#audit) has of it, and which limit applies.
 Before a signature is verified, a body is only hashed; a body of over 64 KB is not even read before
 the head of its request names a known key.
 """

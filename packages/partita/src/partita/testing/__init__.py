@@ -5,7 +5,7 @@
     with partita.testing.intercept() as database: ...
     with partita.testing.database() as database: ...
 
-docs/testing.md shows them in use. The names in `__all__` are the public interface.
+docs/how-to/test-with-partita.md shows them in use. The names in `__all__` are the public interface.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a value of the source becomes in an item: the one mapping, written down and without loss.
 
-`MAPPING` is the table that people read (`docs/migrate.md` prints it). `attribute_value` follows it,
-by the kind of the column and by what the driver returned: SQLite keeps any type in any column, and
-a value that does not fit its kind is kept as what it is.
+`MAPPING` is the table that people read (`docs/reference/partita-migrate.md` prints it).
+`attribute_value` follows it, by the kind of the column and by what the driver returned: SQLite
+keeps any type in any column, and a value that does not fit its kind is kept as what it is.
 """
 
 from __future__ import annotations
