@@ -92,7 +92,7 @@ def test_an_alarm_is_sent_once_when_its_state_changes(
         'function = "beside:tell"\n'
     )
     told = tmp_path / "told"
-    (tmp_path / "complementary_services.py").write_text(
+    (tmp_path / "beside.py").write_text(
         f"def tell(change): open({str(told)!r}, 'w').write(change['state'])"
     )
     with processes.starting() as start:

@@ -238,7 +238,7 @@ Json = dict[str, Any]
 
 def write_functions(folder: Path) -> Path:
     """The module of functions, and the settings that name them."""
-    (folder / "catalogue_handlers.py").write_text(MODULE)
+    (folder / "handlers.py").write_text(MODULE)
     plain = "".join(
         f'[[functions]]\nname = "{name}"\nhandler = "handlers:{name}"\n\n' for name in PLAIN
     )
