@@ -127,7 +127,7 @@ def test_without_its_right_it_is_denied_where_it_is_handed_to(
 
 
 PERMITS = {
-    "Permitted": {
+    "PermittedRequest": {
         "database/operations/operation_context.py",
         "server/admission.py",
         "server/large_requests/large_request_worker.py",

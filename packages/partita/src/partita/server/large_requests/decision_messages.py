@@ -1,18 +1,15 @@
 """What the server and the process for large requests say to each other, over a socket of theirs.
 
 The server sends a job. The process asks for rights, values, holds and payments, one at a time and
-each answered at once, then sends what it has decided. A message is its length and MessagePack.
+each answered at once, then sends what it has decided. Each message is a frame of MessagePack
+(`foundation/child_process.py`).
 """
 
 from __future__ import annotations
 
-import struct
-
 import msgspec
 
 from partita.database.tables.definition.table_schema import ResourcePolicy
-
-LENGTH = struct.Struct(">I")
 
 
 class DecisionJob(msgspec.Struct, tag=True):
@@ -109,7 +106,3 @@ Message = Question | DraftChange | DecisionOutcome | JobDeclined
 encode = msgspec.msgpack.encode
 decode_job = msgspec.msgpack.Decoder(DecisionJob).decode
 decode_message = msgspec.msgpack.Decoder(Message).decode
-
-
-def framed(content: bytes) -> bytes:
-    return LENGTH.pack(len(content)) + content

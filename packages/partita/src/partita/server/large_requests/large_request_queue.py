@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
-import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,10 +23,10 @@ from partita.database.execution.optimistic.charged_once import ChargedOnce
 from partita.database.execution.optimistic.drafts import ConflictDetected, ValueDraft
 from partita.database.operations import charges
 from partita.errors import DynamoDBError, InternalServerError, ThrottlingException
+from partita.foundation import child_process
 from partita.foundation.service_limits import MB
 from partita.server.admission import Admission
 from partita.server.large_requests.decision_messages import (
-    LENGTH,
     AdmitCharges,
     AuthorizeParts,
     DecisionJob,
@@ -43,7 +40,6 @@ from partita.server.large_requests.decision_messages import (
     RemoteError,
     decode_message,
     encode,
-    framed,
 )
 
 logger = logging.getLogger(__name__)
@@ -308,16 +304,8 @@ class DecidingProcess:
 
     @staticmethod
     async def start() -> DecidingProcess:
-        ours, theirs = socket.socketpair()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", MODULE, str(os.getpid())),
-                stdin=theirs.fileno(),
-                env=dict(os.environ),
-            )
-        finally:
-            theirs.close()
-        reader, writer = await asyncio.open_connection(sock=ours)
+        process, connection = await child_process.start(MODULE)
+        reader, writer = await asyncio.open_connection(sock=connection)
         return DecidingProcess(process, reader, writer)
 
     async def decide(
@@ -335,12 +323,14 @@ class DecidingProcess:
                 await self._send(encode(await answers.answer(message)))
 
     async def _send(self, content: bytes) -> None:
-        self._writer.write(framed(content))
+        self._writer.write(child_process.framed(content))
         await self._writer.drain()
 
     async def _read(self) -> bytes:
-        head = await self._reader.readexactly(LENGTH.size)
-        return await self._reader.readexactly(LENGTH.unpack(head)[0])
+        content = await child_process.read_frame(self._reader)
+        if content is None:
+            raise ConnectionError("The process that decides large requests has ended.")
+        return content
 
     async def end(self) -> None:
         self._writer.close()

@@ -30,7 +30,6 @@ from partita.errors import AccessDeniedException, DynamoDBError
 from partita.foundation import child_process
 from partita.foundation.clock import system_stopwatch
 from partita.server.large_requests.decision_messages import (
-    LENGTH,
     AuthorizeParts,
     DecisionJob,
     DecisionOutcome,
@@ -42,7 +41,6 @@ from partita.server.large_requests.decision_messages import (
     RequiredRight,
     decode_job,
     encode,
-    framed,
 )
 from partita.server.large_requests.remote_state import RangeNeeded, RemoteLedger, RemoteState
 from partita.server.protocol import json_codec
@@ -52,6 +50,7 @@ from partita.server.protocol.request_validation import Validator, compile_valida
 class LargeRequestWorker:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._messages = connection.makefile("rb")
         self._validators: dict[str, Validator] = {}
         self._catalog = TableCatalog(CatalogRows([]))
         self._now = 0.0
@@ -150,22 +149,11 @@ class LargeRequestWorker:
         return msgspec.msgpack.decode(content)
 
     def _send(self, message: Message) -> None:
-        self._connection.sendall(framed(encode(message)))
+        self._connection.sendall(child_process.framed(encode(message)))
 
     def _read(self) -> bytes | None:
         """The next message; None when the server is gone."""
-        head = self._receive(LENGTH.size)
-        return None if head is None else self._receive(LENGTH.unpack(head)[0])
-
-    def _receive(self, size: int) -> bytes | None:
-        content = bytearray(size)
-        view, received = memoryview(content), 0
-        while received < size:
-            count = self._connection.recv_into(view[received:])
-            if not count:
-                return None
-            received += count
-        return bytes(content)
+        return child_process.receive_frame(self._messages)
 
 
 class CatalogRows:
