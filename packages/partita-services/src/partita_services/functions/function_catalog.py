@@ -18,11 +18,17 @@ from math import ceil
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from partita.client.record_table import aliases_of, version_sort, versions_of
 from partita.errors import FunctionNotFound
 from partita.foundation.server_settings import FunctionSettings as Setting
 from partita_services.functions import function_arns
 from partita_services.functions.function_arns import LATEST, QualifiedFunction
+from partita_services.functions.function_records import (
+    AliasRecord,
+    Configuration,
+    FunctionRecord,
+    VersionRecord,
+)
+from partita_services.functions.function_store import FUNCTIONS, FunctionStore
 from partita_services.functions.runtime.code_packages import CodePackages
 from partita_services.functions.runtime.function_pool import (
     IDLE_MAX,
@@ -35,13 +41,7 @@ from partita_services.functions.runtime.function_process import (
     LoadedFunction,
 )
 from partita_services.functions.runtime.role_sessions import RoleSessions
-from partita_services.functions.storage.function_records import (
-    AliasRecord,
-    Configuration,
-    FunctionRecord,
-    VersionRecord,
-)
-from partita_services.functions.storage.function_store import FUNCTIONS, FunctionStore
+from partita_services.record_table import aliases_of, version_sort, versions_of
 
 GROUP = "partita.functions"
 ROLE = function_arns.role_arn(function_arns.OWN_ROLE)

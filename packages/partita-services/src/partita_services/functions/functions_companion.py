@@ -19,6 +19,7 @@ from partita_services.functions.api.lambda_registry import LambdaApi
 from partita_services.functions.api.lambda_service import LambdaService
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_catalog import FunctionCatalog
+from partita_services.functions.function_store import FunctionStore
 from partita_services.functions.invocation_queue import InvocationQueue
 from partita_services.functions.mappings.mapping_runner import Mappings
 from partita_services.functions.message_sinks import Sinks
@@ -28,7 +29,6 @@ from partita_services.functions.runtime.code_packages import CodePackages
 from partita_services.functions.runtime.role_sessions import RoleSessions
 from partita_services.functions.schedules.schedule_targets import ScheduleTargets
 from partita_services.functions.schedules.scheduler import Scheduler
-from partita_services.functions.storage.function_store import FunctionStore
 
 CONNECTIONS = 64
 

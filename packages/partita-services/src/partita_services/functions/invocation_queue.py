@@ -22,13 +22,13 @@ from partita_services.functions import function_arns
 from partita_services.functions.destinations import Destinations, moment
 from partita_services.functions.function_arns import QualifiedFunction
 from partita_services.functions.function_catalog import FunctionCatalog, Invocation
-from partita_services.functions.message_sinks import SendFailed
-from partita_services.functions.storage.function_records import EventInvokeRecord, QueuedEvent
-from partita_services.functions.storage.function_store import (
+from partita_services.functions.function_records import EventInvokeRecord, QueuedEvent
+from partita_services.functions.function_store import (
     EVENTS,
     FunctionStore,
     event_invokes_of,
 )
+from partita_services.functions.message_sinks import SendFailed
 
 logger = logging.getLogger(__name__)
 

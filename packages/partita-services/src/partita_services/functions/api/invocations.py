@@ -18,8 +18,8 @@ from partita.foundation.service_limits import MB
 from partita_services.functions import function_arns
 from partita_services.functions.api.lambda_service import Answer, LambdaService, Request, page
 from partita_services.functions.function_arns import QualifiedFunction
-from partita_services.functions.storage.function_records import EventInvokeRecord
-from partita_services.functions.storage.function_store import event_invokes_of
+from partita_services.functions.function_records import EventInvokeRecord
+from partita_services.functions.function_store import event_invokes_of
 
 EVENT, DRY_RUN = "Event", "DryRun"
 SYNC_BYTES_MAX, ASYNC_BYTES_MAX = 6 * MB, 1 * MB

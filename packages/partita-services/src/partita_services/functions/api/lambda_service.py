@@ -15,12 +15,12 @@ from partita.errors import InvalidParameterValueException
 from partita.foundation.clock import Clock
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_catalog import FunctionCatalog
+from partita_services.functions.function_store import FunctionStore
 from partita_services.functions.invocation_queue import InvocationQueue
 from partita_services.functions.mappings.mapping_runner import Mappings
 from partita_services.functions.runtime.code_packages import CodePackages
 from partita_services.functions.runtime.role_sessions import RoleSessions
 from partita_services.functions.schedules.scheduler import Scheduler
-from partita_services.functions.storage.function_store import FunctionStore
 
 Request = dict[str, Any]
 Answer = dict[str, Any]

@@ -18,10 +18,10 @@ from partita.foundation.server_settings import FOR_EVER
 from partita_services.functions import function_arns
 from partita_services.functions.api.lambda_service import Answer, LambdaService, Request, page
 from partita_services.functions.function_arns import LATEST, QualifiedFunction
+from partita_services.functions.function_records import MappingRecord
+from partita_services.functions.function_store import MAPPINGS
 from partita_services.functions.mappings.event_source_mapping import DYNAMODB, KINESIS, service_of
 from partita_services.functions.mappings.mapping_runner import DELETING, DISABLED, ENABLED
-from partita_services.functions.storage.function_records import MappingRecord
-from partita_services.functions.storage.function_store import MAPPINGS
 
 SOURCES = (KINESIS, DYNAMODB)
 LIST_MAX = 100

@@ -18,6 +18,12 @@ from partita_services.functions import function_arns
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_arns import QualifiedFunction
 from partita_services.functions.function_catalog import FunctionCatalog
+from partita_services.functions.function_records import MappingRecord
+from partita_services.functions.function_store import (
+    MAPPINGS,
+    FunctionStore,
+    checkpoints_of,
+)
 from partita_services.functions.mappings.batch_delivery import BatchDelivery, DeliveryDependencies
 from partita_services.functions.mappings.event_source_mapping import (
     EventSourceMapping,
@@ -35,12 +41,6 @@ from partita_services.functions.mappings.mapping_targets import (
 from partita_services.functions.mappings.shard_checkpoints import ShardCheckpoint, ShardCheckpoints
 from partita_services.functions.runtime.function_pool import FunctionPool
 from partita_services.functions.runtime.function_process import LoadedFunction
-from partita_services.functions.storage.function_records import MappingRecord
-from partita_services.functions.storage.function_store import (
-    MAPPINGS,
-    FunctionStore,
-    checkpoints_of,
-)
 
 logger = logging.getLogger(__name__)
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from partita.client.consumer.kinesis_source import LATEST, TRIM_HORIZON
+from partita_services.functions.function_store import FunctionStore, checkpoints_of
 from partita_services.functions.mappings.event_source_mapping import EventSourceMapping
 from partita_services.functions.mappings.event_sources import SHARD_END, EventSource, SourceShard
-from partita_services.functions.storage.function_store import FunctionStore, checkpoints_of
 
 START = "start"
 

@@ -20,10 +20,10 @@ from pathlib import Path
 
 from partita.errors import InvalidParameterValueException, RequestTooLargeException
 from partita.foundation.service_limits import MB
+from partita_services.functions.function_store import FunctionStore, StoredPackage, code_of
 from partita_services.functions.message_sinks import in_thread
 from partita_services.functions.runtime.code_folder import CodeFolder, CodeFolderUnavailable
 from partita_services.functions.runtime.function_supervisor import remove
-from partita_services.functions.storage.function_store import FunctionStore, StoredPackage, code_of
 
 UNPACKED_BYTES_MAX = 262_144_000
 ZIPPED_BYTES_MAX = 50 * MB

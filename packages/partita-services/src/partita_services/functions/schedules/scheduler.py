@@ -18,11 +18,11 @@ from partita.foundation.clock import Clock
 from partita.foundation.server_settings import ScheduleSettings
 from partita_services.functions import function_arns
 from partita_services.functions.destinations import Destinations, moment
+from partita_services.functions.function_records import ScheduleRecord
+from partita_services.functions.function_store import SCHEDULES, FunctionStore
 from partita_services.functions.message_sinks import SendFailed
 from partita_services.functions.schedules.schedule_expressions import Next, parse
 from partita_services.functions.schedules.schedule_targets import ScheduleFailed, ScheduleTargets
-from partita_services.functions.storage.function_records import ScheduleRecord
-from partita_services.functions.storage.function_store import SCHEDULES, FunctionStore
 
 logger = logging.getLogger(__name__)
 
@@ -196,7 +196,8 @@ def _configuration(schedule: ScheduleSettings) -> dict[str, Any]:
     if schedule.function is not None:
         arn = function_arns.function_arn(schedule.function)
     else:
-        arn = f"arn:aws:states:{function_arns.REGION}:{function_arns.ACCOUNT}:stateMachine:{schedule.machine}"
+        prefix = f"arn:aws:states:{function_arns.REGION}:{function_arns.ACCOUNT}:stateMachine:"
+        arn = prefix + str(schedule.machine)
     policy = {"MaximumRetryAttempts": schedule.maximum_retries}
     return {
         "ScheduleExpression": schedule.expression,

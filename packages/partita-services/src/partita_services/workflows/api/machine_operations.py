@@ -18,6 +18,7 @@ from partita.errors import (
     StateMachineDeleting,
     ValidationException,
 )
+from partita_services.record_table import RecordConflict
 from partita_services.workflows.api import machine_tags, machine_versions, page_tokens
 from partita_services.workflows.api.execution_operations import wants_metadata_only
 from partita_services.workflows.api.step_functions_service import (
@@ -32,7 +33,6 @@ from partita_services.workflows.evaluation.evaluation_messages import (
 from partita_services.workflows.language import Diagnostic, InvalidDefinition
 from partita_services.workflows.language.language_errors import StateError
 from partita_services.workflows.running import state_machine_arns
-from partita_services.workflows.running.storage.group_commits import CommitConflict
 from partita_services.workflows.running.storage.workflow_records import (
     DELETING,
     STANDARD,
@@ -64,7 +64,7 @@ async def create_state_machine(service: StepFunctionsService, request: Request) 
     version = machine_versions.next_version(machine, request, now)
     try:
         await service.store.put_machine(machine, is_new=True, version=version)
-    except CommitConflict:
+    except RecordConflict:
         machine = await _same(service, machine, version)
     return {
         "stateMachineArn": state_machine_arns.machine_arn(machine.name),

@@ -19,6 +19,7 @@ import msgspec
 
 from partita.errors import InvalidExecutionInput
 from partita.foundation.clock import Clock
+from partita_services.record_table import RecordConflict
 from partita_services.workflows.evaluation.evaluation_messages import (
     AdvanceExecution,
     BeginExecution,
@@ -52,7 +53,6 @@ from partita_services.workflows.running.live_execution import (
     timeout_timer,
     with_step,
 )
-from partita_services.workflows.running.storage.group_commits import CommitConflict
 from partita_services.workflows.running.storage.workflow_records import (
     ABORTED,
     EXPRESS,
@@ -111,7 +111,7 @@ class WorkflowEngine:
     async def start(
         self, execution: ExecutionRecord, definition: str, *, is_kept: bool = True
     ) -> LiveExecution:
-        """Begin an execution, which is durable on return. Raises Conflict when the name is
+        """Begin an execution, which is durable on return. Raises RecordConflict when the name is
         taken."""
         shared = self._definition(execution.digest, definition)
         step = await self._begun(execution, shared)
@@ -185,7 +185,7 @@ class WorkflowEngine:
         count = await self._store.event_count(execution.arn)
         step = _broken_off(run, count, stopped, self._clock())
         ended = with_step(execution, step, self._clock())
-        with suppress(CommitConflict):
+        with suppress(RecordConflict):
             await self._store.finish(ended, revision, step)
         return ended
 
@@ -287,7 +287,7 @@ class WorkflowEngine:
                     raise
                 live.inbox[:0] = gathered[handled:]
                 _settle([done for *_, done in gathered[:handled] if done is not None])
-        except CommitConflict:
+        except RecordConflict:
             logger.warning("%s was changed concurrently; loading it again.", live.execution.arn)
             live.stop_waiting()
             self._live.pop(live.execution.arn, None)
@@ -299,7 +299,7 @@ class WorkflowEngine:
             await self._abandon(live, error)
         finally:
             live.draining = None
-            _settle([done for *_, done in live.inbox if done is not None], CommitConflict())
+            _settle([done for *_, done in live.inbox if done is not None], RecordConflict())
             live.inbox.clear()
 
     async def _abandon(self, live: LiveExecution, error: Exception) -> None:

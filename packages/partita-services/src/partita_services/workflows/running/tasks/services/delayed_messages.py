@@ -13,6 +13,7 @@ from partita.foundation.clock import Clock
 from partita_services.functions.message_sinks import SendFailed, Sinks
 from partita_services.workflows.running.storage.workflow_records import DelayedMessage
 from partita_services.workflows.running.storage.workflow_store import WorkflowStore
+from partita_services.workflows.running.storage.workflow_table import DELAYED
 
 RETRY_SECONDS_MAX = 60.0
 
@@ -35,7 +36,7 @@ class DelayedMessages:
         self._wait(message)
 
     async def recover(self) -> None:
-        for message in await self._store.delayed_messages():
+        for message in await self._store.all(DELAYED, DelayedMessage):
             self._wait(message)
 
     def close(self) -> None:
@@ -59,4 +60,4 @@ class DelayedMessages:
                 logger.warning("The delayed message %s did not arrive: %s", message.id, error)
                 await asyncio.sleep(seconds)
                 seconds = min(2 * seconds, RETRY_SECONDS_MAX)
-        await self._store.remove_delayed_message(message.id)
+        await self._store.erase(DELAYED, message.id)
