@@ -1,4 +1,5 @@
-"""What the templates of the applications for CloudFormation share: tables, logs, roles."""
+"""CloudFormation resources that the templates of the applications share: tables, functions, logs,
+roles."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ def parameter(description: str) -> Resource:
 
 
 def table(description: dict[str, Any], **more: Any) -> Resource:
-    """Kept when the stack goes."""
+    """A table, which is kept when the stack is deleted."""
     return {
         "Type": "AWS::DynamoDB::Table",
         "DeletionPolicy": "Retain",
@@ -23,7 +24,7 @@ def table(description: dict[str, Any], **more: Any) -> Resource:
 
 
 def logical_id(table_name: str) -> str:
-    """Logical ids of CloudFormation have letters and digits only."""
+    """The logical id of a table. CloudFormation only allows letters and digits."""
     words = "".join(letter if letter.isalnum() else " " for letter in table_name).split()
     return "".join(word.capitalize() for word in words) + "Table"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -64,7 +63,3 @@ class Destinations:
 def _stream(arn: str) -> str | None:
     is_stream = arn.startswith("arn:") and ":kinesis:" in arn and KINESIS_STREAM in arn
     return arn.partition(KINESIS_STREAM)[2] if is_stream else None
-
-
-def moment(seconds: float, precision: str = "milliseconds") -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec=precision)[:-6] + "Z"

@@ -19,7 +19,7 @@ from partita.client import ClientError
 from partita.errors import RestError
 from partita.foundation.clock import Clock
 from partita_services.functions import function_arns
-from partita_services.functions.destinations import Destinations, moment
+from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_arns import QualifiedFunction
 from partita_services.functions.function_catalog import FunctionCatalog, Invocation
 from partita_services.functions.function_records import EventInvokeRecord, QueuedEvent
@@ -29,6 +29,7 @@ from partita_services.functions.function_store import (
     event_invokes_of,
 )
 from partita_services.functions.message_sinks import SendFailed
+from partita_services.iso_time import iso_time
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +200,7 @@ def _record(event: QueuedEvent, condition: str, invocation: Invocation | None, n
     invocations")"""
     record: dict[str, Any] = {
         "version": "1.0",
-        "timestamp": moment(now),
+        "timestamp": iso_time(now),
         "requestContext": {
             "requestId": event.id,
             "functionArn": function_arns.function_arn(event.function, event.qualifier),

@@ -172,7 +172,8 @@ class FunctionProcess:
             raise
 
     async def _start(self, request_id: str) -> asyncio.subprocess.Process:
-        """A process that waits for its first call. None of this is the function's own time."""
+        """Start a process and wait until it can be called. This does not count as the function's
+        own time."""
         self.is_starting = True
         try:
             async with self._starts, _timeout(START_SECONDS_MAX, request_id):

@@ -76,7 +76,8 @@ def main() -> NoReturn:
 
 
 def _first_line() -> bytes:
-    """Nothing else is sent before the worker says that it is ready."""
+    """The line about the function. The companion sends nothing else before the worker has reported
+    that it started."""
     line = b""
     while not line.endswith(b"\n"):
         part = os.read(0, 65536)

@@ -130,7 +130,7 @@ def _say(answers: BinaryIO, line: bytes) -> None:
 
 
 def _log(*lines: str) -> None:
-    """After what the function has printed."""
+    """Write to the log, after what the function has printed."""
     sys.stdout.flush()
     sys.stderr.flush()
     os.write(2, "".join(f"{line}\n" for line in lines).encode(errors="replace"))

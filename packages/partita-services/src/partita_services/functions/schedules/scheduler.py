@@ -17,12 +17,13 @@ from partita.client import ClientError
 from partita.foundation.clock import Clock
 from partita.foundation.server_settings import ScheduleSettings
 from partita_services.functions import function_arns
-from partita_services.functions.destinations import Destinations, moment
+from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_records import ScheduleRecord
 from partita_services.functions.function_store import SCHEDULES, FunctionStore
 from partita_services.functions.message_sinks import SendFailed
 from partita_services.functions.schedules.schedule_expressions import Next, parse
 from partita_services.functions.schedules.schedule_targets import ScheduleFailed, ScheduleTargets
+from partita_services.iso_time import iso_time
 
 logger = logging.getLogger(__name__)
 
@@ -215,7 +216,7 @@ def _configuration(schedule: ScheduleSettings) -> dict[str, Any]:
 
 def _input(target: dict[str, Any], arn: str, due_at: float, execution: str, attempt: int) -> str:
     """The target's input. (EventBridge Scheduler guide, "Adding context attributes")"""
-    due = moment(due_at, "seconds")
+    due = iso_time(due_at, "seconds")
     if "Input" not in target:
         event = {
             "version": "0",

@@ -73,7 +73,7 @@ class AdvanceExecution(msgspec.Struct, tag=True):
     definition: DefinitionText
     run: bytes
     happenings: bytes
-    """A list of Happened."""
+    """A JSON list of TimedNotification."""
     seed: bytes
 
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from partita.foundation.server_settings import JobSettings
+from partita_services.functions.function_arns import ACCOUNT, REGION
 from partita_services.workflows.language.language_errors import PARAMETER_PATH_FAILURE, StateError
-from partita_services.workflows.running.state_machine_arns import ACCOUNT, REGION
 
 SUCCEEDED, FAILED = "SUCCEEDED", "FAILED"
 _REVISION = re.compile(r":\d+$")

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from partita.foundation.server_settings import SinkSettings
-from partita_services.functions.destinations import moment
+from partita_services.functions.function_arns import REGION
 from partita_services.functions.message_sinks import SendFailed, Sinks, event_of_bus
+from partita_services.iso_time import iso_time
 from partita_services.workflows.language.json_values import json_text, parse_json
 from partita_services.workflows.language.language_errors import RUNTIME, StateError
-from partita_services.workflows.running.state_machine_arns import REGION
 from partita_services.workflows.running.storage.workflow_records import DelayedMessage
 from partita_services.workflows.running.tasks.services.delayed_messages import DelayedMessages
 
@@ -52,7 +52,6 @@ ENTRY_MEMBERS = (
 DELAY_SECONDS_MAX = 900
 FIFO = ".fifo"
 SEQUENCE = "SequenceNumber"
-SECONDS = "%Y-%m-%dT%H:%M:%SZ"
 
 Invalid = Callable[[str], StateError]
 """Makes the error with which a service refuses a parameter."""
@@ -103,7 +102,7 @@ async def publish(sender: MessageSender, request: dict[str, Any]) -> dict[str, A
         "MessageId": id,
         "TopicArn": arn,
         "Message": message,
-        "Timestamp": moment(time.time()),
+        "Timestamp": iso_time(time.time()),
         "MessageAttributes": {
             name: {"Type": kind, "Value": value}
             for name, kind, _, value in _attributes(request, _invalid_for_topic)
@@ -251,7 +250,7 @@ def _time(time: Any) -> str | None:
         if isinstance(time, str):
             moment = datetime.fromisoformat(time)
             time = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()
-        return None if time is None else f"{datetime.fromtimestamp(time, UTC):{SECONDS}}"
+        return None if time is None else iso_time(time, "seconds")
     except (TypeError, ValueError, OverflowError, OSError):
         raise StateError(RUNTIME, f"The Time of an event cannot be {time!r:.100}") from None
 

@@ -6,12 +6,12 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from partita.errors import PartitaError
 from partita.foundation.server_settings import BucketSettings
+from partita_services.iso_time import iso_time
 from partita_services.workflows.language.json_values import json_text
 from partita_services.workflows.language.language_errors import StateError
 
@@ -69,12 +69,12 @@ class S3Buckets:
     def described(self, bucket: str, key: str) -> dict[str, Any]:
         """An object as ListObjectsV2 shows it."""
         content = self.read(bucket, key)
-        changed = datetime.fromtimestamp(self._path(bucket, key).stat().st_mtime, UTC)
+        changed_at = self._path(bucket, key).stat().st_mtime
         return {
             "Key": key,
             "Size": len(content),
             "ETag": etag(content),
-            "LastModified": changed.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "LastModified": iso_time(changed_at, "seconds"),
             "StorageClass": "STANDARD",
         }
 
