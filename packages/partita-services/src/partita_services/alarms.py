@@ -51,7 +51,7 @@ class Alarm(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     above: float | None = None
     below: float | None = None
     checks: Annotated[int, Meta(ge=1, le=1000)] = 1
-    """How many checks in a row must agree before the state changes."""
+    """The number of consecutive checks that must agree before the state changes."""
     endpoint: Annotated[str, Meta(pattern=r"^https?://")] | None = None
     function: Annotated[str, Meta(pattern=r"^([\w.]+:[\w.]+|[\w-]+)$")] | None = None
     """module:callable, or the name of a function"""
@@ -209,14 +209,14 @@ class Alarms:
         for watched in self._watched:
             before = watched.check(readings.get(watched.alarm.measure), self._clock())
             if before is not None:
-                task = asyncio.create_task(self._tell(watched, before))
+                task = asyncio.create_task(self._notify(watched, before))
                 self._sending.add(task)
                 task.add_done_callback(self._sending.discard)
 
     async def show(self, request: WebRequest) -> WebResponse:
         return json_response({"alarms": [watched.described() for watched in self._watched]})
 
-    async def _tell(self, watched: _Watched, before: State) -> None:
+    async def _notify(self, watched: _Watched, before: State) -> None:
         """Sends a change of state in a task of its own, so that a slow receiver does not hold up
         the checks."""
         change = {**watched.described(), "before": before}

@@ -265,7 +265,9 @@ def unpack(item: Item, rest: Sequence[Item]) -> bytes:
     if "record" in item:
         text: str = item["record"]["S"]
         return text.encode()
-    return zlib.decompress(b"".join(base64.b64decode(one["packed"]["B"]) for one in (item, *rest)))
+    return zlib.decompress(
+        b"".join(base64.b64decode(part["packed"]["B"]) for part in (item, *rest))
+    )
 
 
 def action_bytes(action: Action) -> int:

@@ -71,7 +71,8 @@ class Invocation(NamedTuple):
 
 
 class FunctionCatalog:
-    """Of functions with the same name, that of the settings wins, then that of a package."""
+    """If several functions have the same name, the one in the settings wins, then that of a
+    package."""
 
     def __init__(
         self,
@@ -239,14 +240,14 @@ class FunctionCatalog:
             folder,
             configuration["Timeout"] if setting is None else setting.timeout_seconds,
             function_arns.function_arn(name),
-            {**self._surroundings(own, name, version), **trusted},
+            {**self._environment(own, name, version), **trusted},
             version.number,
             configuration["MemorySize"],
             variables,
             limits,
         )
 
-    async def surroundings(self, role: str | None) -> dict[str, str]:
+    async def environment_of(self, role: str | None) -> dict[str, str]:
         """The environment for functions and triggers of the settings: how to reach this server, and
         a session of their role. Without a role, keys in our own environment come first."""
         arn = function_arns.role_arn(role or function_arns.OWN_ROLE)
@@ -254,7 +255,7 @@ class FunctionCatalog:
         own = dict(os.environ)
         return self._addressed({**session, **own} if role is None else _with_session(own, session))
 
-    def _surroundings(
+    def _environment(
         self, own: Mapping[str, str], name: str, version: InvokedVersion
     ) -> dict[str, str]:
         return {

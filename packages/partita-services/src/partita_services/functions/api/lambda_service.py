@@ -32,7 +32,7 @@ PAGE_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class LambdaService:
-    """What every operation gets besides its request."""
+    """The parts of the service that operations use."""
 
     client: Client
     store: FunctionStore

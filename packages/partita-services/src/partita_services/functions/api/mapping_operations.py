@@ -58,7 +58,7 @@ READING = {
 }
 """The actions that the function's role needs on a stream."""
 TRANSITION_SECONDS = 0.05
-"""How long a transition state, such as Creating, can be seen."""
+"""A transition state, such as Creating, can be seen for this long."""
 UNKNOWN = "The resource you requested does not exist."
 
 

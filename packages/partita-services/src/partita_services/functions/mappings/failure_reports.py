@@ -18,7 +18,7 @@ EXHAUSTED, TOO_OLD = "RetryAttemptsExhausted", "RecordAgeExceeded"
 
 
 class DeliveryFailure(NamedTuple):
-    """Why records were given up."""
+    """The reason why records were given up."""
 
     condition: str
     attempts: int

@@ -164,9 +164,9 @@ class Mappings:
             return FunctionTarget(self._catalog, function_arns.qualified(trigger.function))
         arn, handler = function_arns.function_arn(trigger.name), trigger.function
 
-        def make(surroundings: dict[str, str]) -> FunctionPool:
+        def make(environment: dict[str, str]) -> FunctionPool:
             function = LoadedFunction(
-                *(trigger.name, handler, self._folder, trigger.timeout_seconds, arn, surroundings)
+                *(trigger.name, handler, self._folder, trigger.timeout_seconds, arn, environment)
             )
             return FunctionPool(function, self._starts)
 
@@ -191,12 +191,12 @@ class MappingRunner:
         self._name = mapping.name
         self._source = source_of(mapping, client, clock)
         self.checkpoints = ShardCheckpoints(store, mapping, self._source)
-        self._surroundings = DeliveryDependencies(
-            mapping, self._source, target, destinations, clock, self._tell
+        self._dependencies = DeliveryDependencies(
+            mapping, self._source, target, destinations, clock, self._note_result
         )
         self._running: asyncio.Task[None] | None = None
 
-    def _tell(self, result: str) -> None:
+    def _note_result(self, result: str) -> None:
         self.last_result = result
 
     def start(self) -> None:
@@ -219,7 +219,7 @@ class MappingRunner:
 
     async def _consume(self, shard: SourceShard, checkpoint: ShardCheckpoint) -> None:
         delivery = BatchDelivery(
-            self._surroundings, shard, partial(self.checkpoints.save, checkpoint)
+            self._dependencies, shard, partial(self.checkpoints.save, checkpoint)
         )
         await delivery.consume(checkpoint.position, checkpoint.window)
 

@@ -22,7 +22,7 @@ PREFIX = "partita-code-"
 MOUNTS = Path("/proc/self/mounts")
 IN_MEMORY = ("tmpfs", "ramfs")
 USUAL = ("/dev/shm", "/run/shm")
-"""Where Linux usually has a tmpfs."""
+"""The usual places of a tmpfs on Linux."""
 NO_MEMORY = (
     "This server's data is encrypted, so it unpacks code into memory only, and it found no tmpfs "
     "that it may write to: set TMPDIR to a folder in one, or mount /dev/shm."

@@ -40,7 +40,7 @@ DIRECTORY_MARK = b"PK\x01\x02"
 ENCRYPTED = 0x1
 PART_BYTES = MB
 AT_ONCE = 2
-"""How many archives are read at the same time; the others wait."""
+"""The number of archives that are read at the same time; the others wait."""
 DAMAGED = "Could not unzip uploaded file. Please check your file, then try to upload again."
 UNZIPPABLE = (
     zipfile.BadZipFile,
@@ -51,7 +51,7 @@ UNZIPPABLE = (
     RuntimeError,
     OSError,
 )
-"""What zipfile raises for malformed archives."""
+"""The errors that zipfile raises for malformed archives."""
 
 
 def sha256_of(content: bytes) -> str:

@@ -21,7 +21,7 @@ PROCESSES_MAX = 8
 """The processes of a function without reserved concurrency; further calls wait."""
 CORES = os.cpu_count() or 1
 BUSY_SECONDS = 0.05
-"""How long a call waits for a busy process before another one is started."""
+"""A call waits this long for a busy process before another one is started."""
 CALLS_MAX = 1000
 """Running and waiting calls together: the concurrency that Lambda gives an account."""
 IDLE_SECONDS_MAX = 600.0

@@ -74,7 +74,7 @@ class FunctionLimits:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFunction:
-    """What is needed to start a process of a function."""
+    """The properties of a function that its processes need to start."""
 
     name: str
     handler: str

@@ -21,7 +21,7 @@ Answer = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StepFunctionsService:
-    """What every operation gets besides its request."""
+    """The parts of the service that operations use."""
 
     store: WorkflowStore
     engine: WorkflowEngine

@@ -46,11 +46,11 @@ from partita_services.workflows.running.tasks.integrations import ServerAbilitie
 logger = logging.getLogger(__name__)
 
 ENDS_MAX = 3
-"""How many processes a job may end before it fails."""
+"""A job fails after it has ended this many processes."""
 SLOW_JOB_SECONDS = 0.03
 """A job that took longer was too slow for the quick lane."""
 SLOW_SECONDS = 600.0
-"""How long the jobs of its machine stay in the slow lane after that."""
+"""The jobs of its machine stay in the slow lane for this long."""
 SLOW_KEYS_MAX = 10_000
 IDLE_SECONDS_MAX = 20.0
 """An idle process of the slow lane ends after this, which frees its memory."""
@@ -67,7 +67,7 @@ class EvaluationLimits(NamedTuple):
     seconds_max: float
     turn_seconds: float
     jobs_max: int
-    """How many jobs a process has at a time, including the one under way."""
+    """The maximum number of jobs that a process has, including the one under way."""
     bytes_max: int
     """The size of these jobs, after which no further one is sent."""
     niceness: int
@@ -88,7 +88,7 @@ class PendingJob(msgspec.Struct, eq=False):
     is_urgent: bool
     broken: list[int] = []
     ends: int = 0
-    """How many processes the job has ended."""
+    """The number of processes that the job has ended."""
 
 
 class FairJobQueue:
@@ -141,7 +141,7 @@ class EvaluationLane:
         answered: Callable[[PendingJob, JobAnswer], None],
         broken_by: Callable[[EvaluationLane, PendingJob, int, int], None],
     ) -> None:
-        self._tell = answered
+        self._on_answer = answered
         self._limits = limits
         operations = abilities.operations
         self._setup = WorkerSetup(
@@ -224,7 +224,7 @@ class EvaluationLane:
     def _answered(self, answer: JobAnswer) -> None:
         pending, size = self._sent.pop(answer.number)
         self._sent_bytes -= size
-        self._tell(pending, answer)
+        self._on_answer(pending, answer)
         self._send_more()
 
     async def _start(self) -> None:

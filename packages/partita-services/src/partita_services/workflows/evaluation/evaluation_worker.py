@@ -3,8 +3,9 @@ when a job takes too much time or memory.
 
     python -m partita_services.workflows.evaluation.evaluation_worker PARENT PAGE NICENESS
 
-`process.py` starts it, with a socket as its standard input. PAGE is the descriptor of a page of
-shared memory, in which it notes the job that it is working on. It ends when the socket is closed.
+`evaluation_process.py` starts it, with a socket as its standard input. PAGE is the descriptor of a
+page of shared memory, in which it notes the job that it is working on. It ends when the socket is
+closed.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from partita_services.workflows.language import processor_meter
 from partita_services.workflows.running.tasks.integrations import ServerAbilities
 
 MEMORY_BYTES_MAX = 512 * MB
-"""What a job may allocate on top of the memory that the process has after its start."""
+"""The memory that a job may allocate on top of what the process has after its start."""
 RECEIVE_BYTES = 1 * MB
 ANSWERS_SECONDS_MAX = 0.01
 """Answers are sent together while further orders wait, but no later than this."""

@@ -39,7 +39,8 @@ IS_RUNNING = "Execution is RUNNING and cannot be redriven"
 
 
 async def refusal(store: WorkflowStore, execution: ExecutionRecord, now: float) -> str | None:
-    """Why an execution cannot be redriven, in the words of the API reference; None if it can."""
+    """Returns why an execution cannot be redriven, in the words of the API reference; None if it
+    can."""
     if execution.status == RUNNING:
         return IS_RUNNING
     if execution.status == SUCCEEDED:

@@ -16,7 +16,7 @@ MACHINE, EXECUTION, EXPRESS, ACTIVITY = "stateMachine", "execution", "express", 
 
 _ARN = re.compile(r"arn:aws[\w-]*:states:[\w-]*:\d*:(\w+):(.+)", re.DOTALL)
 PLACEHOLDER = r"\$\{[\w:.]+\}"
-"""What a template leaves to CloudFormation, such as `${AWS::Region}`."""
+"""A value that a template leaves to CloudFormation, such as `${AWS::Region}`."""
 _SEGMENT = rf"(?:[\w-]*|{PLACEHOLDER})"
 _FUNCTION = re.compile(
     rf"(?:arn:{_SEGMENT}:lambda:{_SEGMENT}:{_SEGMENT}:function:|(?:\d+:)?(?:function:)?)"

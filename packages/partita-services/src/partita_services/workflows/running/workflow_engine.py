@@ -70,7 +70,7 @@ UNREADABLE = (KeyError, ValueError, msgspec.MsgspecError, RuntimeError, language
 """Errors of executions that another version of Partita has stored."""
 SEED_BYTES = 32
 BEGIN_SECONDS = 0.5
-"""How long StartExecution waits for the first step. A slower execution begins without it."""
+"""StartExecution waits this long for the first step. A slower execution begins without it."""
 ENDS = (Stopped, ExecutionTimedOut)
 
 Loaded = tuple[LiveExecution, ExecutionStep]

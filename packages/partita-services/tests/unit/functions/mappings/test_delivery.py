@@ -107,10 +107,10 @@ def delivery_of(
 ) -> BatchDelivery:
     mapping = EventSourceMapping("uuid", "mapping", "arn", **settings)
     sinks = Sinks((), folder, Client("http://127.0.0.1:1"))
-    around = DeliveryDependencies(
+    dependencies = DeliveryDependencies(
         mapping, shard, function, Destinations(sinks, folder), clock, lambda result: None
     )
-    return BatchDelivery(around, SHARD, shard.save)
+    return BatchDelivery(dependencies, SHARD, shard.save)
 
 
 def consume(

@@ -53,8 +53,8 @@ READERS = (
     *(":s3:getObject", ":s3:listObjectsV2"),
     *(":dynamodb:scan", ":dynamodb:query"),
 )
-"""Where items may be read from. Scan and Query are an extension of this server: the service reads
-exports of tables."""
+"""The operations that items may be read with. Scan and Query are an extension of this server: the
+service reads exports of tables."""
 WRITERS = (":s3:putObject",)
 READER_CONFIG: dict[str, tuple[str, ...]] = {
     "InputType": ("CSV", "JSON", "JSONL"),
@@ -224,14 +224,14 @@ class _Examination:
         check_retriers(self._diagnostics, fields, place)
         check_catchers(self._diagnostics, fields, siblings, place, own)
 
-    def _language(self, fields: dict[str, Json], place: str, around: str) -> str:
-        language = fields.get("QueryLanguage", around)
+    def _language(self, fields: dict[str, Json], place: str, outer_language: str) -> str:
+        language = fields.get("QueryLanguage", outer_language)
         if language not in _LANGUAGES:
             self._diagnostics.report(
                 "Value must be one of: [JSONPath, JSONata]", f"{place}/QueryLanguage"
             )
-            return around
-        if around == JSONATA and language == JSONPATH:
+            return outer_language
+        if outer_language == JSONATA and language == JSONPATH:
             self._diagnostics.report(
                 "'QueryLanguage' can not be 'JSONPath' if set to 'JSONata' for whole state machine",
                 place,

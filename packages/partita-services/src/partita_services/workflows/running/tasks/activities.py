@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from partita_services.workflows.language import StartTask, TaskStarted
 
 POLL_SECONDS = 60.0
-"""How long a worker waits for a task. (API reference, GetActivityTask)"""
+"""A worker waits this long for a task. (API reference, GetActivityTask)"""
 
 
 @dataclass(slots=True, eq=False)

@@ -47,7 +47,7 @@ from partita_services.workflows.running.tasks.services.s3_objects import S3Bucke
 CONCURRENCY_MAX = 100
 """The maximum of one map run, whatever its MaxConcurrency."""
 CHANGEABLE = ("concurrency", "tolerated_count", "tolerated_percentage")
-"""What UpdateMapRun may change."""
+"""The limits that UpdateMapRun may change."""
 RESULT_WRITER_FAILED = "States.ResultWriterFailed"
 
 

@@ -363,7 +363,7 @@ def _machine_of(execution_arn: str) -> str:
 
 
 def _metadata() -> dict[str, Any]:
-    """What optimized integrations add to the answer of a service."""
+    """Returns the members that optimized integrations add to the answer of a service."""
     return {
         "SdkHttpMetadata": {"HttpStatusCode": 200},
         "SdkResponseMetadata": {"RequestId": str(uuid.uuid4())},

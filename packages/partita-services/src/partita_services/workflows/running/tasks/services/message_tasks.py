@@ -58,7 +58,7 @@ Invalid = Callable[[str], StateError]
 
 
 class MessageSender(NamedTuple):
-    """What is needed to send a message with the rights of a role."""
+    """The sinks, and the role whose rights a message is sent with."""
 
     sinks: Sinks
     delayed: DelayedMessages
@@ -189,7 +189,7 @@ async def send_message(sender: MessageSender, request: dict[str, Any]) -> dict[s
 
 
 def _delay(request: dict[str, Any], sink: SinkSettings) -> int:
-    """How long the queue holds the message back."""
+    """Returns the delay of a message in seconds."""
     seconds = request.get("DelaySeconds", 0)
     text = f"Value {seconds} for parameter DelaySeconds is invalid. Reason: "
     if type(seconds) is not int or not 0 <= seconds <= DELAY_SECONDS_MAX:
@@ -289,14 +289,14 @@ async def _send(sender: MessageSender, message: OutgoingMessage, delay_seconds: 
         await sender.sinks.check_right(message.sink)
     except SendFailed as error:
         raise StateError(RUNTIME, f"The message did not arrive: {error}") from error
-    held = DelayedMessage(
+    delayed = DelayedMessage(
         id=str(uuid.uuid4()),
         sink=message.sink.arn,
         role=sender.role,
         content=content,
         key=message.key,
     )
-    await sender.delayed.add(held, delay_seconds)
+    await sender.delayed.add(delayed, delay_seconds)
 
 
 def _check_members(request: dict[str, Any], supported: Collection[str], operation: str) -> None:

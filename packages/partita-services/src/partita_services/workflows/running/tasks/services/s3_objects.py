@@ -199,7 +199,7 @@ def list_objects(buckets: S3Buckets, request: dict[str, Any]) -> dict[str, Any]:
 BUCKET_ARN = "arn:aws:s3:::"
 NOT_BUILT = ("Delimiter", "PartNumber", "VersionId")
 CONDITIONS = ("If", "CopySourceIf")
-"""How the names of conditional parameters begin: IfMatch, CopySourceIfModifiedSince."""
+"""The beginnings of the names of conditional parameters: IfMatch, CopySourceIfModifiedSince."""
 _BYTES = re.compile(r"bytes=(\d*)-(\d*)")
 OPERATIONS = {
     "copyObject": copy_object,
