@@ -91,15 +91,15 @@ def _databases(are_required: bool) -> Callable[[Command], Command]:
     type=click.Choice([str(mode) for mode in SERVED]),
     default=str(Mode.LEGACY),
     show_default=True,
-    help="For a new catalogue; afterwards migrate, cutover and rollback change the mode.",
+    help="The mode of a new catalogue; later migrate, cutover and rollback change the mode.",
 )
 @click.option(
     "--cache-seconds",
     type=click.FloatRange(0, 3600),
     default=5.0,
     show_default=True,
-    help="How old what GetMetricData reads may be, if another server has written since; 0 reads "
-    "everything again.",
+    help="How long GetMetricData may serve cached values after another server has written; 0 "
+    "switches the cache off.",
 )
 @click.option(
     "--alarms",
@@ -144,7 +144,7 @@ def serve(
 def migrate(mysql: str, endpoint: str, table: str) -> None:
     """Copy every metric to DynamoDB while the catalogue is in use, then compare both sides.
 
-    Can be stopped and run again. Exits with 1 when a metric could not be migrated.
+    It can be stopped and run again. It exits with 1 when a metric could not be migrated.
     """
     from metric_catalogue.migration import migration_stages
 
@@ -155,7 +155,7 @@ def migrate(mysql: str, endpoint: str, table: str) -> None:
 @metrics.command()
 @_databases(are_required=True)
 def verify(mysql: str, endpoint: str, table: str) -> None:
-    """Compare every metric and version of both sides. Exits with 1 when any differ."""
+    """Compare every metric and version of both sides. Exits with 1 if any of them differ."""
     from metric_catalogue.migration import migration_stages
 
     found = _run(migration_stages.compare, mysql, endpoint, table)
@@ -165,7 +165,7 @@ def verify(mysql: str, endpoint: str, table: str) -> None:
 @metrics.command()
 @_databases(are_required=True)
 def cutover(mysql: str, endpoint: str, table: str) -> None:
-    """Let DynamoDB answer, if both sides are equal. No request fails meanwhile."""
+    """Let DynamoDB answer if both sides are equal. No request fails meanwhile."""
     from metric_catalogue.migration import migration_stages
 
     found = _run(migration_stages.cutover, mysql, endpoint, table)
@@ -176,12 +176,12 @@ def cutover(mysql: str, endpoint: str, table: str) -> None:
 @click.option(
     "--replaced",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where versions are kept that only MariaDB has, past its fence; without a file, they are "
-    "refused.",
+    help="A file for versions that somebody wrote in MariaDB past its fence and that would be "
+    "overwritten. Without it, such versions stop the rollback.",
 )
 @_databases(are_required=True)
 def rollback(replaced: Path | None, mysql: str, endpoint: str, table: str) -> None:
-    """Let MariaDB answer again, after everything written since is copied back."""
+    """Copy everything written since the cutover back to MariaDB, then let MariaDB answer again."""
     from metric_catalogue.migration import migration_stages
 
     found = _run(partial(migration_stages.rollback, replaced=replaced), mysql, endpoint, table)
@@ -203,7 +203,7 @@ def cloudformation(table: str) -> None:
 
 
 def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
-    """Run a stage of the migration, with progress bars."""
+    """Runs a stage of the migration with progress bars."""
     from partita.server.http.process_lifecycle import run
     from partita_migrate.commands.command_group import progress_bars
 
@@ -212,7 +212,8 @@ def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
 
 
 def _compared(found: CatalogueVerification) -> list[str]:
-    """Nothing, if the stage had been completed before and nothing was compared."""
+    """Returns the lines of a verification; none if the stage had been completed before, so that
+    nothing was compared."""
     return found.lines() if found.metrics or not found.is_equal else []
 
 

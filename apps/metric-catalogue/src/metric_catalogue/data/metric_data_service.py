@@ -1,8 +1,8 @@
-"""GetMetricData and PutMetricData over a catalogue and a value store, bounded.
+"""GetMetricData and PutMetricData over a catalogue and a value store.
 
-A query is answered in three steps: the definitions of the metric and of everything it may be
-computed from, level by level; the values of the primitive ones among them; the evaluation, which
-reads nothing more.
+A query is answered in three steps. The service reads the definitions of the metric and of
+everything that it may be computed from, level by level; then the values of the primitive metrics
+among them; then it evaluates, which reads nothing. Both reads are bounded.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from metric_catalogue.stores.dynamodb.catalogue_tables import CatalogueTables
 
 CACHE_SECONDS = 5.0
 VALUES_MAX = 10_000
-"""Values read for one request."""
+"""How many values one request may read."""
 METRICS_MAX = 200
-"""Metrics that one value may be computed from."""
+"""How many metrics one value may be computed from."""
 
 
 class ReadBudget:
-    """How many values one request may still read."""
+    """Counts how many values one request may still read."""
 
     def __init__(self) -> None:
         self.left = VALUES_MAX
@@ -100,7 +100,8 @@ class MetricDataService:
     async def _definitions(
         self, store: Catalogue, name: str, span: TimeSpan
     ) -> dict[str, MetricDefinition | None]:
-        """Everything reached from a metric; None for what does not exist any more."""
+        """Returns the definitions of everything reached from a metric; None for a metric that does
+        not exist any more."""
         found: dict[str, MetricDefinition | None] = {}
         wanted = {name}
         while wanted:
@@ -143,7 +144,7 @@ class MetricDataService:
         if not is_storable(value.value) or not is_storable(value.weight) or value.weight <= 0:
             raise RequestRefused(
                 f"The value of {value.metric} at {time} must be a number of at most 38 digits "
-                "between 1E-130 and 1E+126, and its weight one above 0."
+                "between 1E-130 and 1E+126, and its weight a number above 0."
             )
         return StoredValue(
             value.metric,
@@ -155,7 +156,7 @@ class MetricDataService:
         )
 
     def forget(self, name: str) -> None:
-        """The metric is changed through this server."""
+        """Forgets the definition of a metric that is changed through this server."""
         self.definitions.cache.forget(name)
 
 
@@ -180,8 +181,8 @@ def _as_stored(
     span: TimeSpan,
     read: Mapping[str, Packed],
 ) -> list[DataPoint] | None:
-    """Of a primitive metric that is not chained in this span, every single value: nothing is
-    computed."""
+    """Returns the single values of a primitive metric that is not chained in this span, which need
+    no computing. Returns None for other queries."""
     if definition is None or definition.metric.is_hybrid or query.period is not None:
         return None
     packed = read[query.metric]
@@ -208,13 +209,14 @@ def _evaluated(
 
 
 def _spans(evaluation: MetricEvaluation, query: DataQuery, whole: TimeSpan) -> Iterable[TimeSpan]:
-    """What there is a point for: the time asked for, every time with a value, or every period."""
+    """Returns what the answer has a point for: the time of the query, every time with a value, or
+    every period with one."""
     if whole.end is None:
         return [whole]
     times = evaluation.times(whole)
     if query.period is None:
         return map(TimeSpan, times)
-    # A dictionary, because it keeps the order.
+    # A dictionary removes duplicates and keeps the order.
     return dict.fromkeys(period_of(time, query.period, whole) for time in times)
 
 

@@ -1,5 +1,7 @@
-"""The rules of the catalogue, the same for every store: pure functions from the current version and
-a request to the next version. Only the store knows which names exist and what they refer to.
+"""The rules of the catalogue, the same for every store.
+
+They are pure functions that take the current version and a request, and return the next version.
+Which names exist and what they refer to, only the store knows.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ PARAMETER_DECIMALS_MAX = 4
 REACHED_METRICS_MAX = 2000
 DEPENDANTS_SHOWN_MAX = 5
 TIMES_MAX = 10_000
-"""Times that are remembered with their format: most requests ask for the same ones."""
+"""How many parsed times are cached: most requests ask for the same ones."""
 HYBRID_GROUP = "hybrid metrics"
 """The group of all hybrid metrics; it has no dimensions, and no metric can have its name."""
 
 Revision = Callable[[Metric], Metric]
-"""From the latest version to the next one."""
+"""Takes the latest version of a metric and returns the next one."""
 References = Callable[[str], Awaitable[set[str]]]
 
 
@@ -138,7 +140,7 @@ def _cutoff_date(asked: NewMetric | MetricChange, name: str) -> str | None:
 
 @lru_cache(TIMES_MAX)
 def cutoff_time(text: str, what: str) -> str:
-    """A given date or time, in the format in which times are stored and compared."""
+    """Returns a date or time in the format in which times are stored and compared."""
     try:
         return format_time(parse_time(text))
     except (ValueError, OverflowError):
@@ -169,7 +171,8 @@ def _consumed(asked: NewMetric | MetricChange, name: str) -> tuple[str, ...] | N
 
 
 def added_references(previous: Metric | None, metric: Metric) -> set[str]:
-    """References that have to be checked; those of the previous version were checked before."""
+    """Returns the references that have to be checked; those of the previous version were checked
+    when it was written."""
     return metric.references - (previous.references if previous is not None else set())
 
 
@@ -180,7 +183,7 @@ def refuse_missing(kind: str, names: Iterable[str]) -> None:
 
 
 def refuse_dependants(name: str, consumers: Iterable[str], chained: Iterable[str]) -> None:
-    """A metric cannot be deleted while others need it."""
+    """Raises an error when other metrics need the metric that is to be deleted."""
     for verb, others in (("is consumed by", sorted(consumers)), ("is chained by", sorted(chained))):
         if others:
             shown = ", ".join(others[:DEPENDANTS_SHOWN_MAX])
@@ -196,7 +199,7 @@ def no_group(name: str) -> RequestRefused:
 
 
 async def refuse_cycle(name: str, added: set[str], references: References) -> None:
-    """Follow references transitively: none may lead back to the metric."""
+    """Follows references transitively, and raises an error when one leads back to the metric."""
     reached: set[str] = set()
     waiting = sorted(added)
     while waiting:
@@ -214,7 +217,7 @@ async def refuse_cycle(name: str, added: set[str], references: References) -> No
 
 
 async def resolve(metric: Metric, time: str, get: Callable[[str], Awaitable[Metric]]) -> Metric:
-    """The metric to use at a given time: before the cutoff date, the chained one."""
+    """Returns the metric to use at a time: before the cutoff date that is the chained metric."""
     walked = {metric.name}
     while (chained := metric.chained_at(time)) is not None:
         metric = await get(chained)

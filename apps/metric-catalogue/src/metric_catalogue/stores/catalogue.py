@@ -1,4 +1,4 @@
-"""The interface of every store of the catalogue. The HTTP API depends on nothing else."""
+"""The interface of every store of the catalogue. The HTTP API depends only on this."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Catalogue(Protocol):
     async def add_dimension(self, new: NewDimension) -> None: ...
 
     async def list_dimensions(self, limit: int, after: str) -> list[str]:
-        """Names after `after`, in order."""
+        """Returns the names that sort after `after`, in order."""
         ...
 
     async def add_group(self, new: NewGroup) -> None: ...
@@ -33,13 +33,13 @@ class Catalogue(Protocol):
     async def get_version(self, name: str, version: int) -> MetricVersion: ...
 
     async def list_versions(self, name: str) -> list[MetricVersion]:
-        """From version 1 on."""
+        """Returns all versions, from version 1 on."""
         ...
 
     async def list_metrics(self, limit: int, after: str) -> list[Metric]:
-        """Those with names after `after`, in order of names."""
+        """Returns the metrics whose names sort after `after`, in order of names."""
         ...
 
     async def consumers(self, name: str) -> list[str]:
-        """The hybrid metrics that consume a metric."""
+        """Returns the names of the hybrid metrics that consume a metric."""
         ...

@@ -1,4 +1,4 @@
-"""`partita pagehits logs`: ask logs with SQL, and see which parameters requests have."""
+"""`partita pagehits logs`: query logs with SQL, and show which parameters requests have."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILES = click.argument(
 
 @click.group()
 def logs() -> None:
-    """Ask logs of a load balancer, or lines of JSON; both may be compressed with gzip."""
+    """Query logs of a load balancer, or lines of JSON; both may be compressed with gzip."""
 
 
 @logs.command()
@@ -36,7 +36,7 @@ def query(files: tuple[Path, ...], sql: str, as_json: bool) -> None:
         for line in log_queries.text_table(answer.columns, answer.rows):
             click.echo(line)
     if answer.unreadable:
-        click.echo(f"Lines that are no log's and were not read: {answer.unreadable}.", err=True)
+        click.echo(f"Lines that could not be read: {answer.unreadable}.", err=True)
 
 
 @logs.command()

@@ -1,4 +1,5 @@
-"""Queries for lists: parameters in any order, each repeatable, and their canonical form."""
+"""Reads the queries for lists, whose parameters come in any order and may repeat, and puts them
+into a canonical form."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ VALUES_MAX = 1_000
 
 
 class InvalidQuery(PartitaError):
-    """Answered with 400 and this message."""
+    """Raised for a query that is answered with 400 and this message."""
 
 
 class ListQuery(NamedTuple):
@@ -24,7 +25,7 @@ class ListQuery(NamedTuple):
     periods: tuple[Period, ...]
     filter: ListFilter
     canonical: str
-    """The same query string for all equivalent queries."""
+    """A query string that is the same for all equivalent queries."""
 
 
 def read_query(
@@ -70,7 +71,7 @@ def _brands(
 
 
 def _periods(asked: set[str], settings: PageHitSettings) -> tuple[Period, ...]:
-    """The shortest, when none is named."""
+    """Returns the periods that a query names, or the shortest period when it names none."""
     names = [period.name for period in settings.periods]
     for name in sorted(asked):
         if name not in names:

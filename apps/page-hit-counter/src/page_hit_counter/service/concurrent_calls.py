@@ -1,7 +1,7 @@
-"""Several calls at a time, none of which outlives the failure of another.
+"""Runs several calls at a time, none of which outlives the failure of another.
 
-Whoever starts over after a failure must not meet a write of the first attempt that is still on its
-way, which is what `asyncio.gather` alone would leave behind.
+A caller that starts over after a failure must not meet a write of the first attempt that is still
+on its way. `asyncio.gather` alone would leave such writes behind.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ Result = TypeVar("Result")
 
 
 async def run_all(calls: Iterable[Coroutine[Any, Any, Result]], at_a_time: int) -> list[Result]:
-    """Their results in order; when one fails, its error is raised after all have ended."""
+    """Returns the results in order. When a call fails, its error is raised after all have
+    ended."""
     gate = asyncio.Semaphore(at_a_time)
 
-    async def passing(call: Coroutine[Any, Any, Result]) -> Result:
+    async def run(call: Coroutine[Any, Any, Result]) -> Result:
         async with gate:
             return await call
 
-    results = await asyncio.gather(*map(passing, calls), return_exceptions=True)
+    results = await asyncio.gather(*map(run, calls), return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):
             raise result

@@ -1,4 +1,4 @@
-"""The stream and the tables that the parts share; the first part that starts creates them."""
+"""Creates the stream and the tables that the parts share. The first part that starts does it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLL_SECONDS = 0.2
 
 
 async def create(client: Client, settings: PageHitSettings) -> None:
-    """Create what is missing; several parts may do so at the same time."""
+    """Creates what is missing. Several parts may do so at the same time."""
     for description in descriptions(settings):
         await _create(client, "dynamodb", "CreateTable", description)
     names = [description["TableName"] for description in descriptions(settings)]
@@ -114,6 +114,6 @@ async def _expire(client: Client, name: str) -> None:
             {"TableName": name, "TimeToLiveSpecification": specification},
         )
     except ClientError as error:
-        # Another part has enabled it meanwhile.
+        # DynamoDB answers ValidationException when another part has enabled it meanwhile.
         if error.code != "ValidationException":
             raise

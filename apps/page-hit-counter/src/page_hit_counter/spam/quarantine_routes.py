@@ -30,7 +30,8 @@ class InvalidParameter(PartitaError):
 def add_quarantine_routes(
     web: WebService, access: AccessControl, quarantine: Quarantine, screen: SpamFilter | None
 ) -> None:
-    """Without a screen, as in a process that runs only the API, the summary has no counts."""
+    """Adds the routes of the quarantine. A process that runs only the API has no spam filter, and
+    its summary has no counts."""
 
     async def summary(request: WebRequest) -> WebResponse:
         brand = _brand(request)
