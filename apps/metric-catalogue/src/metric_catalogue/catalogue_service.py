@@ -68,15 +68,15 @@ class OpenStores:
     """The client of DynamoDB, where the values of metrics are in every mode."""
 
     def catalogues(self) -> dict[Mode, Catalogue]:
-        found: dict[Mode, Catalogue] = {}
+        catalogues: dict[Mode, Catalogue] = {}
         if self.mariadb is not None:
-            found[Mode.LEGACY] = self.mariadb
+            catalogues[Mode.LEGACY] = self.mariadb
         if self.dynamodb is not None:
             # In the mode `sealed` DynamoDB answers reads and refuses writes.
-            found[Mode.DYNAMODB] = found[Mode.SEALED] = self.dynamodb
+            catalogues[Mode.DYNAMODB] = catalogues[Mode.SEALED] = self.dynamodb
         if self.mariadb is not None and self.copied is not None:
-            found[Mode.MIGRATING] = MigratingCatalogue(self.mariadb, self.copied)
-        return found
+            catalogues[Mode.MIGRATING] = MigratingCatalogue(self.mariadb, self.copied)
+        return catalogues
 
     def mode_source(self) -> ModeSource:
         """Returns where to read the mode. A server without DynamoDB reads the switch in MariaDB."""

@@ -43,7 +43,7 @@ def _checked(ctx: click.Context, option: click.Parameter, url: str | None) -> st
 
 
 def _databases(are_required: bool) -> Callable[[Command], Command]:
-    """The options that name the databases of a catalogue."""
+    """Adds the options that name the databases of a catalogue."""
 
     def add(command: Command) -> Command:
         for option in (
@@ -148,8 +148,11 @@ def migrate(mysql: str, endpoint: str, table: str) -> None:
     """
     from metric_catalogue.migration import migration_stages
 
-    counts, found = _run(migration_stages.migrate, mysql, endpoint, table)
-    _report([*counts.lines(), *found.lines()], is_well=found.is_equal and not counts.errors)
+    counts, verification = _run(migration_stages.migrate, mysql, endpoint, table)
+    _report(
+        [*counts.lines(), *verification.lines()],
+        is_well=verification.is_equal and not counts.errors,
+    )
 
 
 @metrics.command()
@@ -158,8 +161,8 @@ def verify(mysql: str, endpoint: str, table: str) -> None:
     """Compare every metric and version of both sides. Exits with 1 if any of them differ."""
     from metric_catalogue.migration import migration_stages
 
-    found = _run(migration_stages.compare, mysql, endpoint, table)
-    _report(found.lines(), is_well=found.is_equal)
+    verification = _run(migration_stages.compare, mysql, endpoint, table)
+    _report(verification.lines(), is_well=verification.is_equal)
 
 
 @metrics.command()
@@ -168,8 +171,11 @@ def cutover(mysql: str, endpoint: str, table: str) -> None:
     """Let DynamoDB answer if both sides are equal. No request fails meanwhile."""
     from metric_catalogue.migration import migration_stages
 
-    found = _run(migration_stages.cutover, mysql, endpoint, table)
-    _report([*_compared(found), _mode(Mode.DYNAMODB, found)], is_well=found.is_equal)
+    verification = _run(migration_stages.cutover, mysql, endpoint, table)
+    _report(
+        [*_compared(verification), _mode(Mode.DYNAMODB, verification)],
+        is_well=verification.is_equal,
+    )
 
 
 @metrics.command()
@@ -184,8 +190,12 @@ def rollback(replaced: Path | None, mysql: str, endpoint: str, table: str) -> No
     """Copy everything written since the cutover back to MariaDB, then let MariaDB answer again."""
     from metric_catalogue.migration import migration_stages
 
-    found = _run(partial(migration_stages.rollback, replaced=replaced), mysql, endpoint, table)
-    _report([*_compared(found), _mode(Mode.LEGACY, found)], is_well=found.is_equal)
+    verification = _run(
+        partial(migration_stages.rollback, replaced=replaced), mysql, endpoint, table
+    )
+    _report(
+        [*_compared(verification), _mode(Mode.LEGACY, verification)], is_well=verification.is_equal
+    )
 
 
 @metrics.command()
@@ -211,14 +221,14 @@ def _run(stage: Stage[T], mysql: str, endpoint: str, table: str) -> T:
         return run(lambda: stage(mysql, endpoint, CatalogueTables(table), progress))
 
 
-def _compared(found: CatalogueVerification) -> list[str]:
+def _compared(verification: CatalogueVerification) -> list[str]:
     """Returns the lines of a verification; none if the stage had been completed before, so that
     nothing was compared."""
-    return found.lines() if found.metrics or not found.is_equal else []
+    return verification.lines() if verification.metrics or not verification.is_equal else []
 
 
-def _mode(mode: Mode, found: CatalogueVerification) -> str:
-    return f"the mode is {mode}" if found.is_equal else "the mode is unchanged"
+def _mode(mode: Mode, verification: CatalogueVerification) -> str:
+    return f"the mode is {mode}" if verification.is_equal else "the mode is unchanged"
 
 
 def _report(lines: list[str], is_well: bool) -> None:

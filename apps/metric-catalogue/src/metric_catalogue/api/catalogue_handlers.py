@@ -185,13 +185,13 @@ class CatalogueApi:
         return encoded(metric, headers={"etag": etag})
 
     async def update_metric(self, store: Catalogue, request: WebRequest) -> WebResponse:
-        asked, expected = body(request, MetricChange), _expected(request)
-        revision = metric_rules.change(asked, _user(request), self._clock())
+        change, expected = body(request, MetricChange), _expected(request)
+        revision = metric_rules.change(change, _user(request), self._clock())
         return await self._revise(store, request, revision, expected)
 
     async def deprecate_metric(self, store: Catalogue, request: WebRequest) -> WebResponse:
-        asked, expected = body(request, Deprecation), _expected(request)
-        revision = metric_rules.deprecation(asked, _user(request), self._clock())
+        deprecation, expected = body(request, Deprecation), _expected(request)
+        revision = metric_rules.deprecation(deprecation, _user(request), self._clock())
         return await self._revise(store, request, revision, expected)
 
     async def _revise(
@@ -267,24 +267,24 @@ def _page(request: WebRequest) -> tuple[int, str]:
 
 def _expected(request: WebRequest) -> int | None:
     """Returns the version in If-Match, or None when the request accepts any."""
-    given = request.headers.get("if-match", "*").strip()
-    if given == "*":
+    header = request.headers.get("if-match", "*").strip()
+    if header == "*":
         return None
-    match = ETAG.match(given)
+    match = ETAG.match(header)
     if match is None:
         raise VersionChanged(
-            f'If-Match must be the ETag of the metric, such as "3", or *; not {given}.'
+            f'If-Match must be the ETag of the metric, such as "3", or *; not {header}.'
         )
     return int(match[1])
 
 
 def _is_current(request: WebRequest, etag: str) -> bool:
     """True when If-None-Match has the ETag, by weak comparison (RFC 9110)."""
-    given = request.header(b"if-none-match")
-    if given is None:
+    header = request.header(b"if-none-match")
+    if header is None:
         return False
-    known = {tag.strip().removeprefix("W/") for tag in given.decode("latin-1").split(",")}
-    return bool(known & {etag, "*"})
+    tags = {tag.strip().removeprefix("W/") for tag in header.decode("latin-1").split(",")}
+    return bool(tags & {etag, "*"})
 
 
 def _etag(metric: Metric) -> str:

@@ -66,15 +66,15 @@ class CatalogueMonitoring:
         return json_response(progress)
 
     async def readings(self) -> dict[str, float]:
-        found = self.requests.readings() | {"takes_writes": float(self._watch.is_current)}
+        readings = self.requests.readings() | {"takes_writes": float(self._watch.is_current)}
         try:
             states = await self._states()
         except CatalogueError:
             states = None
         if states is not None:
-            found["not_migrated"] = float(sum(states.values()) - states.get(MIGRATED, 0))
-            found["migrated_share"] = _migrated_share(states)
-        return found
+            readings["not_migrated"] = float(sum(states.values()) - states.get(MIGRATED, 0))
+            readings["migrated_share"] = _migrated_share(states)
+        return readings
 
     async def _states(self) -> dict[str, int] | None:
         """Counts metrics by the state of their migration. Returns None once the catalogue is in
@@ -90,11 +90,11 @@ class CatalogueMonitoring:
         text = "Whether this server takes writes."
         yield gauge(f"{PREFIX}_takes_writes", text, self._watch.is_current)
         if states:
-            found = [
+            samples = [
                 PrometheusSample(count, {"state": state}) for state, count in sorted(states.items())
             ]
             text = "Metrics in MariaDB, by the state of their migration."
-            yield MetricFamily(f"{PREFIX}_metrics", "gauge", text, found)
+            yield MetricFamily(f"{PREFIX}_metrics", "gauge", text, samples)
         if self._data is not None:
             yield from _cache_families("definitions", self._data.definitions.cache)
             yield from _cache_families("values", self._data.values.cache)

@@ -88,12 +88,12 @@ class MetricDataService:
         self, names: Sequence[str], series: str, span: TimeSpan, budget: ReadBudget
     ) -> dict[str, Packed]:
         values = self.values
-        found = {name: values.cached(name, series, span) for name in names}
-        absent = [name for name, known in found.items() if known is None]
+        cached = {name: values.cached(name, series, span) for name in names}
+        absent = [name for name, packed in cached.items() if packed is None]
         if absent:
             read = await values.read(absent, series, span, budget.left)
-            found.update(zip(absent, read, strict=True))
-        complete = {name: known for name, known in found.items() if known is not None}
+            cached.update(zip(absent, read, strict=True))
+        complete = {name: packed for name, packed in cached.items() if packed is not None}
         budget.spend(sum(map(count_of, complete.values())))
         return complete
 
@@ -102,34 +102,34 @@ class MetricDataService:
     ) -> dict[str, MetricDefinition | None]:
         """Returns the definitions of everything reached from a metric; None for a metric that does
         not exist any more."""
-        found: dict[str, MetricDefinition | None] = {}
-        wanted = {name}
-        while wanted:
-            level = {one: self.definitions.cached(one, span.start) for one in wanted}
-            absent = [one for one, known in level.items() if known is None]
+        definitions: dict[str, MetricDefinition | None] = {}
+        missing = {name}
+        while missing:
+            level = {one: self.definitions.cached(one, span.start) for one in missing}
+            absent = [one for one, definition in level.items() if definition is None]
             loaded = await together(self.definitions.load(store, one, span.start) for one in absent)
             level.update(zip(absent, loaded, strict=True))
-            found.update(level)
-            if found[name] is None:
+            definitions.update(level)
+            if definitions[name] is None:
                 raise no_metric(name)
             references = (one.references_in(span) for one in level.values() if one is not None)
-            wanted = set().union(*references) - found.keys()
-            if len(found) + len(wanted) > METRICS_MAX:
+            missing = set().union(*references) - definitions.keys()
+            if len(definitions) + len(missing) > METRICS_MAX:
                 raise RequestRefused(
                     f"{name} is computed from more than {METRICS_MAX} metrics: too many for a "
                     "request."
                 )
-        return found
+        return definitions
 
     async def put(self, store: Catalogue, new: Iterable[NewValue]) -> StoredCount:
         stored: dict[tuple[str, str], StoredValue] = {}
         for value in new:
-            one = await self._checked(store, value)
-            if (one.metric, one.place) in stored:
+            checked = await self._checked(store, value)
+            if (checked.metric, checked.place) in stored:
                 raise RequestRefused(
-                    f"{one.metric} is given twice for {one.time} and these dimensions."
+                    f"{checked.metric} is given twice for {checked.time} and these dimensions."
                 )
-            stored[one.metric, one.place] = one
+            stored[checked.metric, checked.place] = checked
         await self.values.put(list(stored.values()))
         return StoredCount(stored=len(stored))
 

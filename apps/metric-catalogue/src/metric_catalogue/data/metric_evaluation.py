@@ -37,7 +37,7 @@ class MetricEvaluation:
     ) -> None:
         self._definitions = definitions
         self._series = series
-        self._known: dict[tuple[str, TimeSpan], EvaluatedValue] = {}
+        self._values_by_span: dict[tuple[str, TimeSpan], EvaluatedValue] = {}
 
     def times(self, span: TimeSpan) -> list[str]:
         """Returns the times in a span at which any of the metrics has a value."""
@@ -59,13 +59,16 @@ class MetricEvaluation:
 
     def value(self, name: str, span: TimeSpan) -> EvaluatedValue:
         key = (name, span)
-        known = self._known.get(key)
-        if known is None:
-            # No two valid versions ever refer to each other, but at one time the versions valid
-            # then can: the value is an error until it is computed, which ends the recursion.
-            self._known[key] = EvaluatedValue(None, f"{name} is computed from itself at this time.")
-            known = self._known[key] = self._evaluate(name, span)
-        return known
+        outcome = self._values_by_span.get(key)
+        if outcome is None:
+            # Before its first version a metric has that version, so the versions used together were
+            # not always valid together, and may form a cycle that no rule has seen. An error in the
+            # place of the value ends the recursion.
+            self._values_by_span[key] = EvaluatedValue(
+                None, f"{name} is computed from itself at this time."
+            )
+            outcome = self._values_by_span[key] = self._evaluate(name, span)
+        return outcome
 
     def _evaluate(self, name: str, span: TimeSpan) -> EvaluatedValue:
         here = self._definitions.get(name)

@@ -92,7 +92,8 @@ def names_in(program: Program) -> tuple[str, ...]:
 
 
 def consumed_metrics(formula: str) -> tuple[str, ...]:
-    """The names of the metrics in a formula, sorted. Raises Refused."""
+    """Returns the names of the metrics in a formula, sorted. Raises RequestRefused when the formula
+    is not valid or uses no metric."""
     names = names_in(compiled(formula))
     if not names:
         raise RequestRefused(f"The formula {formula!r} uses no metric.")
@@ -152,13 +153,13 @@ class _FormulaParser:
             )
         return Fraction(Decimal(self._token.text))
 
-    def expect(self, wanted: str) -> None:
-        if self._token.kind != wanted:
-            found = repr(self._token.text) if self._token.text else "its end"
-            wanted = "an operator or its end" if wanted == END else wanted
+    def expect(self, expected: str) -> None:
+        if self._token.kind != expected:
+            actual = repr(self._token.text) if self._token.text else "its end"
+            expected = "an operator or its end" if expected == END else expected
             raise RequestRefused(
-                f"The formula {self._formula!r} has {found} at position {self._token.place}, "
-                f"where {wanted} is expected."
+                f"The formula {self._formula!r} has {actual} at position {self._token.place}, "
+                f"where {expected} is expected."
             )
 
     def _next(self) -> FormulaToken:

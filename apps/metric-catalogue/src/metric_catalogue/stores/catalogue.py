@@ -20,12 +20,12 @@ class Catalogue(Protocol):
     async def add(self, new: NewMetric, user: str) -> Metric: ...
 
     async def revise(self, name: str, revision: Revision, expected: int | None) -> Metric:
-        """Add a version. Raises Changed when the latest is not the `expected` one, if given."""
+        """Adds a version. Raises VersionChanged when `expected` is given and is not the latest."""
         ...
 
     async def delete(self, name: str, expected: int | None) -> None:
-        """With all its versions. Raises Conflict while other metrics depend on it, and Changed when
-        the latest version is not the `expected` one, if given."""
+        """Deletes a metric with all its versions. Raises MetricConflict while other metrics depend
+        on it, and VersionChanged when `expected` is given and is not the latest version."""
         ...
 
     async def get(self, name: str) -> Metric: ...

@@ -61,7 +61,7 @@ def steps(start: Mode, end: Mode) -> tuple[Mode, ...]:
 
 
 class ModeSource(Protocol):
-    """Where a server reads the mode and reports its own."""
+    """The place where a server reads the mode and reports its own."""
 
     async def read(self) -> Mode | None: ...
 

@@ -47,10 +47,10 @@ def shares(files: tuple[Path, ...], path_prefix: str, as_json: bool) -> None:
     """Show the shares of requests by the combination of their parameters."""
     from page_hit_counter.monitoring import log_queries
 
-    found = log_queries.parameter_shares(files, path_prefix)
+    parameter_shares = log_queries.parameter_shares(files, path_prefix)
     if as_json:
-        print_json([share._asdict() for share in found])
+        print_json([share._asdict() for share in parameter_shares])
         return
-    rows = [(share.parameters, share.requests, f"{share.share:.1%}") for share in found]
+    rows = [(share.parameters, share.requests, f"{share.share:.1%}") for share in parameter_shares]
     for line in log_queries.text_table(("query parameter combination", "requests", "share"), rows):
         click.echo(line)

@@ -29,8 +29,8 @@ def rotate(file: Path, days: float, overlap_hours: float) -> None:
     from page_hit_counter.processing.visit_signatures import read_keys, rotated, write_keys
     from partita.foundation.clock import system_clock
 
-    known = list(read_keys(file).values()) if file.exists() else []
-    changed = rotated(known, system_clock(), days, overlap_hours)
+    old_keys = list(read_keys(file).values()) if file.exists() else []
+    changed = rotated(old_keys, system_clock(), days, overlap_hours)
     write_keys(file, changed)
     for key in changed:
         click.echo(f"{key.id}  since {key.since}  until {key.until}")

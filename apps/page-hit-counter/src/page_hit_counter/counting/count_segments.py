@@ -58,8 +58,8 @@ def decode_counts(data: bytes, facets: Facets) -> Counts:
 
 def encode_ids(ids: list[str]) -> Iterator[bytes]:
     for first in range(0, len(ids), SEGMENT_IDS_MAX):
-        some = ids[first : first + SEGMENT_IDS_MAX]
-        yield zlib.compress(msgspec.msgpack.encode(some), COMPRESSION_LEVEL)
+        batch = ids[first : first + SEGMENT_IDS_MAX]
+        yield zlib.compress(msgspec.msgpack.encode(batch), COMPRESSION_LEVEL)
 
 
 def decode_ids(data: bytes) -> list[str]:

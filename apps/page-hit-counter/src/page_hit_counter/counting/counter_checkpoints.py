@@ -72,7 +72,8 @@ class CheckpointTable:
         return manifest
 
     async def write_manifest(self, manifest: SegmentManifest) -> None:
-        """Make it the next version, unless another counter has written one."""
+        """Writes the manifest as its next version. Raises CheckpointReplaced when another counter
+        has written one."""
         manifest.version += 1
         request = {
             "TableName": self._table,

@@ -26,7 +26,7 @@ class CountSegment(msgspec.Struct, array_like=True):
 
 
 class Replay(msgspec.Struct, array_like=True):
-    """How far a replay of history has been counted."""
+    """The progress of a replay of history."""
 
     number: int
     """The number of the last batch that was counted."""

@@ -33,8 +33,7 @@ REPLAY_IDLE_SECONDS = 600.0
 REPLAYS_REMEMBERED_SECONDS = 7 * 86_400.0
 ADJUSTMENTS_REMEMBERED_MAX = 5_000
 LATE_ADJUSTMENTS_BYTES_MAX = 150_000
-"""The share of the manifest's item, which has at most 400 KB, that late adjustments may take,
-compressed. An adjustment usually takes about 30 bytes."""
+"""How many of the 400 KB of the manifest's item late adjustments may take, compressed."""
 
 
 class VisitTally:

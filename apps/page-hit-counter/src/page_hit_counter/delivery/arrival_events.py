@@ -20,7 +20,7 @@ CREATED = "ObjectCreated:Put"
 
 
 class ArrivedRecords(NamedTuple):
-    """What has arrived according to an event: records, or objects of the bucket."""
+    """The content of an event: records, or the keys of objects that were created."""
 
     records: list[bytes]
     keys: list[str]

@@ -310,9 +310,9 @@ def _parts(visits: list[PageVisit]) -> list[list[PageVisit]]:
 
 async def _send(processor: Processor, replay: str, visits: list[PageVisit]) -> None:
     for number, first in enumerate(range(0, len(visits), BATCH)):
-        some: list[PageVisit | str] = list(visits[first : first + BATCH])
+        batch: list[PageVisit | str] = list(visits[first : first + BATCH])
         is_last = first + BATCH >= len(visits)
-        await processor.process(ReceivedEvents(some, replay, number, is_last), None)
+        await processor.process(ReceivedEvents(batch, replay, number, is_last), None)
 
 
 def _listed(brand: str, visits: list[PageVisit], end: int) -> list[WindowKey]:
@@ -344,10 +344,10 @@ async def _wait_until_closed(
 async def _read_lists(
     client: Client, settings: PageHitSettings, brand: str, end: int
 ) -> dict[str, Hits]:
-    found = MostPopularLists(client, settings)
+    popular = MostPopularLists(client, settings)
     lists = {}
     for period in PERIODS:
-        entries = await found.most_popular([brand], period, _newest(period, end), ListFilter())
+        entries = await popular.most_popular([brand], period, _newest(period, end), ListFilter())
         lists[period.name] = [(entry["assetId"], entry["hits"]) for entry in entries]
     return lists
 

@@ -10,7 +10,7 @@ from partita.server.stylesheet import read_stylesheet
 
 PAGE = Path(__file__).with_name("dashboard.html")
 HOUSE = "/* house */"
-"""Where the style sheet of the house goes."""
+"""The page has this comment in the place of the style sheet that all pages of Partita share."""
 HTML = "text/html; charset=utf-8"
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "

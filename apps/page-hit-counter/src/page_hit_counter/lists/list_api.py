@@ -33,7 +33,7 @@ CACHED_CHARACTERS_MAX = 2_000
 
 
 class Basis(NamedTuple):
-    """What an answer depends on. While the basis is the same, so is the answer."""
+    """The state that an answer depends on. While it is the same, so is the answer."""
 
     edition: int
     newest: tuple[int, ...]

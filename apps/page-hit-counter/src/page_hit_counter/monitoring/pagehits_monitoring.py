@@ -105,8 +105,8 @@ class PageHitMonitoring:
         )
 
     def lag_seconds(self) -> float:
-        """How long the next window has been due. It is 0 for a counter that does not report its
-        progress, such as Flink, and for one that has just started."""
+        """Returns how long the next window has been due. That is 0 for a counter that does not
+        report its progress, such as Flink, and for one that has just started."""
         closed_until, counts = self._progress().closed_until, self._progress().counts
         if not closed_until or not counts:
             return 0.0
@@ -173,4 +173,4 @@ class PageHitMonitoring:
 
 
 def _snake(name: str) -> str:
-    return re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name)
+    return re.sub("([A-Z])", lambda match: f"_{match[1].lower()}", name)

@@ -66,7 +66,7 @@ class ImportCounts(msgspec.Struct):
 class LogLine(NamedTuple):
     visit: PageVisit
     asset: Asset | None
-    """What the catalogue should have of the asset, if it does not have it yet."""
+    """The entry for the catalogue, which is added if the catalogue does not have the asset yet."""
 
 
 class ImportRules:

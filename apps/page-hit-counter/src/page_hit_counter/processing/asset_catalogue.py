@@ -86,9 +86,9 @@ class AssetCatalogue:
     async def put(self, assets: dict[int, Asset]) -> None:
         requests = [{"PutRequest": {"Item": _item(*entry)}} for entry in assets.items()]
         while requests:
-            some, requests = requests[:BATCH_WRITES_MAX], requests[BATCH_WRITES_MAX:]
+            batch, requests = requests[:BATCH_WRITES_MAX], requests[BATCH_WRITES_MAX:]
             answer = await self._client.call(
-                "dynamodb", "BatchWriteItem", {"RequestItems": {self._table: some}}
+                "dynamodb", "BatchWriteItem", {"RequestItems": {self._table: batch}}
             )
             left = answer.get("UnprocessedItems", {}).get(self._table, [])
             if left:
@@ -100,7 +100,7 @@ class AssetCatalogue:
 
     async def _read(self, asset_ids: list[int]) -> None:
         keys = [{"assetId": {"N": str(asset_id)}} for asset_id in asset_ids]
-        found = set()
+        read = set()
         while keys:
             # No projection: it would cost the same capacity and more work on the server.
             request = {"Keys": keys}
@@ -111,11 +111,11 @@ class AssetCatalogue:
                 asset_id, asset = _read_item(item)
                 if asset is not None:
                     self._remember(asset_id, asset)
-                    found.add(asset_id)
+                    read.add(asset_id)
             keys = answer.get("UnprocessedKeys", {}).get(self._table, {}).get("Keys", [])
             if keys:
                 await asyncio.sleep(PAUSE_SECONDS)
-        self._miss(set(asset_ids) - found)
+        self._miss(set(asset_ids) - read)
 
     def _remember(self, asset_id: int, asset: Asset) -> None:
         if len(self._young) >= self._entries_max // 2:

@@ -12,7 +12,7 @@ from partita.client import Client, ClientError
 from partita.foundation.clock import Clock, system_clock
 
 REMEMBERED_SECONDS = 900.0
-"""As long as the counter recognises a record that arrives again (`counting.tally`)."""
+"""The counter recognises a record that arrives again for as long (`counting.tally`)."""
 PREFIX = "idempotency "
 
 

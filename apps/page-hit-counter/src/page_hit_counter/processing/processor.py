@@ -101,7 +101,7 @@ class Processor:
         self._signatures = VisitSignatures(settings.signatures, settings.future_seconds)
         self._withheld = 0
         """How many visits were withheld since the figures were last updated."""
-        self.screen = SpamFilter(settings.spam)
+        self.spam_filter = SpamFilter(settings.spam)
         self.quarantine = Quarantine.of(client, settings.spam, settings.stream, clock)
 
     def add_routes(self, web: WebService) -> None:
@@ -110,7 +110,7 @@ class Processor:
 
     async def start(self) -> None:
         await self.quarantine.create()
-        await self.quarantine.restore(self.screen)
+        await self.quarantine.restore(self.spam_filter)
         if self._signatures.settings.mode != "off":
             stream = (
                 self._settings.delivery.stream
@@ -129,14 +129,14 @@ class Processor:
         while not stop.is_set():
             await asyncio.sleep(SETTLE_SECONDS)
             now = self._clock()
-            await self._act_on(self.screen.settle(now))
+            await self._act_on(self.spam_filter.settle(now))
             if now - refreshed > REFRESH_SECONDS:
                 refreshed = now
-                await self.quarantine.refresh(self.screen)
+                await self.quarantine.refresh(self.spam_filter)
             if now - saved > SAVE_SECONDS:
                 saved = now
-                await self.quarantine.save(self.screen)
-        await self.quarantine.save(self.screen)
+                await self.quarantine.save(self.spam_filter)
+        await self.quarantine.save(self.spam_filter)
 
     async def post_events(self, request: WebRequest) -> WebResponse:
         key = request.headers.get("idempotency-key")
@@ -180,7 +180,7 @@ class Processor:
         visits = self._enrich(received.outcomes, visits)
         reasons: dict[int, str] = {}
         passed = await self._pass(visits, self._check_signatures(visits, key, received), reasons)
-        passed = await self._pass(passed, self.screen.judge(passed), reasons)
+        passed = await self._pass(passed, self.spam_filter.judge(passed), reasons)
         await self._put(received, key, passed)
         self._note(received, visits)
         return _answers(received.outcomes, reasons)
@@ -193,10 +193,12 @@ class Processor:
         mode = self._signatures.settings.mode
         if mode == "off" or received.replay is not None:
             return Judgement()
-        found = self._signatures.reasons(visits, key, self._clock())
+        problems = self._signatures.reasons(visits, key, self._clock())
         # Visits without a resource type are not judged, because no list shows them.
-        reasons = [why if v.resource_type else None for v, why in zip(visits, found, strict=True)]
-        judged = self.screen.withhold(visits, reasons, is_filtering=mode == "require")
+        reasons = [
+            why if v.resource_type else None for v, why in zip(visits, problems, strict=True)
+        ]
+        judged = self.spam_filter.withhold(visits, reasons, is_filtering=mode == "require")
         for visit in visits:
             visit.signature = ""
         return judged

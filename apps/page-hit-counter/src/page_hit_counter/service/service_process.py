@@ -60,14 +60,14 @@ async def run_parts(
     web.add("GET", "/health", _health)
     figures = ServiceFigures(client, settings.state_table)
     works: list[Work] = [figures.run]
-    screen = None
+    spam_filter = None
     if PROCESSOR in parts:
         processor = Processor(client, settings, access, figures=figures)
         await processor.start()
         processor.add_routes(web)
         add_script(web)
         works.append(processor.run)
-        screen = processor.screen
+        spam_filter = processor.spam_filter
     if API in parts:
         api = ListApi(client, settings, figures=figures)
         await api.refresh()
@@ -91,7 +91,7 @@ async def run_parts(
         works.append(DeliveryStream(client, settings, figures=figures).run)
     if API in parts or PROCESSOR in parts:
         quarantine = Quarantine.of(client, settings.spam, settings.stream)
-        add_quarantine_routes(web, access, quarantine, screen)
+        add_quarantine_routes(web, access, quarantine, spam_filter)
     stop = asyncio.Event()
     tasks = [asyncio.create_task(_keep_running(work, stop, figures)) for work in works]
     await web.serve(

@@ -147,14 +147,14 @@ class Quarantine:
         self, brand: str, status: Status | None = None, limit: int = 100
     ) -> list[SpamCase]:
         """Returns the cases of a brand, newest first."""
-        found: list[SpamCase] = []
+        cases: list[SpamCase] = []
         async for item in self._items(f"cases#{brand}", forward=False):
             case = _case(brand, item)
             if status in (None, case.status):
-                found.append(case)
-                if len(found) == limit:
+                cases.append(case)
+                if len(cases) == limit:
                     break
-        return found
+        return cases
 
     async def case(self, brand: str, case_id: str) -> SpamCase:
         answer: Item = {}
@@ -256,7 +256,7 @@ class Quarantine:
 
     # What the spam filter has learned, across restarts
 
-    async def restore(self, screen: SpamFilter) -> None:
+    async def restore(self, spam_filter: SpamFilter) -> None:
         """Loads what an earlier spam filter has learned, and the decisions of people."""
         learned = {}
         async for entry in self._items("brands"):
@@ -264,12 +264,12 @@ class Quarantine:
             pieces = [item async for item in self._items(f"learned#{brand}")]
             content = b"".join(b64decode(piece["content"]["B"]) for piece in pieces)
             learned[brand] = msgspec.msgpack.decode(decompress(content), type=LearnedState)
-            screen.decide(brand, await self._decisions(brand))
-        screen.relearn(learned)
+            spam_filter.decide(brand, await self._decisions(brand))
+        spam_filter.relearn(learned)
 
-    async def refresh(self, screen: SpamFilter) -> None:
-        for brand in screen.brands:
-            screen.decide(brand, await self._decisions(brand))
+    async def refresh(self, spam_filter: SpamFilter) -> None:
+        for brand in spam_filter.brands:
+            spam_filter.decide(brand, await self._decisions(brand))
 
     async def _decisions(self, brand: str) -> Decisions:
         return {
@@ -277,10 +277,10 @@ class Quarantine:
             async for item in self._items(f"decisions#{brand}")
         }
 
-    async def save(self, screen: SpamFilter) -> None:
+    async def save(self, spam_filter: SpamFilter) -> None:
         """Writes what the spam filter has learned, in one transaction, so that nobody reads half of
         it."""
-        for brand, learned in screen.learned().items():
+        for brand, learned in spam_filter.learned().items():
             content = compress(msgspec.msgpack.encode(learned))
             # All pieces are always written, so that a short state does not leave the end of a
             # longer one behind.

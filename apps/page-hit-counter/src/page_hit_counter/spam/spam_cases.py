@@ -24,7 +24,7 @@ SEEN_MAX = 50
 
 
 class VisitEvidence(Struct, frozen=True, array_like=True):
-    """What is kept of a visit, for people to look at."""
+    """The part of a visit that is kept, for people to look at."""
 
     time: float
     asset_id: int

@@ -41,7 +41,7 @@ class Judgement(Struct):
     adjustments: list[Adjustment] = []
     """Adjustments to put on the stream before the visits."""
     withheld: list[WithheldHits] = []
-    """What to write to the quarantine."""
+    """Hits to write to the quarantine."""
 
 
 class SpamFilter:

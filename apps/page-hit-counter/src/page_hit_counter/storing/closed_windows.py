@@ -96,14 +96,14 @@ class ClosedWindows:
                 ":last": {"N": str(last)},
             },
         }
-        found: dict[WindowKey, ClosedWindow] = {}
+        windows: dict[WindowKey, ClosedWindow] = {}
         while True:
             answer = await self._client.call("dynamodb", "Query", request)
             for item in answer["Items"]:
                 key = WindowKey(brand, period, int(item["start"]["N"]))
-                found[key] = _window(key, item)
+                windows[key] = _window(key, item)
             if "LastEvaluatedKey" not in answer:
-                return found
+                return windows
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     async def unstored(self) -> list[WindowKey]:

@@ -49,7 +49,7 @@ class WindowRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class ClosedRows(NamedTuple):
-    """What a window held for one brand."""
+    """The counts of a window for one brand."""
 
     rows: list[WindowRow]
     hits: int

@@ -83,7 +83,7 @@ class CohortInterval:
         self.start = start
         self.end = end
         self.cohorts: dict[int, Cohort] = {}
-        """By `cohort_key`."""
+        """The cohorts by `cohort_key`."""
         self.kind_hits = [0, 0, 0]
         self.kind_departures = [0, 0, 0]
         self._counted: dict[int, int] = {}

@@ -20,7 +20,7 @@ MINUTE_SECONDS = 60
 VISITOR_SECONDS = 3_600
 POINTS_PER_INTERVAL_MAX = 300
 USUAL_KEPT = 5_000
-"""For how many cohorts the usual hits are saved for the next start."""
+"""The usual hits of this many cohorts are saved for the next start."""
 PAST_HITS = 20
 FORGETTING = 0.02
 """The weight of a new score in the moving mean and variance."""
@@ -38,7 +38,7 @@ class Anomaly(Struct, frozen=True):
 
 
 class LearnedState(Struct, kw_only=True):
-    """What is saved of a brand for the next start. Single visitors are not remembered."""
+    """The state of a brand that is saved for the next start; single visitors are not saved."""
 
     points: list[Point] = []
     usual: dict[int, float] = {}

@@ -24,7 +24,7 @@ POINTS_KEPT = 2_048
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """What one feature contributes to an anomaly, in the form of Kinesis Analytics."""
+    """The contribution of one feature to an anomaly, in the form of Kinesis Analytics."""
 
     feature: str
     attribution: float
