@@ -242,7 +242,7 @@ def test_who_holds_a_row_and_sleeps_is_named_within_seconds(
         assert request.answered().status in (200, 503)
         name = f"{socket.gethostname()}-{sleeper.process.pid}"
     assert ended.returncode == 1
-    assert "m: LockHeld: A row is locked by session " in ended.stdout
+    assert "m: LockTimeout: A row is locked by session " in ended.stdout
     assert f"which is the server {name}" in ended.stdout
     assert "errors           1" in ended.stdout
     assert catalogue.count("MIGRATED") == 1
