@@ -15,7 +15,6 @@ import asyncio
 import logging
 from collections import Counter as Numbers
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 from page_hit_counter.counting.count_segments import (
     decode_counts,
@@ -29,6 +28,7 @@ from page_hit_counter.counting.tally import VisitTally
 from page_hit_counter.counting.tumbling_windows import UNKNOWN_BRAND, TumblingWindow
 from page_hit_counter.counting.visit_stream import StreamReader
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.concurrency import pause
 from page_hit_counter.storing import late_adjustments
 from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.late_adjustments import LateAdjustment
@@ -104,7 +104,7 @@ class VisitCounter:
                 await self._checkpoint()
             await self._close_windows()
             if not is_behind:
-                await _sleep(POLL_SECONDS, stop)
+                await pause(POLL_SECONDS, stop)
         await self._checkpoint()
 
     async def _stand_by(self, stop: asyncio.Event) -> None:
@@ -115,7 +115,7 @@ class VisitCounter:
             if version == last_version:
                 return
             last_version = version
-            await _sleep(STANDBY_SECONDS, stop)
+            await pause(STANDBY_SECONDS, stop)
 
     async def _read(self) -> bool:
         """Counts what has arrived. Returns whether there is more to read right now."""
@@ -248,8 +248,3 @@ class VisitCounter:
             if is_summed(period):
                 newest[adjustment.facet.brand, period] = adjustment.window.start
         await self._list_sums.renew(newest)
-
-
-async def _sleep(seconds: float, stop: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(stop.wait(), seconds)

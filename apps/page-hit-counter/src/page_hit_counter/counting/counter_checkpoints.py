@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from page_hit_counter.counting.segment_manifest import CountSegment, SegmentManifest
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
+from page_hit_counter.service.table_requests import query_all
 from partita.client import Client, ClientError
 from partita.errors import PartitaError
 
@@ -143,13 +144,8 @@ class CheckpointTable:
             "ExpressionAttributeNames": {"#name": "name", "#number": "number"},
             "ExpressionAttributeValues": {":segment": {"S": "segment"}},
         }
-        while True:
-            answer = await self._client.call("dynamodb", "Query", request)
-            numbers = {int(item["number"]["N"]) for item in answer["Items"]}
-            await self.delete(numbers - named)
-            if "LastEvaluatedKey" not in answer:
-                return
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        items = query_all(self._client, request)
+        await self.delete({int(item["number"]["N"]) async for item in items} - named)
 
     async def delete(self, numbers: set[int]) -> None:
         """Deletes segments. What a failure leaves behind, `delete_unnamed` deletes at the next

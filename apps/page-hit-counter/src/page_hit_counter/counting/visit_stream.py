@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
 from partita.client import Client
 from partita.client.consumer.kinesis_source import (
     TRIM_HORIZON,

@@ -19,6 +19,7 @@ import orjson
 from page_hit_counter.delivery import arrival_events, delivered_files
 from page_hit_counter.monitoring.service_figures import ServiceFigures
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.concurrency import pause
 from partita.client import Client, ClientError
 from partita.client.consumer.kinesis_consumer import Checkpoint, Consumer, Record
 from partita.client.lambda_invoke import invoke
@@ -89,8 +90,7 @@ class DeliveryStream:
                     return
                 if self._is_due():
                     await self._deliver_until_taken(stop)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), TICK_SECONDS)
+                await pause(TICK_SECONDS, stop)
         finally:
             self._has_room.set()
             reading.cancel()
@@ -129,8 +129,7 @@ class DeliveryStream:
             except (ClientError, FunctionCallFailed, OSError) as error:
                 self._note("deliveryFailures")
                 logger.warning("A delivery is tried again in %s s: %s", REST_SECONDS, error)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), REST_SECONDS)
+                await pause(REST_SECONDS, stop)
 
     def _note(self, name: str | None) -> None:
         if self._figures is not None and name is not None:

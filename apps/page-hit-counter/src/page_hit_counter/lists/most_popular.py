@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from page_hit_counter.counting.counter_checkpoints import CountingProgress, read_progress
 from page_hit_counter.pagehits_settings import PageHitSettings, Period
+from page_hit_counter.service.concurrency import pause
 from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.list_sums import ListSums
 from page_hit_counter.storing.window_rows import RowColumns, WindowRow
@@ -75,8 +76,7 @@ class MostPopularLists:
         while not stop.is_set():
             with suppress(ClientError):
                 await self.refresh()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), POLL_SECONDS)
+            await pause(POLL_SECONDS, stop)
 
     async def refresh(self) -> None:
         progress = await read_progress(self._client, self._settings.state_table)

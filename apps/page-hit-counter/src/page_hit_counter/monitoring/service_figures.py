@@ -12,6 +12,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import Any
 
+from page_hit_counter.service.concurrency import pause
 from partita.client import Client, ClientError
 from partita.foundation.clock import Clock, system_clock
 
@@ -51,8 +52,7 @@ class ServiceFigures:
 
     async def run(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), FLUSH_SECONDS)
+            await pause(FLUSH_SECONDS, stop)
             with suppress(ClientError):
                 await self.flush()
 

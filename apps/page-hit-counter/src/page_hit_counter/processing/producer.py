@@ -20,7 +20,7 @@ from page_hit_counter.processing.page_visits import (
     VisitRecord,
     encode,
 )
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
 from partita.client import Client, ClientError
 
 RECORDS_PER_CALL_MAX = 500

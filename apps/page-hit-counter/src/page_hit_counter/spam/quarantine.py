@@ -23,6 +23,7 @@ from zlib import compress, decompress
 
 import msgspec
 
+from page_hit_counter.service.table_requests import create_table, query_all
 from page_hit_counter.spam.adjustments import Adjustment
 from page_hit_counter.spam.detection.detector import LearnedState
 from page_hit_counter.spam.detection.forest import Explanation
@@ -36,7 +37,7 @@ from page_hit_counter.spam.spam_cases import (
 )
 from page_hit_counter.spam.spam_filter import Decisions, SpamFilter
 from page_hit_counter.spam.spam_settings import SpamSettings
-from partita.client import Client, ClientError
+from partita.client import Client
 from partita.errors import PartitaError
 from partita.foundation.clock import Clock, system_clock
 
@@ -86,18 +87,7 @@ class Quarantine:
 
     async def create(self) -> None:
         """Creates the table, unless it exists."""
-        try:
-            await self._client.call("dynamodb", "CreateTable", quarantine_description(self._table))
-        except ClientError as error:
-            if error.code != "ResourceInUseException":
-                raise
-            return
-        while (await self._call("DescribeTable"))["Table"]["TableStatus"] != "ACTIVE":
-            await asyncio.sleep(0.2)
-        await self._call(
-            "UpdateTimeToLive",
-            TimeToLiveSpecification={"Enabled": True, "AttributeName": "expirationTime"},
-        )
+        await create_table(self._client, quarantine_description(self._table), expires=True)
 
     async def keep(self, withheld: list[WithheldHits]) -> None:
         """Adds withheld hits to their cases, and puts the evidence beside them."""
@@ -304,22 +294,15 @@ class Quarantine:
     async def _call(self, operation: str, **request: Any) -> dict[str, Any]:
         return await self._client.call("dynamodb", operation, {"TableName": self._table, **request})
 
-    async def _items(self, hash_key: str, forward: bool = True) -> AsyncIterator[Item]:
-        start = None
-        while True:
-            page = await self._call(
-                "Query",
-                KeyConditionExpression="hashKey = :hashKey",
-                ExpressionAttributeValues={":hashKey": _text(hash_key)},
-                ScanIndexForward=forward,
-                ConsistentRead=True,
-                **({"ExclusiveStartKey": start} if start else {}),
-            )
-            for item in page["Items"]:
-                yield item
-            start = page.get("LastEvaluatedKey")
-            if start is None:
-                return
+    def _items(self, hash_key: str, forward: bool = True) -> AsyncIterator[Item]:
+        request = {
+            "TableName": self._table,
+            "KeyConditionExpression": "hashKey = :hashKey",
+            "ExpressionAttributeValues": {":hashKey": _text(hash_key)},
+            "ScanIndexForward": forward,
+            "ConsistentRead": True,
+        }
+        return query_all(self._client, request)
 
     def _expiration(self) -> dict[str, str]:
         return _number(int(self._clock()) + self._retention_seconds)

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from page_hit_counter.pagehits_settings import PageHitSettings, Period
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
+from page_hit_counter.service.table_requests import query_all
 from page_hit_counter.storing.window_rows import ClosedRows, RowColumns, pack_most, unpack
 from partita.client import Client
 
@@ -97,14 +98,10 @@ class ClosedWindows:
             },
         }
         windows: dict[WindowKey, ClosedWindow] = {}
-        while True:
-            answer = await self._client.call("dynamodb", "Query", request)
-            for item in answer["Items"]:
-                key = WindowKey(brand, period, int(item["start"]["N"]))
-                windows[key] = _window(key, item)
-            if "LastEvaluatedKey" not in answer:
-                return windows
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        async for item in query_all(self._client, request):
+            key = WindowKey(brand, period, int(item["start"]["N"]))
+            windows[key] = _window(key, item)
+        return windows
 
     async def unstored(self) -> list[WindowKey]:
         """Returns the windows whose rows are not written yet, in the order in which they closed."""
@@ -139,13 +136,8 @@ class ClosedWindows:
                 ":since": {"N": str(since)},
             },
         }
-        windows: list[ClosedWindow] = []
-        while True:
-            answer = await self._client.call("dynamodb", "Query", request)
-            windows += (_window(self._key(item), item) for item in answer["Items"])
-            if "LastEvaluatedKey" not in answer:
-                return windows
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        items = query_all(self._client, request)
+        return [_window(self._key(item), item) async for item in items]
 
     def _key(self, item: dict[str, Any]) -> WindowKey:
         brand, _, code = item["name"]["S"].rpartition("#")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from page_hit_counter.pagehits_settings import PageHitSettings, Period
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
 from page_hit_counter.storing.closed_windows import (
     PUTS_AT_A_TIME,
     ROWS_BYTES_MAX,

@@ -11,6 +11,7 @@ import asyncio
 import logging
 
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.concurrency import pause
 from page_hit_counter.storing.closed_windows import ClosedWindows, WindowKey
 from page_hit_counter.storing.consumer_calls import Deliver
 from page_hit_counter.storing.page_hits_table import put_compressed
@@ -48,7 +49,7 @@ class PacedWriter:
                     return
                 await self._store(key, len(waiting), stop)
             if not waiting:
-                await _sleep(POLL_SECONDS, stop)
+                await pause(POLL_SECONDS, stop)
 
     async def _store(self, key: WindowKey, windows: int, stop: asyncio.Event) -> None:
         window = await self._closed_windows.get(key)
@@ -86,11 +87,4 @@ class PacedWriter:
                 }
                 records = [r for r in batch if r["recordId"] in failed] + records
             if records:
-                await _sleep(TICK_SECONDS, stop)
-
-
-async def _sleep(seconds: float, stop: asyncio.Event) -> None:
-    try:
-        await asyncio.wait_for(stop.wait(), seconds)
-    except TimeoutError:
-        return
+                await pause(TICK_SECONDS, stop)

@@ -14,6 +14,7 @@ from base64 import b64decode, b64encode
 from typing import Any
 
 from page_hit_counter.pagehits_settings import PageHitSettings
+from page_hit_counter.service.table_requests import query_all
 from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.window_rows import (
     RowColumns,
@@ -110,13 +111,7 @@ async def query_items(client: Client, settings: PageHitSettings, key: WindowKey)
         "ExpressionAttributeValues": {":window": {"S": key.period.hash_key(key.brand, key.start)}},
         "ScanIndexForward": False,
     }
-    items: list[Item] = []
-    while True:
-        answer = await client.call("dynamodb", "Query", request)
-        items += answer["Items"]
-        if "LastEvaluatedKey" not in answer:
-            return items
-        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+    return [item async for item in query_all(client, request)]
 
 
 async def query_rows(client: Client, settings: PageHitSettings, key: WindowKey) -> RowColumns:

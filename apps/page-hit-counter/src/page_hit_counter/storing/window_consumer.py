@@ -21,7 +21,7 @@ from msgspec import Meta
 from page_hit_counter.monitoring.service_figures import ServiceFigures
 from page_hit_counter.pagehits_settings import BRAND, PageHitSettings
 from page_hit_counter.processing.page_visits import ASSET_ID_MAX, RESOURCE_TYPE_CHARACTERS_MAX
-from page_hit_counter.service.concurrent_calls import run_all
+from page_hit_counter.service.concurrency import run_all
 from page_hit_counter.storing.closed_windows import WindowKey
 from page_hit_counter.storing.page_hits_table import put_row
 from page_hit_counter.storing.window_rows import WindowRow

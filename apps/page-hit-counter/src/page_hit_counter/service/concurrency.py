@@ -1,21 +1,22 @@
-"""Runs several calls at a time, none of which outlives the failure of another.
-
-A caller that starts over after a failure must not meet a write of the first attempt that is still
-on its way. `asyncio.gather` alone would leave such writes behind.
-"""
+"""Runs several calls at a time, and pauses until the service stops."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
 
 async def run_all(calls: Iterable[Coroutine[Any, Any, Result]], at_a_time: int) -> list[Result]:
-    """Returns the results in order. When a call fails, its error is raised after all have
-    ended."""
+    """Runs calls concurrently, and returns their results in order. When a call fails, its error is
+    raised after all have ended.
+
+    A caller that starts over after a failure must not meet a write of the first attempt that is
+    still on its way. `asyncio.gather` alone would leave such writes behind.
+    """
     gate = asyncio.Semaphore(at_a_time)
 
     async def run(call: Coroutine[Any, Any, Result]) -> Result:
@@ -27,3 +28,9 @@ async def run_all(calls: Iterable[Coroutine[Any, Any, Result]], at_a_time: int) 
         if isinstance(result, BaseException):
             raise result
     return [result for result in results if not isinstance(result, BaseException)]
+
+
+async def pause(seconds: float, stop: asyncio.Event) -> None:
+    """Sleeps, but returns at once when the service is asked to stop."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
