@@ -131,7 +131,7 @@ def test_the_command_prints_sql_or_the_job(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def flink() -> Path:
-    """A Python that has Flink: PARTITA_FLINK_PYTHON, or one of our own that is kept."""
+    """Returns a Python with Flink: PARTITA_FLINK_PYTHON, or one that is installed and kept."""
     named = os.environ.get("PARTITA_FLINK_PYTHON")
     if named:
         return Path(named)
@@ -149,7 +149,7 @@ def flink() -> Path:
 
 
 def records(made: list[MadeVisit]) -> list[dict[str, Any]]:
-    """Of the stream, with seventy visits each: some span the end of a window."""
+    """Makes records of the stream with seventy visits each; some span the end of a window."""
     return [
         {"id": f"record-{first}", "visits": [_event(visit) for visit in made[first : first + 70]]}
         for first in range(0, len(made), 70)
@@ -178,7 +178,7 @@ def test_flink_counts_what_the_built_in_counter_counts(flink: Path, tmp_path: Pa
     source.mkdir()
     with (source / "records.json").open("w") as file:
         for number, record in enumerate(records(made)):
-            # Some are repeated, as a sender does that had no answer.
+            # Some are repeated, as by a sender that got no answer.
             file.write((json.dumps(record) + "\n") * (2 if number % 10 == 0 else 1))
             if number == 0:
                 file.write(Adjustment("withdraw:1", (taken,)).encode().decode() + "\n")

@@ -30,8 +30,8 @@ CHANGE_STATE = (
 async def migrate_one(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> str:
     """Copies all versions of a metric, unless it is migrated already. Returns IMPORTED or SKIPPED.
 
-    While its row says IN_MIGRATION, servers refuse to update the metric. Raises Conflict when one
-    of its items exists in DynamoDB already.
+    While its row says IN_MIGRATION, servers refuse to update the metric. Raises MetricConflict when
+    one of its items exists in DynamoDB already.
     """
     if not await _change_state(mariadb, name, NOT_MIGRATED, IN_MIGRATION):
         state = await state_of(mariadb, name)

@@ -1,4 +1,4 @@
-"""The dashboard: one page for a browser, which asks the API for everything that it shows."""
+"""Serves the dashboard: one HTML page, which asks the API for everything that it shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from partita.server.stylesheet import read_stylesheet
 
 PAGE = Path(__file__).with_name("dashboard.html")
 HOUSE = "/* house */"
-"""Where the style sheet of the house goes."""
+"""The page has this comment in the place of the style sheet that all pages of Partita share."""
 HTML = "text/html; charset=utf-8"
 POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "

@@ -74,7 +74,7 @@ class _Stores:
         for client in filter(None, (self.client, self._states)):
             self.loop.run_until_complete(client.close())
         self.mariadb.database.close()
-        # Transports close in the next turn of the loop.
+        # asyncio closes transports in the next turn of the loop.
         self.loop.run_until_complete(asyncio.sleep(0))
         self.loop.close()
 

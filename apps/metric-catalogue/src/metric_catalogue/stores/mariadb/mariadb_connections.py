@@ -193,8 +193,8 @@ class ConnectionPool:
     async def session(
         self, places: asyncio.Semaphore | None = None
     ) -> AsyncIterator[DatabaseSession]:
-        """Lends a connection. A connection with an error is not used again, and the error becomes
-        Unavailable."""
+        """Lends a connection. A connection with an error is not used again, and the error becomes a
+        CatalogueUnavailable."""
         async with places or self._places:
             session = await self._take()
             try:
