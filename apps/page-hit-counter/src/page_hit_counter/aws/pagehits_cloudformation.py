@@ -17,9 +17,8 @@ from partita_services.cloudformation_resources import (
     Resource,
     allow,
     arn,
-    log_group,
+    lambda_function,
     logical_id,
-    may_log,
     parameter,
     role,
     table,
@@ -109,26 +108,17 @@ def _tables(settings: PageHitSettings) -> dict[str, Resource]:
 def _function(
     name: str, handler: str, statements: list[Resource], memory: int = 128
 ) -> dict[str, Resource]:
-    """Returns a function with its role and its log group."""
-    log = {"Fn::Sub": f"/aws/lambda/${{AWS::StackName}}-{name}"}
-    return {
-        name: {
-            "Type": "AWS::Lambda::Function",
-            "Properties": {
-                "FunctionName": {"Fn::Sub": f"${{AWS::StackName}}-{name}"},
-                "Runtime": RUNTIME,
-                "Handler": handler,
-                "MemorySize": memory,
-                "Timeout": 60,
-                "Role": {"Fn::GetAtt": [f"{name}Role", "Arn"]},
-                "Code": {"S3Bucket": {"Ref": "CodeBucket"}, "S3Key": {"Ref": "FunctionsKey"}},
-                "Environment": {"Variables": {"PAGEHITS_CONFIG": CONFIG}},
-                "LoggingConfig": {"LogGroup": {"Ref": f"{name}Log"}},
-            },
-        },
-        f"{name}Role": role("lambda.amazonaws.com", [*statements, may_log(f"{name}Log")]),
-        f"{name}Log": log_group(log),
-    }
+    return lambda_function(
+        name,
+        f"${{AWS::StackName}}-{name}",
+        "FunctionsKey",
+        statements,
+        Runtime=RUNTIME,
+        Handler=handler,
+        MemorySize=memory,
+        Timeout=60,
+        Environment={"Variables": {"PAGEHITS_CONFIG": CONFIG}},
+    )
 
 
 def _processor_permissions(settings: PageHitSettings) -> list[Resource]:
