@@ -1,4 +1,4 @@
-"""Records as records: what goes in comes out, and no item is too long."""
+"""Records come out as they went in, no item is too long, and nothing is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many processes a function has: few while they keep up, more when calls wait for them."""
+"""A function has few processes while they keep up, and more when calls wait for them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def meet(event, context):
 
 
 def called(folder: Path, name: str, events: list[Any]) -> list[Any]:
-    """What a function answers to calls that come all at once."""
+    """The answers to calls that all come at once."""
     (folder / "crew.py").write_text(MODULE)
 
     async def story() -> list[Any]:

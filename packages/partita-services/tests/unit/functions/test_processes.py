@@ -1,4 +1,4 @@
-"""Functions that do not play by the rules: each of their calls fails, and the next is answered."""
+"""Functions that break the rules: each such call fails, and the next one is answered."""
 
 from __future__ import annotations
 

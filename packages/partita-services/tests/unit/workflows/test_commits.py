@@ -1,4 +1,4 @@
-"""Commits that share transactions: one that fails takes nobody with it."""
+"""Commits share transactions, and one that fails does not affect the others."""
 
 from __future__ import annotations
 
