@@ -120,6 +120,7 @@ class RecordTable:
         """Returns the action that writes a record, after writing what does not fit into its
         item."""
         if len(record) > THREAD_BYTES:
+            # zlib releases the interpreter's lock while it compresses.
             item, rest = await asyncio.to_thread(pack, partition, sort, record, attributes or {})
         else:
             item, rest = pack(partition, sort, record, attributes or {})

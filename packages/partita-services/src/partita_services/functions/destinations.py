@@ -48,6 +48,7 @@ class Destinations:
         """Returns when the message has arrived; raises SendFailed when it has not."""
         if destination.startswith(URLS):
             await in_thread(partial(post, destination, message, SEND_SECONDS_MAX))
+        # Only triggers get here: the API checks that a destination is an ARN.
         elif not destination.startswith("arn:"):
             await append(self._folder / destination, message)
         elif function_arns.is_function(destination):

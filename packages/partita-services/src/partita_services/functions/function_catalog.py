@@ -199,6 +199,7 @@ class FunctionCatalog:
         revision = f"{version.configuration['RevisionId']} {version.concurrency} {key_id}"
         if (existing := self._pools.get(place)) is not None and existing[0] == revision:
             return existing[1]
+        # The code is unpacked here, which takes time.
         function = await self._described(name, version, session)
         # Another call may have made the pool during the await.
         if (existing := self._pools.get(place)) is not None:
@@ -302,6 +303,7 @@ class FunctionCatalog:
             await asyncio.sleep(REAP_SECONDS)
             pools = [pool for _, pool in self._pools.values()]
             latest = sorted((used for pool in pools for used in pool.idle_since()), reverse=True)
+            # Of all idle processes, those used last are kept, up to IDLE_MAX.
             since = asyncio.get_running_loop().time() - IDLE_SECONDS_MAX
             for pool in pools:
                 await pool.close_unused(max([since, *latest[IDLE_MAX - 1 : IDLE_MAX]]))

@@ -37,6 +37,7 @@ class FunctionsCompanion:
     def __init__(self, start: companion_frames.CompanionStart) -> None:
         settings, folder = start.settings, Path(start.folder)
         client = self._client = companion_main.client_of(start, CONNECTIONS)
+        # Schedules have a key of their own, with the rights of the Scheduler service.
         scheduling = self._scheduling = companion_main.client_of(
             replace(start, credentials=start.scheduler_credentials), CONNECTIONS
         )
@@ -58,6 +59,7 @@ class FunctionsCompanion:
             folder,
             system_clock,
         )
+        # What schedules send goes out with the key of schedules as well.
         sent_by_schedules = Destinations(Sinks(settings.sinks, folder, scheduling), folder)
         targets = ScheduleTargets(scheduling, catalog, queue, sent_by_schedules, start.operations)
         scheduler = Scheduler(

@@ -91,6 +91,7 @@ class InvocationQueue:
         while True:
             try:
                 await self._handle_to_the_end(event)
+                # After the report was sent: a kill in between sends it twice, but never loses it.
                 await self._store.erase(EVENTS, event.id)
                 return
             except ClientError as error:
@@ -112,9 +113,11 @@ class InvocationQueue:
             try:
                 invocation = await self._invoke(event)
             except RestError as error:
+                # The function was deleted after the event was accepted.
                 if error.status == 404:
                     logger.warning("An event was dropped: %s", error.message)
                     return
+                # This is not an attempt, because the function was not called.
                 throttled += 1
                 event.due_at = self._clock() + min(
                     THROTTLED_SECONDS * 2.0**throttled, THROTTLED_SECONDS_MAX

@@ -79,6 +79,7 @@ class Sinks:
         it, which the server uses itself.
         """
         await self.check_right(sink)
+        # From here on with the server's own rights, not with those of the role.
         own = self.acting_for("")
         if sink.file is not None:
             await append(self._folder / sink.file, message)
@@ -148,6 +149,7 @@ def _append(path: Path, line: bytes) -> None:
         with path.open("ab") as file:
             file.write(line + b"\n")
             file.flush()
+            # The caller deletes its copy of the message after this.
             os.fsync(file.fileno())
     except OSError as error:
         raise SendFailed(f"{path} could not be written: {error.strerror}") from error
@@ -172,6 +174,7 @@ async def in_thread(call: Callable[[], Result]) -> Result:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(step)
 
+    # Not an executor, whose threads Python joins at exit.
     Thread(target=run, name="partita-sending", daemon=True).start()
     return await future
 

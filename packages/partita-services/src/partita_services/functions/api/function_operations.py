@@ -119,6 +119,8 @@ async def create_function(service: LambdaService, request: Request) -> Answer:
     async with service.changes:
         if await service.catalog.find(name) is not None:
             raise ResourceConflictException(f"Function already exist: {name}")
+        # The code goes first: a kill in between leaves code without a function, but never a
+        # function without code.
         await service.store.save(code_of(name), function.package, StoredPackage.of(content))
         try:
             await service.store.save(FUNCTIONS, name, function, is_new=True)
@@ -273,6 +275,7 @@ async def update_function_code(service: LambdaService, request: Request) -> Answ
             code_of(function.name), function.package, StoredPackage.of(content)
         )
         await service.store.save(FUNCTIONS, function.name, function)
+        # The old code goes last, for the same reason.
         await _drop_package(service, function, before)
         return await _updated(service, function, is_published=request.get("Publish", False))
 
@@ -381,6 +384,7 @@ async def delete_function(service: LambdaService, request: Request) -> Answer:
         if "Qualifier" in request or target.qualifier != LATEST:
             await _delete_version(service, function, target.qualifier)
             return {"StatusCode": 204}
+        # The record of the function goes first: from then on, it cannot be called any more.
         await service.store.erase(FUNCTIONS, name)
         for partition in (versions_of, aliases_of, event_invokes_of, code_of):
             await service.store.erase_all(partition(name))

@@ -73,6 +73,7 @@ def _event(payload: bytes, bytes_max: int) -> bytes:
         raise InvalidRequestContentException(
             f"Could not parse request body into json: Could not parse payload into json: {error}"
         ) from None
+    # A newline would end the call in the protocol of the worker. This removes all whitespace.
     return msgspec.json.format(payload, indent=-1)
 
 

@@ -87,6 +87,7 @@ async def create_event_source_mapping(service: LambdaService, request: Request) 
     is_enabled = request.get("Enabled", True)
     async with service.changes:
         await _refuse_second(service, configuration)
+        # The position is saved before the mapping, so that LATEST is the time of this request.
         await service.mappings.begin(configuration)
         record = MappingRecord(
             uuid=identity, configuration=configuration, tags=request.get("Tags", {})

@@ -122,6 +122,7 @@ class BatchDelivery:
                 self._done.add(record.sequence_number)
                 lane_of(record, self._lanes).put(record)
             if page.position != position:
+                # Records that no filter matches still move the checkpoint.
                 self._done.pass_over(page.position)
             position = page.position
             if page.is_last:
@@ -130,6 +131,7 @@ class BatchDelivery:
                 self._empty_at = self._dependencies.clock()
             for lane in self._lanes:
                 lane.wake()
+            # Otherwise the checkpoint is saved when the waiting records are done.
             if not page.records and not self._done.is_waiting:
                 await self._note()
             if not page.is_behind:
@@ -203,6 +205,7 @@ class BatchDelivery:
             if failed_at > 0:
                 # The records before the first failed one are done. (Lambda guide, "Partial batch
                 # responses")
+                # A function that makes progress has all its retries again.
                 records, attempts = records[failed_at:], 0
                 if self._mapping.bisects:
                     # The batch is bisected just there (same page), so the rest is called again at
@@ -307,6 +310,8 @@ class BatchDelivery:
 
     async def _note(self) -> None:
         """Save the position up to which all records are done, if it has changed."""
+        # Lanes finish at any time: without the lock, an older position could be saved after a newer
+        # one.
         async with self._saving:
             window = None if self._window is None else msgspec.to_builtins(self._window)
             reached = (self._done.position, window)

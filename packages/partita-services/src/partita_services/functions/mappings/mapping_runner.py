@@ -99,6 +99,8 @@ class Mappings:
         """End a transition: run the mapping as it is configured, stop it, or remove it."""
         await self._stop(record.uuid)
         if record.goal == DELETING:
+            # The record goes last: after a kill, it is still there with its goal, and this is done
+            # again.
             await self._store.erase_all(checkpoints_of(record.uuid))
             await self._store.erase(MAPPINGS, record.uuid)
             return

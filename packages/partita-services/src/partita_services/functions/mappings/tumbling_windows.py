@@ -66,6 +66,7 @@ def event_of_window(
         "isFinalInvokeForWindow": is_final,
         "isWindowTerminatedEarly": is_early,
     }
+    # The records are JSON already, and need not be encoded again.
     bodies = b",".join(record.body for record in records)
     return b'{"Records":[%b],%b' % (bodies, orjson.dumps(members)[1:])
 

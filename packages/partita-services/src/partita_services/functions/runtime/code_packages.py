@@ -165,6 +165,7 @@ class CodePackages:
     async def folder(self, function: str, digest: str) -> Path:
         """The folder with unpacked code. It is kept until `release` was called as often as this."""
         folder = self.place() / "code" / function / digest
+        # Counted before the folder exists, so that nobody removes it while it is unpacked.
         self._users[folder] += 1
         try:
             async with self._places.setdefault(folder, asyncio.Lock()):
@@ -217,6 +218,7 @@ def unpack(content: bytes, folder: Path) -> None:
                 with path.open("wb") as file:
                     for part in _parts(archive, entry):
                         file.write(part)
+        # All or nothing, also after a kill: `exists` is the sign that the folder is complete.
         beside.rename(folder)
     except BaseException:
         remove(beside)

@@ -35,6 +35,7 @@ class FunctionLog:
         ready_at = clock()
         while part := await reader.read(READ_BYTES):
             self._content += part
+            # A function may log without end during one call.
             del self._content[:-KEPT_BYTES]
             *lines, rest = (rest + part).split(b"\n")
             if len(rest) > LINE_BYTES_MAX:
@@ -58,6 +59,7 @@ class FunctionLog:
                     await self._more.wait()
         except TimeoutError:
             pass
+        # The next call starts with an empty log.
         content, self._content = bytes(self._content), bytearray()
         return content[-TAIL_BYTES:]
 

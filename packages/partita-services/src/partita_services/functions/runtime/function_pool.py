@@ -45,6 +45,8 @@ class FunctionPool:
         self._calls = 0
         self._turns = asyncio.Semaphore(PROCESSES_MAX if concurrency is None else concurrency)
         self._processes: list[FunctionProcess] = []
+        # The process that was used last is taken first, so that the others stay idle long enough to
+        # be ended.
         self._idle: asyncio.LifoQueue[FunctionProcess] = asyncio.LifoQueue()
 
     @property
@@ -88,6 +90,7 @@ class FunctionPool:
                 async with asyncio.timeout(BUSY_SECONDS):
                     return await self._idle.get()
             except TimeoutError:
+                # More interpreters that start at once than cores would only delay each other.
                 if sum(process.is_starting for process in self._processes) < CORES:
                     break
         process = FunctionProcess(self._function, self._starts)

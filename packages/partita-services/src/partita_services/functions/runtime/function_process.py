@@ -137,6 +137,7 @@ class FunctionProcess:
             self.is_called = False
         self.used_at = asyncio.get_running_loop().time()
         log = b"" if self._log is None else await self._log.end_of(request_id)
+        # The process was ended: the next one has a log of its own.
         if error is not None and self._process is None:
             self._log = None
         return InvocationOutcome(payload, error, log)
@@ -153,6 +154,7 @@ class FunctionProcess:
             "memory_mb": function.memory_mb,
             **context,
         }
+        # The event is JSON already. It is appended as it is, without the closing brace of the head.
         head = json.dumps(described)[:-1].encode()
         try:
             process = self._process
@@ -176,6 +178,8 @@ class FunctionProcess:
         own time."""
         self.is_starting = True
         try:
+            # The lock is held until the interpreter runs. What the function imports after that may
+            # take long, and does not hold up others.
             async with self._starts, _timeout(START_SECONDS_MAX, request_id):
                 process = self._process = await self._spawn()
                 _expect(STARTED, await _line(process, request_id), request_id)

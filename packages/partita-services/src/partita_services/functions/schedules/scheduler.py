@@ -102,6 +102,7 @@ class Scheduler:
         """Save a new or changed schedule, and wait for its next due time."""
         now = self._clock()
         start = record.configuration.get("StartDate", 0.0)
+        # "Following" excludes the time itself, but a schedule may be due at its StartDate.
         record.due_at = self._following(record, max(now, start - 1e-6))
         await self._store.save(SCHEDULES, sort_of(record.group, record.name), record)
         self._wait_for(record)
@@ -123,6 +124,7 @@ class Scheduler:
 
     def _stop_waiting(self, record: ScheduleRecord) -> None:
         waiting = self._waiting.pop(sort_of(record.group, record.name), None)
+        # The task that runs a schedule removes it at its end, and must not cancel itself.
         if waiting is not None and waiting is not asyncio.current_task():
             waiting.cancel()
 
@@ -139,6 +141,7 @@ class Scheduler:
         while record.due_at is not None:
             while (left := record.due_at - self._clock()) > 0:
                 await asyncio.sleep(min(left, SLEEP_SECONDS_MAX))
+            # The next due time is saved after this: a kill in between repeats the run.
             await self._reach(record, record.due_at)
             # Due times that passed during a long run are skipped.
             record.due_at = self._following(record, max(record.due_at, self._clock()))
@@ -156,6 +159,8 @@ class Scheduler:
         retries = policy.get("MaximumRetryAttempts", RETRIES_MAX)
         gives_up_at = self._clock() + policy.get("MaximumEventAgeInSeconds", AGE_SECONDS_MAX)
         arn = function_arns.schedule_arn(record.group, record.name)
+        # It follows from the due time. A run that is repeated after a kill starts its machine only
+        # once.
         execution = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{arn} {due_at}"))
         attempt = 1
         while True:

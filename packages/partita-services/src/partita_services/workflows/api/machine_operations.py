@@ -132,6 +132,8 @@ async def delete_state_machine(service: StepFunctionsService, request: Request) 
         )
         if machine is not None and machine.status != DELETING:
             machine.status = DELETING
+            # The status is stored first: a removal that is cut short is continued after the
+            # restart.
             await service.store.put_machine(machine, is_new=False)
             remove_later(service, machine.name)
     return {}

@@ -170,6 +170,8 @@ class EvaluationLane:
         """Nobody waits for this job any more. A process that does nothing else is ended."""
         if self._process is not None and len(self._sent) == 1:
             [(sent, _)] = self._sent.values()
+            # Only the slow lane has one job at a time. In the quick one, other jobs would be
+            # repeated.
             if sent is pending and self._limits.jobs_max == 1:
                 self._process.kill()
 
@@ -210,6 +212,8 @@ class EvaluationLane:
         if not isinstance(job, ValidateDefinition | TestState):
             digest, text = job.definition.digest, job.definition.text
             if digest in process.definitions:
+                # A definition may have 1 MB, and each step needs it: it is sent once for all
+                # executions.
                 job = msgspec.structs.replace(job, definition=DefinitionText(digest, ""))
             else:
                 forgets = sum(process.definitions.values()) + len(text) > DEFINITIONS_CHARS_MAX
@@ -246,12 +250,16 @@ class EvaluationLane:
 
     async def _clear_up(self, process: EvaluationProcess) -> None:
         """Send the unanswered jobs of a process to its successor, except the one that ended it."""
+        # The connection is closed, but the process may still be ending: its exit code says which
+        # limit it exceeded.
         code = await process.exit_code()
         job, part = process.under_way()
         sent, self._sent, self._sent_bytes = self._sent, {}, 0
         broken = sent.pop(job, None)
+        # Innocent jobs keep their order and their place at the head of the queue.
         for pending, _ in reversed(sent.values()):
             self._waiting.put_back(pending)
+        # The process ended before its first job, and nobody has killed it: it cannot start.
         if job == 0 and sent and code != -signal.SIGKILL:
             await self._give_up(f"ended with {code}")
         self._changing = None
@@ -308,6 +316,8 @@ class EvaluationPool:
             pending.done.set_result(answer.outcome)
 
     def _note_slow(self, key: str) -> None:
+        # Insert it again at the end, so that the first key is always the one that was noted
+        # earliest.
         self._slow_keys.pop(key, None)
         if len(self._slow_keys) >= SLOW_KEYS_MAX:
             del self._slow_keys[next(iter(self._slow_keys))]
@@ -315,6 +325,7 @@ class EvaluationPool:
 
     def _broken_by(self, lane: EvaluationLane, pending: PendingJob, code: int, part: int) -> None:
         self._note_slow(pending.key)
+        # Too much time in the quick lane is no failure: the job has a longer limit in the slow one.
         if lane is self._slow or code != -signal.SIGPROF:
             pending.ends += 1
             pending.broken = [*pending.broken, part]

@@ -70,6 +70,7 @@ class EvaluationWorker:
         began = process_time()
         outcome = jobs.run(order.job, metered)
         answer = framed(encode(JobAnswer(order.number, process_time() - began, outcome)))
+        # Encoding the answer counts as well, so the timer is stopped only now.
         signal.setitimer(signal.ITIMER_PROF, 0)
         if not self._answers:
             self._answers_since = monotonic()
@@ -107,6 +108,8 @@ def _limit_memory() -> None:
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with open("/proc/self/statm") as file:
+            # RLIMIT_AS limits all mapped memory, so what the libraries have mapped already is
+            # added.
             taken = int(file.read().split()[0]) * resource.getpagesize()
         most = taken + MEMORY_BYTES_MAX
         resource.setrlimit(resource.RLIMIT_AS, (most, most))

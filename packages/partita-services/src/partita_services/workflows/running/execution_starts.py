@@ -136,6 +136,7 @@ class ExecutionStarts:
         try:
             return await asyncio.shield(live.finished)
         except asyncio.CancelledError:
+            # The map run was cancelled, and nobody else waits for its executions.
             self._engine.abort(live)
             raise
 

@@ -120,6 +120,7 @@ class WorkflowEngine:
         live.execution = with_step(execution, step, self._clock())
         if is_kept:
             await self._store.begin(live.execution, step)
+        # The whole execution fitted into the first step, and nothing has to be started.
         if live.execution.status != RUNNING:
             live.finished.set_result(live.execution)
             return live
@@ -251,6 +252,7 @@ class WorkflowEngine:
         )
         live = live_after(execution, definition, step, finished)
         live.revision = revision
+        # Before the others are loaded: a task that waits for this execution must find it.
         self._live[arn] = live
         return live, step
 
@@ -285,6 +287,7 @@ class WorkflowEngine:
                 except Exception as error:
                     _settle(waiting, error)
                     raise
+                # What the step has not handled comes before what has happened meanwhile.
                 live.inbox[:0] = gathered[handled:]
                 _settle([done for *_, done in gathered[:handled] if done is not None])
         except RecordConflict:
@@ -358,6 +361,7 @@ class WorkflowEngine:
             else:
                 await self._store.finish(execution, live.revision, step)
         live.run, live.event_count, live.execution = step.run, step.event_count, execution
+        # Only after the store has accepted the step. If it refuses, the execution is loaded again.
         live.revision += 1
         if execution.status == RUNNING:
             self._act(live, step)
@@ -384,6 +388,7 @@ class WorkflowEngine:
         """Stop waiting for a task. If the task is an execution, that is stopped too."""
         task = live.tasks.get(id)
         if task is not None:
+            # A task with .sync owns the execution that it has started.
             inner = self._live.get(started_execution(task.command, live.execution.arn) or "")
             if inner is not None:
                 self._post(inner, (Stopped(),))

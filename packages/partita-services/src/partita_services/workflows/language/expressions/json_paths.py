@@ -135,6 +135,7 @@ def _placed(data: Json, steps: tuple[Step, ...], value: Json, text: str) -> Json
         return {**data, step: _placed(data.get(step, {}), rest, value, text)}
     if isinstance(step, int) and isinstance(data, list) and -len(data) <= step < len(data):
         copy = list(data)
+        # A negative index counts from the end, as in Python.
         copy[step] = _placed(data[step], rest, value, text)
         return copy
     raise StateError(

@@ -99,6 +99,8 @@ class ExecutionState(msgspec.Struct, kw_only=True):
 
     def copy(self) -> ExecutionState:
         """A copy that can be changed independently; JSON values are shared."""
+        # A step that is dropped must leave the run as it was. Copying all JSON values would cost
+        # too much, so they are shared, and nothing changes them in place.
         duplicate = copy(self)
         duplicate.lines = self.copy_lines()
         return duplicate

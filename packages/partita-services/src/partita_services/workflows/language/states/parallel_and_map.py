@@ -57,6 +57,7 @@ def _start_iterations(walk: MachineWalk, line: ExecutionLine, state: State) -> N
         item = fork.waiting[0]
         input = map_items.item_input(walk, line, state, item)
         check_size(input, state.name)
+        # Only now, after its input was evaluated: if that fails, a redrive still finds the item.
         del fork.waiting[0]
         fork.running += 1
         iteration = _new_line(walk, line, item.number)

@@ -88,6 +88,8 @@ class GroupCommits:
             for commit, code in refused.items():
                 _settle([commit], RecordConflict() if code == CONDITION_FAILED else error)
             again = [commit for commit in gathered if commit not in refused]
+            # At the front and in their order: the others must not overtake commits that were made
+            # earlier.
             self._waiting.extendleft(reversed(again))
         elif reasons or error.is_passing:
             logger.warning("Executions wait for the database: %s", error)

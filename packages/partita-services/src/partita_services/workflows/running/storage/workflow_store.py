@@ -118,9 +118,11 @@ class WorkflowStore(RecordTable):
 
     async def begin(self, execution: ExecutionRecord, step: ExecutionStep) -> None:
         """Store a new execution. Raises RecordConflict when the name is taken."""
+        # Express executions are stored only while they run, so that they can be resumed.
         if execution.type == EXPRESS and execution.status != RUNNING:
             return
         actions = [await self._put_execution(execution, step.event_count, ABSENT)]
+        # A failed execution keeps its state, from which it can be redriven.
         if execution.status != SUCCEEDED:
             actions.append(await self._put_state(execution, 1, step))
         await self._commits.commit([*actions, *await self._put_events(execution, step)])

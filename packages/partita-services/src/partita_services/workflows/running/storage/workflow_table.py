@@ -56,6 +56,7 @@ def history_sort(first_id: int) -> str:
 
 
 def started_sort(started_at: float, name: str) -> str:
+    # Of fixed width, because the keys of the index are sorted as text.
     return f"{started_at:017.6f}#{name}"
 
 

@@ -128,11 +128,14 @@ class TaskRunner:
             try:
                 output = await self._answer(integration, task, execution_arn, role)
             except StateError as error:
+                # Both happenings become one step, so they cost one transaction.
                 report(started, TaskFailed(task.id, error.error, error.cause))
                 return
             if not integration.pattern:
                 report(started, TaskSucceeded(task.id, output))
                 return
+            # This has to be durable before anybody waits for the outcome. After a kill, the task is
+            # not submitted again.
             await note(started, TaskSubmitted(task.id, output))
         else:
             output = task.submitted

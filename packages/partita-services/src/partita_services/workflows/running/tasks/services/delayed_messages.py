@@ -60,4 +60,5 @@ class DelayedMessages:
                 logger.warning("The delayed message %s did not arrive: %s", message.id, error)
                 await asyncio.sleep(seconds)
                 seconds = min(2 * seconds, RETRY_SECONDS_MAX)
+        # Only after it has arrived. A kill before this sends it twice, but never loses it.
         await self._store.erase(DELAYED, message.id)

@@ -55,6 +55,7 @@ class S3Buckets:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f".{path.name}.part")
         part.write_bytes(content)
+        # Readers see the old object or the new one, never a part of it.
         os.replace(part, path)
 
     def remove(self, bucket: str, key: str) -> None:
