@@ -89,7 +89,7 @@ def check(
     for alarm in alarms:
         if alarm.measure not in measures:
             raise PartitaError(
-                f"The alarm {alarm.name} in {path} is about {alarm.measure}: use one of "
+                f"The alarm {alarm.name} in {path} has no measure {alarm.measure}: use one of "
                 f"{', '.join(sorted(measures))}."
             )
         if alarm.above is None and alarm.below is None:

@@ -40,8 +40,8 @@ class Destinations:
             and self._sinks.find(arn) is None
         ):
             raise InvalidParameterValueException(
-                f"The destination {arn} is not there: name a function or a Kinesis stream, or give "
-                "it a sink in the settings of this server."
+                f"The destination {arn} does not exist: name a function or a Kinesis stream, or "
+                "give it a sink in the settings of this server."
             )
 
     async def send(self, destination: str, message: bytes, key: str) -> None:

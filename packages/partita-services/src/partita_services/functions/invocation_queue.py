@@ -95,9 +95,18 @@ class InvocationQueue:
                 await self._store.erase(EVENTS, event.id)
                 return
             except ClientError as error:
-                logger.error("The event %s for %s waits: %s", event.id, event.function, error)
+                logger.error(
+                    "The event %s for %s could not be handled, and is tried again: %s",
+                    event.id,
+                    event.function,
+                    error,
+                )
             except Exception:
-                logger.exception("The event %s for %s waits.", event.id, event.function)
+                logger.exception(
+                    "The event %s for %s could not be handled, and is tried again.",
+                    event.id,
+                    event.function,
+                )
             await asyncio.sleep(REST_SECONDS)
 
     async def _handle_to_the_end(self, event: QueuedEvent) -> None:
@@ -187,7 +196,11 @@ class InvocationQueue:
                 await self._destinations.acting_for(role).send(destination, message, event.id)
             except SendFailed as error:
                 refusals += 1
-                logger.error("A record of %s waits: %s.", event.function, error)
+                logger.error(
+                    "The destination of %s did not accept a record; it is sent again: %s.",
+                    event.function,
+                    error,
+                )
                 await asyncio.sleep(min(SEND_SECONDS * 2.0**refusals, SEND_SECONDS_MAX))
             else:
                 return

@@ -297,7 +297,7 @@ async def of_client(service: LambdaService, uuid: str) -> MappingRecord:
     record = await find(service, uuid)
     if record.uuid in (trigger.uuid for trigger in service.mappings.of_settings()):
         raise ResourceConflictException(
-            "This mapping is a trigger of the settings of this server; change it there."
+            "This mapping is a trigger in the settings of this server; change it there."
         )
     return record
 

@@ -107,7 +107,8 @@ def _check_dates(configuration: dict[str, Any]) -> None:
 async def _check_group(service: LambdaService, group: str) -> None:
     if group == OF_SETTINGS:
         raise ScheduleConflict(
-            "Schedules of the group settings are in the settings of this server; change them there."
+            "Schedules in the group settings come from the settings of this server; change them "
+            "there."
         )
     await _group(service, group)
 

@@ -264,7 +264,11 @@ class BatchDelivery:
             except CallRefused as error:
                 self._dependencies.note_result(f"PROBLEM: {error}")
                 refusals += 1
-                logger.warning("The %s waits: %s", self._mapping.name, error)
+                logger.warning(
+                    "The %s could not call its target, and tries again: %s",
+                    self._mapping.name,
+                    error,
+                )
                 await asyncio.sleep(_backoff_seconds(refusals))
             else:
                 self._dependencies.note_result(OK)
@@ -298,7 +302,11 @@ class BatchDelivery:
             except SendFailed as error:
                 # Without a report, the records would be lost: so the shard waits.
                 refusals += 1
-                logger.error("The %s cannot go on: %s.", self._mapping.name, error)
+                logger.error(
+                    "The %s cannot send its report of failed records, and tries again: %s.",
+                    self._mapping.name,
+                    error,
+                )
                 await asyncio.sleep(_backoff_seconds(refusals))
             else:
                 return

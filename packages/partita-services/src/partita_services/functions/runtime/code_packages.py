@@ -179,7 +179,7 @@ class CodePackages:
     async def _fill(self, folder: Path, function: str, digest: str) -> None:
         package = await self._store.find(code_of(function), digest, StoredPackage)
         if package is None:
-            raise InvalidParameterValueException(f"The code of {function} is gone.")
+            raise InvalidParameterValueException(f"The code of {function} no longer exists.")
         try:
             async with self._turns:
                 await in_thread(partial(unpack, package.content, folder))

@@ -134,7 +134,11 @@ class Scheduler:
                 await self._run(record)
                 return
             except ClientError as error:
-                logger.error("The schedule %s waits: %s", record.name, error)
+                logger.error(
+                    "The schedule %s is tried again, because the database did not answer: %s",
+                    record.name,
+                    error,
+                )
                 await asyncio.sleep(REST_SECONDS)
 
     async def _run(self, record: ScheduleRecord) -> None:
@@ -185,7 +189,9 @@ class Scheduler:
                 destinations = self._destinations.acting_for(_role_of(record))
                 await destinations.send(arn, text.encode(), record.name)
             except SendFailed as error:
-                logger.error("Its event was lost: %s", error)
+                logger.error(
+                    "The dead-letter queue did not accept its event, which is lost: %s", error
+                )
 
     async def close(self) -> None:
         for task in self._waiting.values():

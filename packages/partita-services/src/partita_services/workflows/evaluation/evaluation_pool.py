@@ -269,10 +269,10 @@ class EvaluationLane:
 
     async def _give_up(self, reason: str) -> None:
         """Fail all waiting jobs, because the process cannot even start."""
-        logger.error("The process that computes for workflows %s.", reason)
+        logger.error("The evaluation process of workflows %s.", reason)
         for pending in self._waiting.take_all():
             if not pending.done.done():
-                pending.done.set_exception(RuntimeError(f"The process that computes {reason}"))
+                pending.done.set_exception(RuntimeError(f"The evaluation process {reason}"))
         await asyncio.sleep(START_REST_SECONDS)
 
 

@@ -312,7 +312,7 @@ class WorkflowEngine:
         try:
             await self._step(live, [(stopped, self._clock())])
         except Exception:
-            logger.exception("%s is ended as it is.", live.execution.arn)
+            logger.exception("%s cannot be evaluated any more, and is ended.", live.execution.arn)
             try:
                 now, count = self._clock(), live.event_count
                 await self._count(live, _broken_off(live.run, count, stopped, now))

@@ -92,7 +92,7 @@ class GroupCommits:
             # earlier.
             self._waiting.extendleft(reversed(again))
         elif reasons or error.is_passing:
-            logger.warning("Executions wait for the database: %s", error)
+            logger.warning("Executions wait until the database accepts their steps: %s", error)
             self._waiting.extendleft(reversed(gathered))
             await asyncio.sleep(REST_SECONDS)
         elif len(gathered) > 1:
