@@ -87,7 +87,7 @@ class ServerProtection:
 
     @property
     def certificates(self) -> tuple[str, str]:
-        """The certificate that companions and peers trust, and the client certificate to present."""
+        """The certificate that companions and peers trust, and the one that they present."""
         if self._tls is None:
             return "", ""
         return str(self._tls.files.certificate.absolute()), self._tls.companion_certificate
