@@ -131,8 +131,8 @@ def test_version_prints_it(run: Any, flag: str) -> None:
         (("-dbPath",), "-dbPath needs a value"),
         (("-cors", "a b"), "'a b' is not an origin"),
         # DynamoDB Local refuses this pair too.
-        (("-inMemory", "-dbPath", "somewhere"), "-inMemory and -dbPath exclude each other"),
-        (("--inMemory", "--dbPath", "somewhere"), "-inMemory and -dbPath exclude each other"),
+        (("-inMemory", "-dbPath", "somewhere"), "Give -inMemory or -dbPath, not both"),
+        (("--inMemory", "--dbPath", "somewhere"), "Give -inMemory or -dbPath, not both"),
     ],
     ids=str,
 )

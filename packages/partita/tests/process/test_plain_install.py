@@ -107,7 +107,7 @@ class TestImports:
         assert "storage" in LISTED.findall(listed)
         ours = {name for name in loaded.split() if name.startswith("partita.")}
         assert {name.split(".")[1] for name in ours} <= {
-            *("assembly", "cli", "compiled", "errors", "optional_packages", "packages")
+            *("assembly", "cli", "errors", "installation")
         }
 
 
@@ -187,7 +187,7 @@ class TestClone:
             done = _partita(clone, *arguments)
             assert (done.returncode, done.stdout) == (1, "")
             assert re.fullmatch(
-                rf"partita: partita-[\w-]+, which has the command {command}, is not installed; "
+                rf"partita: The command {command} needs partita-[\w-]+, which is not installed; "
                 r"to install it: make install\n",
                 done.stderr,
             )

@@ -77,4 +77,4 @@ def test_its_memory_is_bounded(serve: Any, tmp_path: Path) -> None:
 def test_what_is_no_number_of_bytes_is_refused_in_words(run: Any) -> None:
     refused = run(*SERVE, "--response-cache", "1MB")
     assert refused.returncode == 2
-    assert "'1MB' is not a number of bytes, nor off." in refused.stderr
+    assert "'1MB' is neither a number of bytes nor off." in refused.stderr

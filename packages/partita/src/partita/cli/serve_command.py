@@ -122,7 +122,7 @@ def _is_repeatable(parameter: click.Parameter) -> bool:
     "--allow-origin",
     multiple=True,
     metavar="ORIGIN",
-    help="An origin whose web pages may use the server, such as http://localhost:3000, or * for all.",
+    help="An origin whose pages may use the server, such as http://localhost:3000; * allows all.",
 )
 @click.option(
     "--allow-host",
