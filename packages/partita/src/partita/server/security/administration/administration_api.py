@@ -1,8 +1,8 @@
-"""Users, keys and policies over the wire, and the audit log: what the console's page has of access.
+"""The API behind the console's page for users, keys, policies and the audit log.
 
-Its targets begin with PartitaAccess. Changes are those of the commands `partita users` and
-`partita policies`: to the file of the data folder, which the server then reads again. A secret is
-in one answer only, that to the request which made its key.
+Its targets begin with PartitaAccess. Changes go to the file in the data folder, like those of
+`partita users` and `partita policies`; the server then reads the file again. The secret of a key is
+only in the response to the request that created the key.
 """
 
 from __future__ import annotations
@@ -49,27 +49,27 @@ Answer = dict[str, Any]
 
 
 class AdministrationRequest(msgspec.Struct, frozen=True):
-    """What requests have; each operation needs some of it."""
+    """The parameters of all operations. Each operation uses some of them."""
 
     UserName: str = ""
     AccessKeyId: str = ""
     PolicyName: str = ""
     Document: str = ""
     Holder: str = ""
-    """user/NAME, group/NAME or role/NAME."""
+    """`user/NAME`, `group/NAME` or `role/NAME`."""
     IsActive: bool = True
     Policies: tuple[str, ...] = ()
     Groups: tuple[str, ...] = ()
     Action: str = ""
     Resource: str = "*"
     Before: int | None = None
-    """The number of an event: only older ones."""
+    """The number of an event; only older ones are listed."""
     Text: str = ""
-    """What an event must have in it."""
+    """Only events that contain this text are listed."""
 
 
 class Administration:
-    """As a companion, it answers the requests that the gate has let through."""
+    """Answers requests that the gate has authorized. To the dispatcher it is a companion."""
 
     def __init__(self, access: AccessControl, audit: Path | None) -> None:
         self._access = access
@@ -88,7 +88,7 @@ class Administration:
             response = error_response(Invalid(str(error)), JSON_1_0)
         reply(response)
 
-    # Looking
+    # Reading
 
     def list_users(self, asked: AdministrationRequest) -> Answer:
         directory = self._directory()
@@ -125,13 +125,15 @@ class Administration:
         return {"Events": page.events, "Before": page.before}
 
     def _directory(self) -> Directory:
-        """What the file says now; a change of a moment ago is in it."""
+        """Returns the directory as it is in the file now, which may be newer than the server's."""
         file = self._access.file
         if file is None or not file.is_own:
             return self._access.callers.directory
-        known = file.load()
+        directory = file.load()
         root = self._access.callers.directory.users.get(ROOT)
-        return known if root is None else replace(known, users={**known.users, ROOT: root})
+        if root is None:
+            return directory
+        return replace(directory, users={**directory.users, ROOT: root})
 
     # Changing
 
@@ -214,7 +216,11 @@ class Administration:
                 raise Invalid(
                     f"{asked.PolicyName} is in use by {', '.join(used)}: detach it first."
                 )
-            kept = {n: one for n, one in directory.policies.items() if n != asked.PolicyName}
+            kept = {
+                name: document
+                for name, document in directory.policies.items()
+                if name != asked.PolicyName
+            }
             return replace(directory, policies=kept)
 
         self._change(change)

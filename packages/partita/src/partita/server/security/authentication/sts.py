@@ -1,7 +1,7 @@
-"""AWS STS: GetCallerIdentity, AssumeRole, GetSessionToken, in the query protocol.
+"""AWS STS: GetCallerIdentity, AssumeRole and GetSessionToken, in AWS's query protocol.
 
-Parameters come as a form, or in the query of a presigned URL, which of all services here only this
-one takes; answers are XML. (API reference of AWS Security Token Service)
+Parameters come as a form or in the query of a presigned URL, and responses are XML.
+(API reference of AWS Security Token Service)
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ POLICY_CHARS_MAX: Final = 2048
 FORM_BYTES_MAX: Final = 32 * KB
 FIELDS_MAX: Final = 200
 UNKNOWN_ACTION: Final = "Unknown"
-"""What somebody asked for who is not known: the form is not read before its signature is right."""
+"""The action of an unauthenticated request in the audit log. A form is not parsed before its
+signature is verified."""
 _SESSION_NAME: Final = re.compile(r"[\w+=,.@-]{2,64}", re.ASCII)
 
 Parameters = Mapping[str, str]
@@ -87,11 +88,11 @@ _CODES: Final[dict[type[DynamoDBError], tuple[str, int]]] = {
     ThrottlingException: ("Throttling", 400),
     UnrecognizedClientException: ("InvalidClientTokenId", 403),
 }
-"""What STS calls them."""
+"""STS's codes and statuses for errors that other services report under other names."""
 
 
 class StsRequest(NamedTuple):
-    """A request whose signature fits."""
+    """An authenticated request."""
 
     gate: Gate
     caller: Caller
@@ -101,7 +102,7 @@ class StsRequest(NamedTuple):
 
 
 class StsResponse:
-    """An answer, with what is known of who asked for what."""
+    """A response, with the caller and action for the audit log as far as these are known."""
 
     __slots__ = ("action", "caller", "parameters", "response")
 
@@ -165,14 +166,17 @@ def _parameters(request: HttpRequest) -> Parameters:
 
 
 def get_caller_identity(question: StsRequest) -> Answer:
-    """Needs no right: everybody may know who they are."""
+    """Returns who the caller is. Needs no right, as on AWS."""
     caller = question.caller
     return {"Arn": caller.arn, "UserId": caller.user_id, "Account": caller.principal.account}
 
 
 def get_session_token(question: StsRequest) -> Answer:
-    """Needs no right either: a session can do no more than its user.
-    (API reference: "No permissions are required for users to perform this operation")"""
+    """Issues a session of the calling user. Needs no right, as a session has the rights of its
+    user.
+
+    (API reference: "No permissions are required for users to perform this operation")
+    """
     caller = question.caller
     if caller.session is not None or caller.kind not in ("User", "Account"):
         raise AccessDeniedException("Cannot call GetSessionToken with session credentials")
@@ -190,16 +194,17 @@ def assume_role(question: StsRequest) -> Answer:
         if name.startswith(("PolicyArns.", "Tags.", "TransitiveTagKeys.", "ProvidedContexts.")):
             raise _invalid(f"{name.partition('.')[0]} is not supported by this server.")
     arn, session_name = _required(parameters, "RoleArn"), _required(parameters, "RoleSessionName")
-    found = ROLE_ARN.fullmatch(arn)
-    if found is None:
+    match = ROLE_ARN.fullmatch(arn)
+    if match is None:
         raise _invalid(f"{arn} is invalid")
+    role_name = match[1]
     if not _SESSION_NAME.fullmatch(session_name):
         raise _invalid(
             f"1 validation error detected: Value '{session_name}' at 'roleSessionName' failed to "
             "satisfy constraint: Member must satisfy regular expression pattern: [\\w+=,.@-]*"
         )
-    role = gate.callers.directory.roles.get(found[1])
-    if role is None or not _may_assume(question, found[1], role):
+    role = gate.callers.directory.roles.get(role_name)
+    if role is None or not _may_assume(question, role_name, role):
         raise AccessDeniedException(
             f"User: {caller.arn} is not authorized to perform: sts:AssumeRole on resource: {arn}"
         )
@@ -211,20 +216,24 @@ def assume_role(question: StsRequest) -> Answer:
         )
     policy = _session_policy(parameters.get("Policy", ""))
     issued = gate.callers.seal.issue(
-        *(ROLE, found[1], role.id, session_name, question.now, seconds, policy),
+        *(ROLE, role_name, role.id, session_name, question.now, seconds, policy),
         issuers=caller.issuers,
     )
     return {
         "Credentials": _credentials(issued),
         "AssumedRoleUser": {
             "AssumedRoleId": f"{role.id}:{session_name}",
-            "Arn": f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{found[1]}/{session_name}",
+            "Arn": f"arn:aws:sts::{ACCOUNT_ID}:assumed-role/{role_name}/{session_name}",
         },
     }
 
 
 def _may_assume(question: StsRequest, name: str, role: Role) -> bool:
-    """The trust policy must name the caller: alone, or its account, which the rest is left to."""
+    """True if the role's trust policy and the caller's own policies let the caller assume the role.
+
+    A trust policy that names the caller suffices. One that names the account leaves the decision to
+    the caller's own policies.
+    """
     caller = question.caller
     if caller.kind == "Account":
         # (AssumeRole: "You cannot use AWS account root user credentials")

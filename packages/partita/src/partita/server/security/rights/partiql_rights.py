@@ -1,4 +1,4 @@
-"""What PartiQL statements need: the right to select, insert, update or delete, each on its own."""
+"""The rights that PartiQL statements need: to select, insert, update or delete."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ ACTIONS: Final = {
     UpdateStatement: "PartiQLUpdate",
     DeleteStatement: "PartiQLDelete",
 }
-# What the clauses are called that RETURNING knows; they are the words of ReturnValues but for one.
+# The clauses of RETURNING have the names of ReturnValues, except MODIFIED for UPDATED.
 RETURNING: Final = {"MODIFIED_OLD": "UPDATED_OLD", "MODIFIED_NEW": "UPDATED_NEW"}
 
 
 def statement_need(
     service: DatabaseService, one: Request, whole: Request, enclosing: str
 ) -> RequestedRight | None:
-    """None for a statement that is refused before any table is looked for.
+    """Returns the right that a statement needs, or None if the statement is invalid.
 
-    What it reads is worked out by the functions that plan it, so that the two cannot disagree: what
-    they refuse, the operation refuses too.
+    The functions that plan a statement also determine here what it reads, so that rights and
+    execution cannot disagree. A statement that they refuse is refused by the operation, too.
     """
     try:
         statement = compile_statement(one["Statement"])
@@ -113,7 +113,7 @@ def _keys(
 
 
 def _attributes(statement: CompiledStatement) -> set[str]:
-    """All that a statement names, also where it only compares or sorts."""
+    """Returns all attributes that a statement names, also if it only compares or sorts by them."""
     names: set[str] = set()
     if isinstance(statement, InsertStatement):
         names |= set(statement.item)
@@ -160,7 +160,8 @@ def _selected(statement: SelectStatement, values: Values, table: Table) -> Keys:
 def _right(member: str, enclosing: str = "") -> Rights:
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
         needs = [
-            statement_need(service, one, request, enclosing) for one in _statements(request, member)
+            statement_need(service, statement, request, enclosing)
+            for statement in _statements(request, member)
         ]
         return [need for need in needs if need is not None]
 
