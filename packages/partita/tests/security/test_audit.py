@@ -73,7 +73,7 @@ def test_what_is_written_down(audited: tuple[People, Path]) -> None:
     assert "s3cr3t" not in text and key.secret not in text
     assert any(one["eventName"] == "UpdateUsers" for one in events(folder))
     checked = run("audit", "verify", "--data", folder)
-    assert checked.returncode == 0 and "are whole; digest" in checked.stdout
+    assert checked.returncode == 0 and "are complete; digest" in checked.stdout
 
 
 def test_the_chain_goes_on_after_a_restart_and_a_kill(tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ class Audited:
 
     def verify(self) -> list[str]:
         done = run("audit", "verify", *self.options)
-        assert (done.returncode == 0) == ("are whole" in done.stdout), done.stderr
+        assert (done.returncode == 0) == ("are complete" in done.stdout), done.stderr
         return [] if done.returncode == 0 else done.stdout.splitlines()
 
 

@@ -46,7 +46,7 @@ def policies(data: Path, *arguments: str | Path) -> subprocess.CompletedProcess[
 def test_a_user_from_first_to_last_key(tmp_path: Path) -> None:
     added = users(tmp_path, "add", "ann", "--policy", "AdministratorAccess")
     first = keys_of(added.stdout)
-    assert "shown this once" in added.stderr and "not encrypted" in added.stderr
+    assert "shown only once" in added.stderr and "not encrypted" in added.stderr
     mode = (tmp_path / FILE_NAME).stat().st_mode
     assert stat.S_IMODE(mode) == 0o600
     listed = users(tmp_path, "list").stdout

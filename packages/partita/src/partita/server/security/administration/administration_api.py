@@ -140,7 +140,9 @@ class Administration:
     def _change(self, change: Callable[[Directory], Directory]) -> None:
         file = self._access.file
         if file is None or not file.is_own:
-            raise Invalid("Users of this server come from elsewhere: they are changed there.")
+            raise Invalid(
+                "The operator provides the users of this server in a file: change them there."
+            )
         with file.changing() as changing:
             changing.directory = change(changing.directory)
 
@@ -194,7 +196,7 @@ class Administration:
     def put_policy(self, asked: AdministrationRequest) -> Answer:
         check_name(asked.PolicyName)
         if asked.PolicyName in DOCUMENTS:
-            raise Invalid(f"{asked.PolicyName} is always there, and stays as it is.")
+            raise Invalid(f"{asked.PolicyName} is a managed policy and cannot be changed.")
         try:
             parse(asked.Document, asked.PolicyName)
         except PolicyError as error:

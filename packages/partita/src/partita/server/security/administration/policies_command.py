@@ -1,4 +1,4 @@
-"""`partita policies`: what users, groups and roles may do, and why."""
+"""`partita policies`: manages and explains the policies of users, groups and roles."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KINDS = {"identity": IDENTITY, "resource": RESOURCE, "trust": TRUST}
 
 @click.group()
 def policies() -> None:
-    """Policies of a data folder: JSON in IAM's language."""
+    """Policies of a data folder, as JSON in IAM's language."""
 
 
 @policies.command()
@@ -47,10 +47,10 @@ def policies() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @access_options
 def put(name: str, file: Path, access: AccessFile) -> None:
-    """Keep the policy of FILE as NAME."""
+    """Store the policy in FILE under NAME."""
     check_name(name)
     if name in DOCUMENTS:
-        raise PartitaError(f"{name} is always there, and stays as it is.")
+        raise PartitaError(f"{name} is a managed policy and cannot be changed.")
     policy, text = _read(file, name, IDENTITY)
     with access.changing() as change:
         kept = {**change.directory.policies, name: json.loads(text)}
@@ -84,7 +84,7 @@ def show(name: str, access: AccessFile) -> None:
 @click.argument("name")
 @access_options
 def delete(name: str, access: AccessFile) -> None:
-    """Delete the policy NAME, which nobody may have any more."""
+    """Delete the policy NAME. Nobody may have it any more."""
     with access.changing() as change:
         directory = change.directory
         if name not in directory.policies:
@@ -92,7 +92,7 @@ def delete(name: str, access: AccessFile) -> None:
         holders = _holders(directory, name)
         if holders:
             raise PartitaError(f"{name} is in use{holders}: detach it first.")
-        kept = {one: kept for one, kept in directory.policies.items() if one != name}
+        kept = {other: document for other, document in directory.policies.items() if other != name}
         change.directory = replace(directory, policies=kept)
     click.echo(f"{name} is deleted.")
 
@@ -106,7 +106,7 @@ def _holder_options(command: Any) -> Any:
 @policies.command()
 @click.argument("name")
 @_holder_options
-@click.option("--boundary", is_flag=True, help="As the bound of what others can allow.")
+@click.option("--boundary", is_flag=True, help="Attach it as the permissions boundary.")
 @access_options
 def attach(
     name: str,
@@ -134,16 +134,16 @@ def detach(
     """Take the policy NAME from a user, a group or a role."""
     with access.changing() as change:
         change.directory = detach_policy(change.directory, name, _holder(user, group, role))
-    click.echo(f"{user or group or role} has {name} no more.")
+    click.echo(f"{user or group or role} no longer has {name}.")
 
 
 @policies.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--kind", type=click.Choice(list(KINDS)), default="identity", show_default=True)
 def validate(file: Path, kind: str) -> None:
-    """Say what is wrong with the policy in FILE, and on which line."""
+    """Check the policy in FILE, and report an error with its line."""
     policy, _ = _read(file, file.name, KINDS[kind])
-    click.echo(f"{file} is right: {len(policy.statements)} statements.")
+    click.echo(f"{file} is valid: {len(policy.statements)} statements.")
 
 
 def _context_option(command: Any) -> Any:
@@ -179,7 +179,7 @@ def explain(
     resource_policy: Path | None,
     access: AccessFile,
 ) -> None:
-    """Say whether USER, or role/NAME, may do ACTION on RESOURCE, by which statement, and why."""
+    """Explain whether USER, or role/NAME, may do ACTION on RESOURCE, and why."""
     caller = simulated_caller(access.load(), user)
     resource_policies = _resource_policies(resource_policy)
     for line in explained(caller, action, resource, _context(given), resource_policies):
@@ -235,7 +235,7 @@ def _missing(name: str) -> PartitaError:
 
 
 def _holders(directory: Directory, name: str) -> str:
-    shown = ", ".join(one.replace("/", " ", 1) for one in holders(directory, name))
+    shown = ", ".join(holder.replace("/", " ", 1) for holder in holders(directory, name))
     return f" ({shown})" if shown else ""
 
 
