@@ -33,8 +33,7 @@ from partita.server.http.http_messages import JSON, HttpRequest, HttpResponse, R
 from partita.server.monitoring.server_metrics import ServerMetrics
 from partita.server.monitoring.slow_requests import NO_COST, RequestCost, SlowRequests
 from partita.server.protocol import json_codec
-from partita.server.protocol.aws_responses import CBOR_1_1, JSON_1_0, JSON_1_1
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import CBOR_1_1, JSON_1_0, JSON_1_1, error_body
 from partita.server.protocol.request_validation import Request, Validator, compile_validators
 from partita.server.protocol.rest import rest_error, rest_operation, service_at
 from partita.server.protocol.service_model import KINESIS, TARGET_PREFIXES, target

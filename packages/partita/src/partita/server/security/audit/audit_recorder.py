@@ -9,8 +9,7 @@ from typing import Any, Final
 from partita.errors import DynamoDBError, InternalServerError
 from partita.foundation.clock import Stopwatch, system_stopwatch
 from partita.server.http.http_messages import HttpRequest, HttpResponse, Reply
-from partita.server.protocol.aws_responses import JSON_1_0
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import JSON_1_0, error_body
 from partita.server.protocol.rest import RestCall
 from partita.server.security.abuse_limits import RateWindow
 from partita.server.security.audit.audit_budget import MINUTE, DroppedEvents, UnauthenticatedBudget

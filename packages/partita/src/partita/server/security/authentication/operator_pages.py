@@ -19,7 +19,7 @@ from urllib.parse import unquote_to_bytes
 from partita.database.operations.operation_context import DatabaseService
 from partita.errors import AccessDeniedException, DynamoDBError
 from partita.server.http.http_messages import JSON, HttpRequest, HttpResponse
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import error_body
 from partita.server.security.identities.callers import Caller, Callers, unknown_key
 from partita.server.security.rights.requested_rights import RequestedRight
 
