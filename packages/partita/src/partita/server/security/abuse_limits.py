@@ -25,10 +25,10 @@ from partita.errors import ThrottlingException
 from partita.foundation.prometheus_text import MetricFamily, counter
 
 FAILURES_MAX: Final = 60
-"""How many wrong signatures one address may send in a minute."""
+"""The number of wrong signatures that one address may send in a minute."""
 WINDOW_SECONDS: Final = 60.0
 KNOWN_MAX: Final = 10_000
-"""How many addresses and keys are remembered at most."""
+"""The largest number of addresses and keys that are remembered."""
 RATE_EXCEEDED: Final = "Rate exceeded"
 TOO_MANY_FAILURES: Final = "Rate exceeded: too many requests with a wrong signature"
 

@@ -69,10 +69,10 @@ class ResourceDenials:
         anybody = policies.Principal(f"arn:aws:iam::{account}:root", account)
         policy = parse_cached(need.policy.document, need.resource, RESOURCE)
         context = _Context(self._service, head, need)
-        asked = policies.PolicyRequest(anybody, need.action, need.resource, context, steps)
-        decided = policies.decide(policies.CallerPolicies(resource=(policy,)), asked)
-        if decided.outcome == policies.EXPLICIT_DENY:
-            raise AccessDeniedException(policies.denial(asked, decided))
+        policy_request = policies.PolicyRequest(anybody, need.action, need.resource, context, steps)
+        decision = policies.decide(policies.CallerPolicies(resource=(policy,)), policy_request)
+        if decision.outcome == policies.EXPLICIT_DENY:
+            raise AccessDeniedException(policies.denial(policy_request, decision))
 
 
 class _Context:

@@ -149,7 +149,7 @@ def validate(file: Path, kind: str) -> None:
 def _context_option(command: Any) -> Any:
     return click.option(
         "--context",
-        "given",
+        "context_texts",
         multiple=True,
         metavar="KEY=VALUE[,VALUE]",
         help="A condition key of the request.",
@@ -175,14 +175,14 @@ def explain(
     user: str,
     action: str,
     resource: str,
-    given: tuple[str, ...],
+    context_texts: tuple[str, ...],
     resource_policy: Path | None,
     access: AccessFile,
 ) -> None:
     """Explain whether USER, or role/NAME, may do ACTION on RESOURCE, and why."""
     caller = simulated_caller(access.load(), user)
     resource_policies = _resource_policies(resource_policy)
-    for line in explained(caller, action, resource, _context(given), resource_policies):
+    for line in explained(caller, action, resource, _context(context_texts), resource_policies):
         click.echo(line)
 
 
@@ -197,14 +197,14 @@ def simulate(
     user: str,
     actions: tuple[str, ...],
     resources: tuple[str, ...],
-    given: tuple[str, ...],
+    context_texts: tuple[str, ...],
     resource_policy: Path | None,
     access: AccessFile,
 ) -> None:
     """Print what SimulatePrincipalPolicy of IAM would answer for USER, or role/NAME."""
     caller = simulated_caller(access.load(), user)
     resource_policies = _resource_policies(resource_policy)
-    answer = simulated(caller, actions, resources, _context(given), resource_policies)
+    answer = simulated(caller, actions, resources, _context(context_texts), resource_policies)
     click.echo(json.dumps(answer, indent=2))
 
 
@@ -212,9 +212,9 @@ def _resource_policies(path: Path | None) -> Sequence[Policy]:
     return () if path is None else (_read(path, path.name, RESOURCE)[0],)
 
 
-def _context(given: Sequence[str]) -> dict[str, Sequence[str]]:
+def _context(context_texts: Sequence[str]) -> dict[str, Sequence[str]]:
     context: dict[str, Sequence[str]] = {}
-    for text in given:
+    for text in context_texts:
         key, separator, values = text.partition("=")
         if not separator:
             raise PartitaError(f"A condition key is given as KEY=VALUE, not {text!r}.")
@@ -240,11 +240,11 @@ def _holders(directory: Directory, name: str) -> str:
 
 
 def _holder(user: str | None, group: str | None, role: str | None) -> str:
-    given = [
+    chosen = [
         f"{kind}/{name}"
         for kind, name in (("user", user), ("group", group), ("role", role))
         if name is not None
     ]
-    if len(given) != 1:
+    if len(chosen) != 1:
         raise click.UsageError("Give one of --user, --group and --role.")
-    return given[0]
+    return chosen[0]

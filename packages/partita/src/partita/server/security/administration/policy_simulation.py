@@ -27,7 +27,7 @@ from partita.server.security.policies.policy_documents import Policy, PolicyStat
 from partita.server.security.policies.policy_patterns import variables_of
 from partita.server.security.rights import service_tables
 
-Given = Mapping[str, Sequence[str]]
+ConditionKeys = Mapping[str, Sequence[str]]
 
 
 def simulated_caller(directory: Directory, name: str) -> Caller:
@@ -43,8 +43,10 @@ def simulated_caller(directory: Directory, name: str) -> Caller:
     return callers.user(name, find_user(directory, name), "")
 
 
-def _request(caller: Caller, action: str, resource: str, given: Given) -> PolicyRequest:
-    return PolicyRequest(caller.principal, action, resource, {**caller.keys, **given})
+def _request(
+    caller: Caller, action: str, resource: str, condition_keys: ConditionKeys
+) -> PolicyRequest:
+    return PolicyRequest(caller.principal, action, resource, {**caller.keys, **condition_keys})
 
 
 def _policies(caller: Caller, resource_policies: Sequence[Policy]) -> CallerPolicies:
@@ -55,14 +57,14 @@ def explained(
     caller: Caller,
     action: str,
     resource: str,
-    given: Given,
+    condition_keys: ConditionKeys,
     resource_policies: Sequence[Policy] = (),
 ) -> Iterator[str]:
     """Yields the outcome, the statements that decided it, and why each other one did not."""
     if ":" not in action:
         raise PartitaError(f"An action is written as service:Action, not {action!r}.")
     policies = _policies(caller, resource_policies)
-    request = _request(caller, action, resource, given)
+    request = _request(caller, action, resource, condition_keys)
     decision = _decision(policies, request)
     verb = "may" if decision.is_allowed else "may not"
     yield f"{caller.arn} {verb} {action} on {resource}."
@@ -71,7 +73,7 @@ def explained(
     yield _reason(decision, caller)
     for matched in decision.matched:
         yield f"  {_place(matched)}"
-    decisive = {(one.policy.name, one.statement.place) for one in decision.matched}
+    decisive = {(match.policy.name, match.statement.place) for match in decision.matched}
     for source, policy in _all(policies):
         for statement in policy.statements:
             if (policy.name, statement.place) not in decisive:
@@ -136,7 +138,7 @@ def simulated(
     caller: Caller,
     actions: Sequence[str],
     resources: Sequence[str],
-    given: Given,
+    condition_keys: ConditionKeys,
     resource_policies: Sequence[Policy] = (),
 ) -> dict[str, Any]:
     """Returns the response of IAM's SimulatePrincipalPolicy."""
@@ -144,7 +146,7 @@ def simulated(
     results = []
     for action in actions:
         for resource in resources:
-            request = _request(caller, action, resource, given)
+            request = _request(caller, action, resource, condition_keys)
             decision = _decision(policies, request)
             results.append(_result(caller, policies, request, decision))
     return {"EvaluationResults": results, "IsTruncated": False}
@@ -159,11 +161,11 @@ def _result(
         "EvalDecision": decision.outcome,
         "MatchedStatements": [
             {
-                "SourcePolicyId": one.policy.name,
-                "SourcePolicyType": _source_type(one.source, caller),
-                "StartPosition": {"Line": one.statement.line},
+                "SourcePolicyId": match.policy.name,
+                "SourcePolicyType": _source_type(match.source, caller),
+                "StartPosition": {"Line": match.statement.line},
             }
-            for one in decision.matched
+            for match in decision.matched
             if decision.outcome in (ALLOWED, EXPLICIT_DENY)
         ],
         "MissingContextValues": _missing(policies, request),

@@ -15,7 +15,7 @@ from partita.server.security.abuse_limits import RateWindow
 
 MINUTE, DAY = 60.0, 86_400.0
 ADDRESSES_MAX: Final = 1000
-"""How many different addresses of dropped events are counted."""
+"""The largest number of different addresses of dropped events that are counted."""
 EVERYBODY: Final = ""
 
 

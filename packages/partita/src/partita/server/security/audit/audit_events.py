@@ -227,7 +227,7 @@ def event(
 ) -> dict[str, Any]:
     now = datetime.now(UTC)
     headers = request.headers
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "eventVersion": VERSION,
         "userIdentity": _identity(caller),
         "eventTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -247,10 +247,10 @@ def event(
         "eventCategory": "Data" if is_data(operation) else "Management",
     }
     if request.peer and request.peer.certificate:
-        found["tlsDetails"] = {"clientCertificateSubject": request.peer.certificate}
+        fields["tlsDetails"] = {"clientCertificateSubject": request.peer.certificate}
     if not is_success(response):
-        found |= _error(response)
-    return {name: _bounded(value, name) for name, value in found.items()}
+        fields |= _error(response)
+    return {name: _bounded(value, name) for name, value in fields.items()}
 
 
 def _bounded(value: Any, name: str) -> Any:

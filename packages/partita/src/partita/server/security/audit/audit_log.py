@@ -94,7 +94,7 @@ class AuditLog:
         if keyring is not None and not keyring.seals_heads:
             keyring.refuse_plain_heads()
         self.damages: Final = damages
-        """What was wrong with the log when it was opened; the caller records it as events."""
+        """The damages of the log when it was opened; the caller records them as events."""
         for damage in damages:
             logger.error("%s: %s", folder, damage)
 
@@ -226,7 +226,7 @@ class AuditLine(NamedTuple):
     """The digest of the line before it, as this line states it."""
     digest: str
     damage: str
-    """The damage that this event reports, or ""."""
+    """The damage that this event reports, or an empty text."""
 
 
 def _parsed(line: bytes) -> AuditLine | None:
@@ -269,34 +269,42 @@ def _continued(
     except AuditHeadRefused as error:
         damages.append(str(error))
     positions = [position for position in (head, noted) if position]
-    known = max(positions, key=lambda position: position.last, default=None)
-    last = at_known = None
+    expected_end = max(positions, key=lambda position: position.last, default=None)
+    last = line_at_end = None
     for line in _events_from_end(folder):
         if line is None:
             if last is None and NOT_AN_EVENT not in damages:
                 damages.append(NOT_AN_EVENT)
             continue
-        last, at_known = last or line, line
-        if known is None or line.sequence <= known.last:
+        last, line_at_end = last or line, line
+        if expected_end is None or line.sequence <= expected_end.last:
             break
-    if known is None:
+    if expected_end is None:
         if last is None:
             return AuditPosition(1, 0, NOTHING), damages
         return AuditPosition(_first(folder), last.sequence, last.digest), damages
-    first = known.first if head is None else head.first
-    if last is None or at_known is None or last.sequence < known.last:
+    first = expected_end.first if head is None else head.first
+    if last is None or line_at_end is None or last.sequence < expected_end.last:
         missing = first if last is None else last.sequence + 1
-        if missing <= known.last:
-            damages.append(f"Events {missing} to {known.last} are missing.")
-        return AuditPosition(first, known.last, known.digest), damages
-    is_first = known.last == 0 and at_known.sequence == 1 and at_known.previous == known.digest
-    if not is_first and (at_known.sequence, at_known.digest) != (known.last, known.digest):
-        damages.append(f"Event {known.last} was changed or removed.")
-    if last.sequence == known.last:
-        return AuditPosition(first, known.last, known.digest), damages
-    if known is head and head.is_closed:
+        if missing <= expected_end.last:
+            damages.append(f"Events {missing} to {expected_end.last} are missing.")
+        return AuditPosition(first, expected_end.last, expected_end.digest), damages
+    is_first = (
+        expected_end.last == 0
+        and line_at_end.sequence == 1
+        and line_at_end.previous == expected_end.digest
+    )
+    if not is_first and (line_at_end.sequence, line_at_end.digest) != (
+        expected_end.last,
+        expected_end.digest,
+    ):
+        damages.append(f"Event {expected_end.last} was changed or removed.")
+    if last.sequence == expected_end.last:
+        return AuditPosition(first, expected_end.last, expected_end.digest), damages
+    if expected_end is head and head.is_closed:
         damages.append(
-            f"Events {known.last + 1} to {last.sequence} were added after the server had stopped."
+            f"Events {expected_end.last + 1} to {last.sequence} were added after the server "
+            "had stopped."
         )
     return AuditPosition(first, last.sequence, last.digest), damages
 

@@ -237,8 +237,8 @@ def _asked(
     """Returns service, operation, and the members if they are parsed already. The operation is
     empty if there is no such service or path."""
     if rest is not None:
-        source, asked = rest
-        return (source, "", {}) if asked is None else (source, asked.name, asked.members)
+        source, call = rest
+        return (source, "", {}) if call is None else (source, call.name, call.members)
     service, _, name = target.partition(b".")
     if service not in SOURCES or request.method != b"POST":
         return "partita", "", {}

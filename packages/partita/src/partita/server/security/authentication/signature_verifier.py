@@ -33,7 +33,7 @@ SCOPE_PARTS: Final = 5
 SCOPE_PART_CHARS_MAX: Final = 128
 """A limit of Partita's own. No real key, region or service is longer, and scopes are cached."""
 CACHED_MAX: Final = 4096
-BEGUN_MAX: Final = 64
+PARTIALS_MAX: Final = 64
 PRESIGNED_SECONDS_MAX: Final = 604_800
 PRESIGNED: Final = (
     *("X-Amz-Algorithm", "X-Amz-Credential", "X-Amz-Date", "X-Amz-SignedHeaders"),
@@ -75,12 +75,12 @@ class CredentialScope:
     __slots__ = (
         "access_key_id",
         "addresses",
-        "begun",
         "day",
         "joined_names",
         "key",
         "latest",
         "names",
+        "partials",
         "region",
         "secret",
         "service",
@@ -106,7 +106,7 @@ class CredentialScope:
         """The signing key that was derived from the secret."""
         self.addresses: set[str] = set()
         """Addresses from which correct signatures came."""
-        self.begun: dict[tuple[bytes, Values], PartialSignature] = {}
+        self.partials: dict[tuple[bytes, Values], PartialSignature] = {}
         """Partial signatures by the date and the values of the signed headers."""
         self.latest: PartialSignature | None = None
 
@@ -115,14 +115,14 @@ class CredentialScope:
         if key is None or self.secret != secret:
             key = SigningKey(derive_key(secret, self.day, self.region, self.service))
             self.key, self.secret = key, secret
-            self.begun.clear()
+            self.partials.clear()
             self.latest = None
         return key
 
-    def remember(self, begun: PartialSignature) -> None:
-        if len(self.begun) >= BEGUN_MAX:
-            self.begun.clear()
-        self.begun[begun.date, begun.values] = begun
+    def remember(self, partial: PartialSignature) -> None:
+        if len(self.partials) >= PARTIALS_MAX:
+            self.partials.clear()
+        self.partials[partial.date, partial.values] = partial
 
 
 class SigningKey:
@@ -196,7 +196,7 @@ class SignatureVerifier:
         self._scopes: dict[bytes, CredentialScope] = {}
         self._moments: dict[bytes, float] = {}
 
-    def known(self, beginning: bytes) -> CredentialScope | None:
+    def cached_scope(self, beginning: bytes) -> CredentialScope | None:
         """Returns the cached scope of an Authorization header, given all of it that precedes the
         signature."""
         return self._scopes.get(beginning)
@@ -233,32 +233,32 @@ class SignatureVerifier:
         headers = request.headers
         key = scope.signing_key(secret)
         is_usual = request.target == b"/" and request.method == b"POST"
-        known = scope.latest if is_usual else None
-        if known is None or known.date != date or not known.fits(headers):
-            known = scope.begun.get((date, _values(scope, headers))) if is_usual else None
-        moment = self._moment(date) if known is None else known.moment
+        cached = scope.latest if is_usual else None
+        if cached is None or cached.date != date or not cached.fits(headers):
+            cached = scope.partials.get((date, _values(scope, headers))) if is_usual else None
+        moment = self._moment(date) if cached is None else cached.moment
         if not -SKEW_SECONDS <= now - moment <= seconds_max:
             raise InvalidSignatureException(_out_of_time(moment, now, seconds_max))
-        if known is None and date[:8] + b"/" != scope.text[:9]:
+        if cached is None and date[:8] + b"/" != scope.text[:9]:
             raise InvalidSignatureException(_other_day(scope, date))
         for name in scope.unsigned:
             if name in headers:
                 raise InvalidSignatureException(NOT_SIGNED.format(name.decode("latin-1").title()))
-        begun = known
-        if begun is None:
+        partial = cached
+        if partial is None:
             values = _values(scope, headers)
             head = canonical_head(request, scope, values, query)
-            begun = PartialSignature(head, scope, key, date, moment, values)
+            partial = PartialSignature(head, scope, key, date, moment, values)
         body_hash = hexlify(sha256(body).digest())
-        if not compare_digest(begun.signature(body_hash), signature):
+        if not compare_digest(partial.signature(body_hash), signature):
             raise InvalidSignatureException(NO_MATCH)
         claimed = headers.get(b"x-amz-content-sha256")
         if claimed is not None and claimed != body_hash:
             raise InvalidSignatureException(NO_MATCH)
         if is_usual and claimed is None:
-            if known is None:
-                scope.remember(begun)
-            scope.latest = begun
+            if cached is None:
+                scope.remember(partial)
+            scope.latest = partial
 
     def forget(self) -> None:
         """Forgets all cached scopes, because secrets have changed."""
@@ -368,17 +368,17 @@ def parse(authorization: bytes) -> tuple[CredentialScope, bytes]:
         raise IncompleteSignatureException(unsupported(algorithm))
     parts: dict[str, str] = {}
     for text in rest.decode("latin-1").split(","):
-        found = _PART.fullmatch(text)
-        if found is None:
+        match = _PART.fullmatch(text)
+        if match is None:
             raise IncompleteSignatureException(
                 f"'{text.strip()}' not a valid key=value pair (missing equal-sign) in "
                 f"Authorization header: '{authorization.decode('latin-1')}'."
             )
-        if found[1] in parts:
+        if match[1] in parts:
             raise IncompleteSignatureException(
-                f"Authorization header has '{found[1]}' more than once."
+                f"Authorization header has '{match[1]}' more than once."
             )
-        parts[found[1]] = found[2]
+        parts[match[1]] = match[2]
     for name in HEADER_PARTS:
         if name not in parts:
             raise IncompleteSignatureException(
@@ -396,7 +396,7 @@ class PresignedSignature(NamedTuple):
     signature: bytes
     date: bytes
     seconds: int
-    """How long the signature is valid."""
+    """The time for which the signature is valid."""
     token: bytes | None
 
 

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from partita.database.storage.sealing.keyring import AcceptedUsersFile, Keyring
 from partita.errors import PartitaError, StorageError
 from partita.server.security.identities.access_file import FILE_NAME, AccessFile, OpenedAccessFile
-from partita.server.security.identities.callers import Callers, Known
+from partita.server.security.identities.callers import Callers, KeyEntry
 from partita.server.security.identities.user_directory import (
     ROOT_KEY_ID,
     Directory,
@@ -46,7 +46,7 @@ class AccessControl:
         data: Path | None,
         users: Path | None = None,
         environment: Mapping[str, str] = os.environ,
-        others: Mapping[str, Known] | None = None,
+        others: Mapping[str, KeyEntry] | None = None,
         keyring: Keyring | None = None,
     ) -> None:
         """`users` is a file that the operator provides; without it, the file in the data folder is
@@ -66,8 +66,8 @@ class AccessControl:
         self._state = self._state_now()
         if users is not None and not users.exists():
             raise PartitaError(f"There is no file of users at {users}.")
-        self._found = self._find()
-        self.callers = self._callers(self._found)
+        self._opened = self._find()
+        self.callers = self._callers(self._opened)
 
     def check(self, noted: AcceptedUsersFile | None) -> None:
         """Raises if the file is older than the one that the database has noted."""
@@ -99,11 +99,11 @@ class AccessControl:
 
     def _take(self) -> bool:
         """Reads the file. Returns True if its directory differs from the last one."""
-        found = self._find()
-        callers = self._callers(found)
-        self._accept(found)
-        before, self._found = self._found, found
-        if _directory(before) == _directory(found):
+        opened = self._find()
+        callers = self._callers(opened)
+        self._accept(opened)
+        before, self._opened = self._opened, opened
+        if _directory(before) == _directory(opened):
             return False
         self.callers = callers
         return True
@@ -111,24 +111,24 @@ class AccessControl:
     def _find(self) -> OpenedAccessFile | None:
         return None if self.file is None else self.file.find()
 
-    def _callers(self, found: OpenedAccessFile | None) -> Callers:
-        directory = _directory(found)
+    def _callers(self, opened: OpenedAccessFile | None) -> Callers:
+        directory = _directory(opened)
         if not directory.session_key:
             # Without a stored key, session tokens become invalid when the process ends.
             directory = replace(directory, session_key=self._session_key)
         return Callers(with_root(directory, self._environment), self._others)
 
-    def _accept(self, found: OpenedAccessFile | None) -> None:
+    def _accept(self, opened: OpenedAccessFile | None) -> None:
         """Notes that this file was accepted, so that no older one will be."""
         keyring = self._keyring
-        if keyring is None or found is None or found.accepted == keyring.accepted:
+        if keyring is None or opened is None or opened.accepted == keyring.accepted:
             return
         try:
-            keyring.accept(found.accepted)
+            keyring.accept(opened.accepted)
         except StorageError as error:
             # The new users take effect nevertheless: somebody may have been disabled.
             logger.error("An older file of users would be accepted after a restart: %s", error)
-        self._remember(found.accepted)
+        self._remember(opened.accepted)
 
     @property
     def is_changeable(self) -> bool:
@@ -157,10 +157,10 @@ class AccessControl:
         `refused` with the reason when a file is not accepted, and `rotated` after a change of the
         encryption key, to encrypt the files again."""
         loop = asyncio.get_running_loop()
-        sealed_under, told, again_at = self._state[0], "", inf
+        sealed_under, last_error, again_at = self._state[0], "", inf
 
         def look() -> None:
-            nonlocal sealed_under, told, again_at
+            nonlocal sealed_under, last_error, again_at
             state = self._state_now()
             if state != self._state or loop.time() >= again_at:
                 self._state, again_at = state, inf
@@ -170,13 +170,13 @@ class AccessControl:
                         sealed_under, self._state = state[0], self._state_now()
                     if self._take():
                         changed(self.callers)
-                    told = ""
+                    last_error = ""
                 except PartitaError as error:
                     again_at = loop.time() + RETRY_SECONDS
-                    if str(error) != told:
-                        told = str(error)
+                    if str(error) != last_error:
+                        last_error = str(error)
                         logger.error("%s Users stay as they were.", error)
-                        refused(told)
+                        refused(last_error)
             self._watching = loop.call_later(WATCH_SECONDS, look)
 
         if self.file is not None:
@@ -191,16 +191,16 @@ class AccessControl:
         is always replaced as a whole, so its inode and times are enough."""
         generation = 0 if self._keyring is None else self._keyring.file_generation
         try:
-            found = None if self.file is None else self.file.path.stat()
+            stat = None if self.file is None else self.file.path.stat()
         except OSError:
-            found = None
-        if found is None:
+            stat = None
+        if stat is None:
             return generation, 0, 0, 0
-        return generation, found.st_ino, found.st_mtime_ns, found.st_size
+        return generation, stat.st_ino, stat.st_mtime_ns, stat.st_size
 
 
-def _directory(found: OpenedAccessFile | None) -> Directory:
-    return Directory() if found is None else found.directory
+def _directory(opened: OpenedAccessFile | None) -> Directory:
+    return Directory() if opened is None else opened.directory
 
 
 def policy_problem(document: str, arn: str) -> str:

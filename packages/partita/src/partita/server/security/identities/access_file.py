@@ -88,8 +88,8 @@ class AccessFile:
 
     def load(self) -> Directory:
         """Returns the directory in the file, or an empty one if there has never been a file."""
-        found = self.find()
-        return Directory() if found is None else found.directory
+        current = self.find()
+        return Directory() if current is None else current.directory
 
     def find(self) -> OpenedAccessFile | None:
         return self._checked(None if self._keyring is None else self._keyring())
@@ -103,11 +103,11 @@ class AccessFile:
         """
         with self._locked():
             keyring = None if self._keyring is None else self._keyring()
-            found = self._checked(keyring)
-            change = DirectoryChange(Directory() if found is None else found.directory)
+            current = self._checked(keyring)
+            change = DirectoryChange(Directory() if current is None else current.directory)
             yield change
             Callers(change.directory)
-            self._write(change.directory, keyring, _next_change(found, keyring))
+            self._write(change.directory, keyring, _next_change(current, keyring))
 
     def accept(self, above: int) -> Directory:
         """Accepts the file as it is, although it is missing or older than another: writes it again
@@ -122,48 +122,51 @@ class AccessFile:
                 raise PartitaError("Only the users of an encrypted folder are refused or accepted.")
             if content is not None and not _is_envelope(content):
                 raise self._not_sealed()
-            found = None if content is None else self._opened(content, keyring)
-            directory = Directory() if found is None else found.directory
-            change = max(_next_change(found, keyring), above + 1)
+            current = None if content is None else self._opened(content, keyring)
+            directory = Directory() if current is None else current.directory
+            change = max(_next_change(current, keyring), above + 1)
             self._write(directory, keyring, change)
             return directory
 
     def seal_again(self, keyring: Keyring) -> None:
         """Encrypts the file under the newest secret, unless it is, and destroys older secrets."""
         with self._locked():
-            found = self._checked(keyring)
-            if found is not None and found.generation != keyring.file_generation:
-                self._write(found.directory, keyring, _next_change(found, keyring))
+            current = self._checked(keyring)
+            if current is not None and current.generation != keyring.file_generation:
+                self._write(current.directory, keyring, _next_change(current, keyring))
             keyring.retire_files()
 
-    def check(self, found: OpenedAccessFile | None, accepted: AcceptedUsersFile | None) -> None:
+    def check(self, current: OpenedAccessFile | None, accepted: AcceptedUsersFile | None) -> None:
         """Raises if a file is older than the accepted one, or differs but has the same number."""
         if accepted is None:
             return
         how = HOW_TO_ACCEPT.format(accepted.change)
-        if found is None:
+        if current is None:
             raise AccessFileRefused(
                 f"{self.path} is missing, and there was one, change {accepted.change}: {how}."
             )
-        if found.accepted.change < accepted.change:
+        if current.accepted.change < accepted.change:
             raise AccessFileRefused(
-                f"{self.path} is older than the one in use: it is change {found.accepted.change}, "
-                f"and change {accepted.change} has been accepted; {how}."
+                f"{self.path} is older than the one in use: it is change "
+                f"{current.accepted.change}, and change {accepted.change} has been accepted; {how}."
             )
-        if found.accepted.change == accepted.change and found.accepted.digest != accepted.digest:
+        if (
+            current.accepted.change == accepted.change
+            and current.accepted.digest != accepted.digest
+        ):
             raise AccessFileRefused(
                 f"{self.path} is not the one in use: both are change {accepted.change}; {how}."
             )
 
     def _checked(self, keyring: Keyring | None) -> OpenedAccessFile | None:
         content = self._read()
-        found = None if content is None else self._opened(content, keyring)
+        current = None if content is None else self._opened(content, keyring)
         if keyring is not None and keyring.seals_files:
             accepted = keyring.accepted
-            if found is not None and not found.generation and found.accepted != accepted:
+            if current is not None and not current.generation and current.accepted != accepted:
                 raise self._not_sealed()
-            self.check(found, accepted)
-        return found
+            self.check(current, accepted)
+        return current
 
     def _read(self) -> bytes | None:
         try:
@@ -282,10 +285,11 @@ class AccessFile:
         return msgspec.structs.replace(directory, users=users, session_key=session_key)
 
 
-def _next_change(found: OpenedAccessFile | None, keyring: Keyring | None) -> int:
+def _next_change(current: OpenedAccessFile | None, keyring: Keyring | None) -> int:
     accepted = None if keyring is None else keyring.accepted
     return 1 + max(
-        0 if found is None else found.accepted.change, 0 if accepted is None else accepted.change
+        0 if current is None else current.accepted.change,
+        0 if accepted is None else accepted.change,
     )
 
 

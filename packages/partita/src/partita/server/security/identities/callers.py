@@ -147,44 +147,44 @@ class Caller:
         return statements
 
 
-Known = tuple[str, Caller]
+KeyEntry = tuple[str, Caller]
 """The secret of a key, and its caller."""
 
 
 class Callers:
     """All callers of a directory, by access key. `others` are keys outside the directory."""
 
-    def __init__(self, directory: Directory, others: Mapping[str, Known] | None = None) -> None:
+    def __init__(self, directory: Directory, others: Mapping[str, KeyEntry] | None = None) -> None:
         self.directory = directory
         self._named = {
             name: parse_document(document, name) for name, document in directory.policies.items()
         }
         self.seal = SessionSeal(directory.session_key)
-        self._sessions: dict[bytes, tuple[SessionClaims, Known]] = {}
-        self._by_key: dict[str, Known] = dict(others or {})
+        self._sessions: dict[bytes, tuple[SessionClaims, KeyEntry]] = {}
+        self._by_key: dict[str, KeyEntry] = dict(others or {})
         for name, user in directory.users.items():
             for key in user.active_keys:
                 self._by_key[key.id] = (key.secret, self.user(name, user, key.id))
 
-    def find(self, access_key_id: str, token: bytes | None, now: float) -> Known:
+    def find(self, access_key_id: str, token: bytes | None, now: float) -> KeyEntry:
         """Returns the secret and the caller of a key that may be used now, or raises. The key of a
         session needs its token."""
         if token is None:
-            known = self._by_key.get(access_key_id)
-            if known is None:
+            key_entry = self._by_key.get(access_key_id)
+            if key_entry is None:
                 raise unknown_key()
-            return known
+            return key_entry
         entry = self._sessions.get(token)
         if entry is None:
             entry = self._opened(token)
-        session, known = entry
+        session, key_entry = entry
         if session.access_key_id != access_key_id:
             raise unknown_key()
         if now >= session.expires_at:
             raise ExpiredTokenException(EXPIRED_TOKEN)
-        return known
+        return key_entry
 
-    def _opened(self, token: bytes) -> tuple[SessionClaims, Known]:
+    def _opened(self, token: bytes) -> tuple[SessionClaims, KeyEntry]:
         opened = self.seal.open(token) if self.directory.session_key else None
         if opened is None:
             raise unknown_key()

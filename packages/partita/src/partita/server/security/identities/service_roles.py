@@ -36,9 +36,9 @@ def caller_for(callers: Callers, service: Caller, arn: str, context: ConditionCo
         raise _not_trusted(service, arn)
     name = match[1]
     trust = parse_document(role.trust, f"the trust policy of {name}", TRUST)
-    asked = PolicyRequest(service.principal, NEED.action, role_arn(name), context)
-    allowed = any(applies(one, asked) for one in trust.allowances)
-    if not allowed or any(applies(one, asked) for one in trust.denials):
+    trust_request = PolicyRequest(service.principal, NEED.action, role_arn(name), context)
+    allowed = any(applies(statement, trust_request) for statement in trust.allowances)
+    if not allowed or any(applies(statement, trust_request) for statement in trust.denials):
         raise _not_trusted(service, arn)
     now = int(time())
     session_name = service.principal.service.partition(".")[0]

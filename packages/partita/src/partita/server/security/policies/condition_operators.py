@@ -34,41 +34,46 @@ READ_STEPS: Final = 20
 VARIABLE_STEPS: Final = 4
 """The cost of replacing variables, in steps."""
 LOOKUPS_PER_STEP: Final = 10
-"""How many lookups in a set take as long as one step."""
+"""The number of lookups in a set that take as long as one step."""
 EPOCH_MILLISECONDS: Final = 10**11
 """Numbers from here on are dates in milliseconds, smaller ones in seconds."""
 
 Test = Callable[[str, str, ConditionContext | None], bool]
-"""Tests a value of the policy (`wanted`) and one of the request (`given`). Without a context, `${`
-is plain text."""
+"""Tests a value of the policy and one of the request. Without a context, `${` is plain text."""
 
 
-def _string(wanted: str, given: str, context: ConditionContext | None) -> bool:
-    return _resolved(wanted, context) == given
+def _string(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
+    return _resolved(policy_value, context) == request_value
 
 
-def _string_ignoring_case(wanted: str, given: str, context: ConditionContext | None) -> bool:
-    return _resolved(wanted, context).casefold() == given.casefold()
+def _string_ignoring_case(
+    policy_value: str, request_value: str, context: ConditionContext | None
+) -> bool:
+    return _resolved(policy_value, context).casefold() == request_value.casefold()
 
 
-def _resolved(wanted: str, context: ConditionContext | None) -> str:
-    return wanted if context is None or "${" not in wanted else literal(wanted, context)
+def _resolved(policy_value: str, context: ConditionContext | None) -> str:
+    return (
+        policy_value
+        if context is None or "${" not in policy_value
+        else literal(policy_value, context)
+    )
 
 
-def _like(wanted: str, given: str, context: ConditionContext | None) -> bool:
-    return matches(wanted, given, context)
+def _like(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
+    return matches(policy_value, request_value, context)
 
 
-def _arn(wanted: str, given: str, context: ConditionContext | None) -> bool:
-    return arn_matches(wanted, given, context)
+def _arn(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
+    return arn_matches(policy_value, request_value, context)
 
 
 def _ordered(
     read: Callable[[str], Any], holds: Callable[[Any, Any], bool]
 ) -> Callable[[str, str, ConditionContext | None], bool]:
-    def test(wanted: str, given: str, context: ConditionContext | None) -> bool:
+    def test(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
         try:
-            return holds(read(given), read(_resolved(wanted, context)))
+            return holds(read(request_value), read(_resolved(policy_value, context)))
         except ValueError:
             return False
 
@@ -116,11 +121,11 @@ def network(text: str) -> Any:
     return ip_network(text, strict=False)
 
 
-def _in_network(wanted: str, given: str, context: ConditionContext | None) -> bool:
+def _in_network(policy_value: str, request_value: str, context: ConditionContext | None) -> bool:
     try:
-        address = ip_address(given)
+        address = ip_address(request_value)
         mapped = getattr(address, "ipv4_mapped", None)
-        return (mapped or address) in network(_resolved(wanted, context))
+        return (mapped or address) in network(_resolved(policy_value, context))
     except ValueError:
         return False
 
@@ -141,12 +146,12 @@ class ConditionOperator(NamedTuple):
 
 
 _COMPARISONS: dict[str, tuple[Callable[[Any, Any], bool], bool]] = {
-    "Equals": (lambda given, wanted: given == wanted, False),
-    "NotEquals": (lambda given, wanted: given == wanted, True),
-    "LessThan": (lambda given, wanted: given < wanted, False),
-    "LessThanEquals": (lambda given, wanted: given <= wanted, False),
-    "GreaterThan": (lambda given, wanted: given > wanted, False),
-    "GreaterThanEquals": (lambda given, wanted: given >= wanted, False),
+    "Equals": (lambda value, bound: value == bound, False),
+    "NotEquals": (lambda value, bound: value == bound, True),
+    "LessThan": (lambda value, bound: value < bound, False),
+    "LessThanEquals": (lambda value, bound: value <= bound, False),
+    "GreaterThan": (lambda value, bound: value > bound, False),
+    "GreaterThanEquals": (lambda value, bound: value >= bound, False),
 }
 
 OPERATORS: Final[dict[str, ConditionOperator]] = {
@@ -165,10 +170,10 @@ OPERATORS: Final[dict[str, ConditionOperator]] = {
         for name, (holds, negated) in _COMPARISONS.items()
     },
     "Bool": ConditionOperator(
-        _ordered(boolean, lambda given, wanted: given == wanted), False, boolean
+        _ordered(boolean, lambda value, bound: value == bound), False, boolean
     ),
     "BinaryEquals": ConditionOperator(
-        _ordered(binary, lambda given, wanted: given == wanted), read=binary
+        _ordered(binary, lambda value, bound: value == bound), read=binary
     ),
     "IpAddress": ConditionOperator(_in_network, False, network),
     "NotIpAddress": ConditionOperator(_in_network, True, network),
@@ -200,11 +205,14 @@ class PolicyCondition(NamedTuple):
         suffix = IF_EXISTS if self.if_exists else ""
         return f"{self.qualifier}{self.operator}{suffix} on {self.key}"
 
-    def steps(self, given: Sequence[str]) -> int:
+    def steps(self, request_values: Sequence[str]) -> int:
         """Returns the maximum cost of testing these values of a request."""
         if self.exact:
-            return len(given) // LOOKUPS_PER_STEP
-        return self.cost * len(given) + self.effort * sum(map(len, given)) // STEP_CHARS
+            return len(request_values) // LOOKUPS_PER_STEP
+        return (
+            self.cost * len(request_values)
+            + self.effort * sum(map(len, request_values)) // STEP_CHARS
+        )
 
 
 def new_condition(
@@ -243,7 +251,7 @@ def parse_operator(text: str) -> tuple[str, str, bool] | None:
 
 def holds(
     condition: PolicyCondition,
-    given: Sequence[str] | None,
+    request_values: Sequence[str] | None,
     context: ConditionContext,
     *,
     has_variables: bool,
@@ -256,9 +264,12 @@ def holds(
     not match cannot get through beside one that does.
     """
     if condition.operator == NULL:
-        return any((given is None or not given) == boolean(value) for value in condition.values)
+        return any(
+            (request_values is None or not request_values) == boolean(value)
+            for value in condition.values
+        )
     operator = OPERATORS[condition.operator]
-    if not given:
+    if not request_values:
         if condition.if_exists:
             return True
         if condition.qualifier:
@@ -266,12 +277,12 @@ def holds(
         return operator.is_negated
     if condition.exact and operator.fold is not None:
         exact, fold, is_negated = condition.exact, operator.fold, operator.is_negated
-        fits = [(fold(value) in exact) != is_negated for value in given]
+        fits = [(fold(request_value) in exact) != is_negated for request_value in request_values]
     else:
         try:
             fits = [
-                _fits(operator, condition.values, value, context if has_variables else None)
-                for value in given
+                _fits(operator, condition.values, request_value, context if has_variables else None)
+                for request_value in request_values
             ]
         except UnresolvedVariable:
             return False
@@ -281,7 +292,12 @@ def holds(
 
 
 def _fits(
-    operator: ConditionOperator, wanted: Sequence[str], given: str, context: ConditionContext | None
+    operator: ConditionOperator,
+    policy_values: Sequence[str],
+    request_value: str,
+    context: ConditionContext | None,
 ) -> bool:
     """True if any value of the policy matches, or for a negated operator, if none does."""
-    return operator.is_negated != any(operator.test(value, given, context) for value in wanted)
+    return operator.is_negated != any(
+        operator.test(policy_value, request_value, context) for policy_value in policy_values
+    )

@@ -44,13 +44,13 @@ SESSION_POLICY: Final = "session policy"
 
 
 class StatementMatch(Enum):
-    """How a policy names a caller, from least to most direct."""
+    """The ways in which a policy may name a caller, from least to most direct."""
 
     NO = 0
     ACCOUNT = 1
-    """By the account: the caller's own policies must allow the request, too."""
+    """The policy names the account: the caller's own policies must allow the request, too."""
     ROLE = 2
-    """By the role of the caller's session: the limits of the session apply."""
+    """The policy names the role of the caller's session: the limits of the session apply."""
     DIRECT = 3
 
 
@@ -331,12 +331,12 @@ def principal_match(principals: PolicyPrincipals, principal: Principal) -> State
 def failed_condition(statement: PolicyStatement, request: PolicyRequest) -> PolicyCondition | None:
     """Returns the first condition that a request does not satisfy, or None."""
     for condition in statement.conditions:
-        given = request.context.get(condition.key)
-        if given:
-            request.steps.take(condition.steps(given))
+        values = request.context.get(condition.key)
+        if values:
+            request.steps.take(condition.steps(values))
         if not holds(
             condition,
-            given,
+            values,
             request.context,
             has_variables=statement.has_variables,
             is_deny=statement.is_deny,

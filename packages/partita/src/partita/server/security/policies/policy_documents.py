@@ -32,7 +32,7 @@ CHARS_MAX: Final = {IDENTITY: 6144, TRUST: 4096}
 """The maximum length without white space. (IAM User Guide, "IAM and AWS STS quotas")"""
 RESOURCE_BYTES_MAX: Final = 20 * 1024
 WILDCARDS_MAX: Final = 100
-"""How many wildcards one action, resource or condition value may have."""
+"""The number of wildcards that one action, resource or condition value may have."""
 PRINCIPAL_KINDS: Final = ("AWS", "Service", "Federated", "CanonicalUser")
 _ELEMENTS: Final = (
     *("Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction"),
@@ -186,11 +186,11 @@ def _statements(document: Any, kind: str, lines: Mapping[Path, int]) -> tuple[Po
         raise _InvalidPolicy(f"Version is {CURRENT!r} or {OLDER!r}, not {version!r}.", ("Version",))
     if "Id" in document and not isinstance(document["Id"], str):
         raise _InvalidPolicy("Id is a string.", ("Id",))
-    given = document.get("Statement")
-    if isinstance(given, dict):
-        numbered: list[tuple[Path, Any]] = [(("Statement",), given)]
-    elif isinstance(given, list) and given:
-        numbered = [(("Statement", place), content) for place, content in enumerate(given)]
+    element = document.get("Statement")
+    if isinstance(element, dict):
+        numbered: list[tuple[Path, Any]] = [(("Statement",), element)]
+    elif isinstance(element, list) and element:
+        numbered = [(("Statement", place), content) for place, content in enumerate(element)]
     else:
         raise _InvalidPolicy("Statement is missing: a policy has one or more.", ("Statement",))
     sids: set[str] = set()
@@ -205,43 +205,43 @@ def _statements(document: Any, kind: str, lines: Mapping[Path, int]) -> tuple[Po
 
 
 def _statement(
-    given: Any,
+    element: Any,
     path: Path,
     kind: str,
     is_current: bool,
     place: int,
     line: int,
 ) -> PolicyStatement:
-    if not isinstance(given, dict):
+    if not isinstance(element, dict):
         raise _InvalidPolicy("A statement is a JSON object.", path)
-    for name in given:
+    for name in element:
         if name not in _ELEMENTS:
             raise _InvalidPolicy(f"A statement has no element {name!r}.", (*path, name))
-    sid = given.get("Sid", "")
+    sid = element.get("Sid", "")
     form = _SID if kind == IDENTITY else _RESOURCE_SID
     if not isinstance(sid, str) or not form.fullmatch(sid):
         raise _InvalidPolicy("A Sid has letters and digits only.", (*path, "Sid"))
-    if given.get("Effect") not in ("Allow", "Deny"):
-        raise _InvalidPolicy("Effect is 'Allow' or 'Deny'.", (*path, *_if_there(given, "Effect")))
-    actions, is_not_action = _one_of(given, path, "Action", "NotAction", _check_action)
+    if element.get("Effect") not in ("Allow", "Deny"):
+        raise _InvalidPolicy("Effect is 'Allow' or 'Deny'.", (*path, *_if_there(element, "Effect")))
+    actions, is_not_action = _one_of(element, path, "Action", "NotAction", _check_action)
     resources: tuple[str, ...] = ("*",)
     is_not_resource = False
     if kind == TRUST:
         for name in ("Resource", "NotResource"):
-            if name in given:
+            if name in element:
                 raise _InvalidPolicy(f"A trust policy has no {name}.", (*path, name))
     else:
         check = _check_resource(is_current)
-        resources, is_not_resource = _one_of(given, path, "Resource", "NotResource", check)
-    principals, is_not_principal = _principals(given, path, kind)
-    conditions = _conditions(given.get("Condition", {}), (*path, "Condition"), is_current)
+        resources, is_not_resource = _one_of(element, path, "Resource", "NotResource", check)
+    principals, is_not_principal = _principals(element, path, kind)
+    conditions = _conditions(element.get("Condition", {}), (*path, "Condition"), is_current)
     lower = [action.lower() for action in actions]
     prefixes = [
         action[:-1] for action in lower if action.endswith("*") and not _WILD.search(action[:-1])
     ]
     return PolicyStatement(
         sid,
-        given["Effect"] == "Deny",
+        element["Effect"] == "Deny",
         tuple(prefixes),
         tuple(
             action for action in lower if action[:-1] not in prefixes or not action.endswith("*")
@@ -258,12 +258,12 @@ def _statement(
     )
 
 
-def _if_there(given: Mapping[str, Any], name: str) -> Path:
-    return (name,) if name in given else ()
+def _if_there(element: Mapping[str, Any], name: str) -> Path:
+    return (name,) if name in element else ()
 
 
 def _one_of(
-    given: Mapping[str, Any],
+    element: Mapping[str, Any],
     path: Path,
     name: str,
     negated: str,
@@ -273,18 +273,18 @@ def _one_of(
 
     Returns its values, and True if it is the negated one.
     """
-    present = [element for element in (name, negated) if element in given]
+    present = [member for member in (name, negated) if member in element]
     if len(present) != 1:
         problem = "both are given" if present else "neither is given"
         raise _InvalidPolicy(f"A statement has {name} or {negated}: {problem}.", path)
-    values = _texts(given[present[0]], (*path, present[0]))
+    values = _texts(element[present[0]], (*path, present[0]))
     for place, value in enumerate(values):
         check(value, (*path, present[0], place))
     return values, present[0] == negated
 
 
-def _texts(given: Any, path: Path) -> tuple[str, ...]:
-    values = given if isinstance(given, list) else [given]
+def _texts(element: Any, path: Path) -> tuple[str, ...]:
+    values = element if isinstance(element, list) else [element]
     if not values or not all(isinstance(value, str) for value in values):
         raise _InvalidPolicy(f"{path[-1]} is a string, or a list of strings.", path)
     return tuple(values)
@@ -324,9 +324,9 @@ def _is_arn_prefix(text: str) -> bool:
 
 
 def _principals(
-    given: Mapping[str, Any], path: Path, kind: str
+    element: Mapping[str, Any], path: Path, kind: str
 ) -> tuple[PolicyPrincipals | None, bool]:
-    present = [name for name in ("Principal", "NotPrincipal") if name in given]
+    present = [name for name in ("Principal", "NotPrincipal") if name in element]
     if kind == IDENTITY:
         if present:
             raise _InvalidPolicy(
@@ -339,20 +339,20 @@ def _principals(
         problem = "both are given" if present else "neither is given"
         raise _InvalidPolicy(f"A statement has Principal or NotPrincipal: {problem}.", path)
     name = present[0]
-    if name == "NotPrincipal" and given.get("Effect") != "Deny":
+    if name == "NotPrincipal" and element.get("Effect") != "Deny":
         raise _InvalidPolicy(
             "NotPrincipal is only allowed in statements whose Effect is Deny.", (*path, name)
         )
-    return _principal(given[name], (*path, name)), name == "NotPrincipal"
+    return _principal(element[name], (*path, name)), name == "NotPrincipal"
 
 
-def _principal(given: Any, path: Path) -> PolicyPrincipals:
-    if given == "*":
+def _principal(element: Any, path: Path) -> PolicyPrincipals:
+    if element == "*":
         return PolicyPrincipals(aws=("*",))
-    if not isinstance(given, dict) or not given:
+    if not isinstance(element, dict) or not element:
         raise _InvalidPolicy('A principal is "*", or an object such as {"AWS": "arn:..."}.', path)
     groups: dict[str, tuple[str, ...]] = {}
-    for kind, values in given.items():
+    for kind, values in element.items():
         if kind not in PRINCIPAL_KINDS:
             raise _InvalidPolicy(f"{kind!r} is not a kind of principal.", (*path, kind))
         groups[kind] = _texts(values, (*path, kind))
@@ -367,11 +367,11 @@ def _principal(given: Any, path: Path) -> PolicyPrincipals:
     return PolicyPrincipals(groups.get("AWS", ()), groups.get("Service", ()), others)
 
 
-def _conditions(given: Any, path: Path, is_current: bool) -> tuple[PolicyCondition, ...]:
-    if not isinstance(given, dict):
+def _conditions(element: Any, path: Path, is_current: bool) -> tuple[PolicyCondition, ...]:
+    if not isinstance(element, dict):
         raise _InvalidPolicy("Condition is an object of operators.", path)
     conditions = []
-    for text, keys in given.items():
+    for text, keys in element.items():
         parsed = parse_operator(text)
         if parsed is None:
             raise _InvalidPolicy(f"There is no condition operator {text!r}.", (*path, text))
@@ -390,9 +390,9 @@ def _conditions(given: Any, path: Path, is_current: bool) -> tuple[PolicyConditi
     return tuple(conditions)
 
 
-def _condition_values(given: Any, path: Path) -> tuple[str, ...]:
+def _condition_values(element: Any, path: Path) -> tuple[str, ...]:
     """Returns the values of a condition as texts. Numbers and booleans need no quotes."""
-    values = given if isinstance(given, list) else [given]
+    values = element if isinstance(element, list) else [element]
     texts = []
     for value in values:
         if isinstance(value, bool):

@@ -63,7 +63,7 @@ RETURNING: Final = {"MODIFIED_OLD": "UPDATED_OLD", "MODIFIED_NEW": "UPDATED_NEW"
 
 
 def statement_need(
-    service: DatabaseService, one: Request, whole: Request, enclosing: str
+    service: DatabaseService, part: Request, whole: Request, enclosing: str
 ) -> RequestedRight | None:
     """Returns the right that a statement needs, or None if the statement is invalid.
 
@@ -71,14 +71,14 @@ def statement_need(
     execution cannot disagree. A statement that they refuse is refused by the operation, too.
     """
     try:
-        statement = compile_statement(one["Statement"])
-        values = statement.values(read_parameters(one.get("Parameters", ())))
+        statement = compile_statement(part["Statement"])
+        values = statement.values(read_parameters(part.get("Parameters", ())))
     except DynamoDBError:
         return None
     index_name = statement.index_name if isinstance(statement, SelectStatement) else None
     action = ACTIONS.get(type(statement), "PartiQLSelect")
     table = find_table(service, statement.table_name)
-    keys = partial(_keys, statement, values, table, one, whole, enclosing)
+    keys = partial(_keys, statement, values, table, part, whole, enclosing)
     arn = source_arn(service, statement.table_name, index_name)
     return RequestedRight(PREFIX + action, arn, keys, policy_of(table))
 
@@ -87,13 +87,13 @@ def _keys(
     statement: CompiledStatement,
     values: Values,
     table: Table | None,
-    one: Request,
+    part: Request,
     whole: Request,
     enclosing: str,
 ) -> Keys:
     keys: dict[str, Sequence[str]] = {**tags_of(table)}
     names = _attributes(statement)
-    is_alone = one is whole
+    is_alone = part is whole
     if is_alone and table is not None and type(statement) is SelectStatement:
         names |= key_names(table, statement.index_name)
     if names:
@@ -105,7 +105,7 @@ def _keys(
         keys[SELECT] = (SPECIFIC if statement.columns else PROJECTED if is_index else ALL,)
     else:
         clause = getattr(statement, "returning", None) or NONE
-        keys[RETURN_VALUES] = (returned(one, RETURNING.get(clause, clause)),)
+        keys[RETURN_VALUES] = (returned(part, RETURNING.get(clause, clause)),)
     keys[CONSUMED_CAPACITY] = (whole.get("ReturnConsumedCapacity", NONE),)
     if enclosing:
         keys[ENCLOSING_OPERATION] = (enclosing,)

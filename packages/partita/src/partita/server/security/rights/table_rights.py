@@ -87,10 +87,10 @@ def _on_resource(action: str) -> Rights:
 
 
 def _on_named(
-    service: DatabaseService, action: str, given: str, request: Request
+    service: DatabaseService, action: str, resource: str, request: Request
 ) -> RequestedRight:
     """Returns the right on a table, or on its index or stream. A stream has its own policy."""
-    name, slash, rest = table_name(given).partition("/")
+    name, slash, rest = table_name(resource).partition("/")
     table = find_table(service, name)
     kept = policy_of(table)
     if rest.startswith(STREAM):
