@@ -43,9 +43,9 @@ sys.meta_path.insert(0, Refusing())
 """Refuses to import what requirements.txt does not have, although it is installed here."""
 IMPORT_COMPILED = """
 from importlib import import_module
-from partita import compiled
+from partita.installation import compiled_modules
 
-for module in compiled.MODULES:
+for module in compiled_modules.MODULES:
     import_module("partita." + module.removesuffix(".py").replace("/", "."))
 """
 HELP_OF_ALL = """
