@@ -23,13 +23,13 @@ from testkit.servers.users import client_for, policy, refusal, statement
 
 
 def keys_of(output: str) -> tuple[str, str]:
-    """The key that a command printed."""
+    """Returns the key that a command printed."""
     lines = dict(line.split("=", 1) for line in output.splitlines() if line.startswith("AWS_"))
     return lines["AWS_ACCESS_KEY_ID"], lines["AWS_SECRET_ACCESS_KEY"]
 
 
 def command(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """As `run`, without a process of its own, which takes longer than the command."""
+    """Runs a command like `run`, but in this process, because starting one takes longer."""
     done = CliRunner().invoke(commands, [*map(str, arguments)])
     error = f"partita: {done.exception}" if isinstance(done.exception, PartitaError) else ""
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr + error)

@@ -1,4 +1,4 @@
-"""The small web service, asked over sockets."""
+"""The web framework, tested over sockets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Story = Callable[[int], Awaitable[None]]
 
 
 class Held:
-    """A handler that answers when it is told to."""
+    """A handler that answers when the test says so."""
 
     def __init__(self) -> None:
         self.has_begun, self.may_end = asyncio.Event(), asyncio.Event()
@@ -70,7 +70,7 @@ async def bug(request: WebRequest) -> WebResponse:
 
 
 async def exchange(port: int, *parts: bytes) -> bytes:
-    """All that comes back until the server closes the connection."""
+    """Sends parts and returns everything that comes back until the server closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for part in parts:
         writer.write(part)

@@ -1,4 +1,4 @@
-"""What `partita top` draws of two looks at /metrics."""
+"""The screen that `partita top` draws for two samples of /metrics."""
 
 from __future__ import annotations
 
