@@ -171,10 +171,10 @@ def test_long_statements_are_decided_with_the_rights_of_their_caller(
     assert admin.scan(TableName=name)["Count"] == len(asked)
 
 
-# Whose turn it is
+# StubAdmission turn it is
 
 
-class Whose:
+class StubAdmission:
     """Stands in for an Admission, which cannot be subclassed when it is compiled."""
 
     def __init__(self, whose: str) -> None:
@@ -189,7 +189,7 @@ class NoDatabase:
 
 
 def asked_by(whose: str, body: bytes = b"") -> LargeRequest:
-    admission = cast(Admission, Whose(whose))
+    admission = cast(Admission, StubAdmission(whose))
     return LargeRequest("PutItem", body, admission, lambda: None, lambda result: None)
 
 
@@ -216,7 +216,7 @@ def test_one_caller_does_not_fill_the_queue_of_large_requests() -> None:
                 assert isinstance(result, ThrottlingException)
                 found.append(whose)
 
-            requests.forward("PutItem", body, cast(Admission, Whose(whose)), lambda: None, done)
+            requests.forward("PutItem", body, cast(Admission, StubAdmission(whose)), lambda: None, done)
         await requests.stop()
         return found
 
