@@ -216,7 +216,9 @@ def test_one_caller_does_not_fill_the_queue_of_large_requests() -> None:
                 assert isinstance(result, ThrottlingException)
                 found.append(whose)
 
-            requests.forward("PutItem", body, cast(Admission, StubAdmission(whose)), lambda: None, done)
+            requests.forward(
+                "PutItem", body, cast(Admission, StubAdmission(whose)), lambda: None, done
+            )
         await requests.stop()
         return found
 
