@@ -1,4 +1,4 @@
-"""When the compiled modules are used, and how they come about: a small package, really compiled."""
+"""When compiled modules are used, and how they are built: a small package is really compiled."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ pytestmark = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no 
 
 
 class Tree:
-    """A clone of the project with one hot module and what that imports."""
+    """A clone of the project with one hot module and its imports."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -82,7 +82,7 @@ class Tree:
         return self._start([str(self.root / SCRIPT), *options], CC=str(compiler))
 
     def imported(self, **environment: str) -> tuple[str, str]:
-        """The kind of file that the hot module comes from, and what was said."""
+        """Imports the hot module. Returns the kind of its file, and the messages."""
         show = "import partita.hot; print(partita.hot.__file__)"
         with self._start(["-c", show], **environment) as process:
             output, errors = process.communicate()
@@ -138,7 +138,7 @@ def tree(compiled_once: Path, tmp_path: Path) -> Tree:
 
 @pytest.fixture
 def waiting_compiler(tmp_path: Path) -> Path:
-    """A compiler that says `started` and waits until somebody says `go`."""
+    """A compiler that writes `started` and waits for `go`."""
     return _compiler(
         tmp_path, f"touch {tmp_path}/started; until [ -e {tmp_path}/go ]; do sleep 0.05; done"
     )

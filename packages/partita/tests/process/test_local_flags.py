@@ -81,7 +81,7 @@ def test_transient_statuses_are_delayed(serve: Any) -> None:
     client = serve("local", "-inMemory", "-port", "0", "-delayTransientStatuses").client()
 
     def is_busy(table: str) -> bool:
-        """Whether a new table can be seen, and not yet be deleted."""
+        """True if a new table is visible but cannot be deleted yet."""
         client.create_table(
             TableName=table,
             KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
