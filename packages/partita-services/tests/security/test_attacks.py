@@ -357,4 +357,4 @@ def test_encryption_of_what_postgresql_keeps_is_refused_in_a_sentence(tmp_path: 
         *("serve", "--storage", "postgresql://127.0.0.1/none", "--port", "0"),
         *("--encryption-key", f"file:{tmp_path / 'key'}"),
     )
-    assert done.returncode == 1 and "does not encrypt what it keeps in PostgreSQL" in done.stderr
+    assert done.returncode == 1 and "does not encrypt data in PostgreSQL" in done.stderr

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from partita.errors import FunctionNotFound
-from partita.foundation.server_settings import FunctionSettings as Setting
+from partita.foundation.server_settings import FunctionSettings
 from partita_services.functions import function_arns
 from partita_services.functions.function_arns import LATEST, QualifiedFunction
 from partita_services.functions.function_records import (
@@ -37,8 +37,8 @@ from partita_services.functions.runtime.function_pool import (
 )
 from partita_services.functions.runtime.function_process import (
     FunctionLimits,
+    FunctionSpec,
     InvocationOutcome,
-    LoadedFunction,
 )
 from partita_services.functions.runtime.role_sessions import RoleSessions
 from partita_services.record_table import aliases_of, version_sort, versions_of
@@ -77,7 +77,7 @@ class FunctionCatalog:
     def __init__(
         self,
         store: FunctionStore,
-        settings: Iterable[Setting],
+        settings: Iterable[FunctionSettings],
         folder: Path,
         endpoint: str,
         now: float,
@@ -88,7 +88,8 @@ class FunctionCatalog:
         self._folder = folder
         self._endpoint = endpoint
         offered = [
-            Setting(name=point.name, handler=point.value) for point in entry_points(group=GROUP)
+            FunctionSettings(name=point.name, handler=point.value)
+            for point in entry_points(group=GROUP)
         ]
         self._settings = {setting.name: setting for setting in (*offered, *settings)}
         self._since = now
@@ -213,7 +214,7 @@ class FunctionCatalog:
 
     async def _described(
         self, name: str, version: InvokedVersion, session: Mapping[str, str]
-    ) -> LoadedFunction:
+    ) -> FunctionSpec:
         configuration = version.configuration
         setting = self._settings.get(name)
         variables = configuration.get("Environment", {}).get("Variables", {})
@@ -235,7 +236,7 @@ class FunctionCatalog:
             own = {**session, **own}
         else:
             own = _with_session(own, session)
-        return LoadedFunction(
+        return FunctionSpec(
             name,
             configuration["Handler"] if setting is None else setting.handler,
             folder,
@@ -330,7 +331,7 @@ def not_found(name: str, qualifier: str = "") -> FunctionNotFound:
     return FunctionNotFound(f"Function not found: {function_arns.function_arn(name, suffix)}")
 
 
-def _registered(setting: Setting, since: float) -> FunctionRecord:
+def _registered(setting: FunctionSettings, since: float) -> FunctionRecord:
     """A function of the settings, as the API shows it."""
     described = repr(setting).encode()
     configuration = {

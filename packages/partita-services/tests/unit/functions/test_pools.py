@@ -12,7 +12,7 @@ import pytest
 
 from partita_services.functions.runtime import function_pool
 from partita_services.functions.runtime.function_pool import FunctionPool
-from partita_services.functions.runtime.function_process import LoadedFunction
+from partita_services.functions.runtime.function_process import FunctionSpec
 
 MODULE = """
 import os, time
@@ -35,7 +35,7 @@ def called(folder: Path, name: str, events: list[Any]) -> list[Any]:
     (folder / "crew.py").write_text(MODULE)
 
     async def story() -> list[Any]:
-        function = LoadedFunction(name, f"crew:{name}", folder, 60, "arn", dict(os.environ))
+        function = FunctionSpec(name, f"crew:{name}", folder, 60, "arn", dict(os.environ))
         pool = FunctionPool(function, asyncio.Lock())
         try:
             calls = (pool.call(json.dumps(event).encode()) for event in events)

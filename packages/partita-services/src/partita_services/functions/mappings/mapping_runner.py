@@ -40,7 +40,7 @@ from partita_services.functions.mappings.mapping_targets import (
 )
 from partita_services.functions.mappings.shard_checkpoints import ShardCheckpoint, ShardCheckpoints
 from partita_services.functions.runtime.function_pool import FunctionPool
-from partita_services.functions.runtime.function_process import LoadedFunction
+from partita_services.functions.runtime.function_process import FunctionSpec
 
 logger = logging.getLogger(__name__)
 
@@ -167,7 +167,7 @@ class Mappings:
         arn, handler = function_arns.function_arn(trigger.name), trigger.function
 
         def make(environment: dict[str, str]) -> FunctionPool:
-            function = LoadedFunction(
+            function = FunctionSpec(
                 *(trigger.name, handler, self._folder, trigger.timeout_seconds, arn, environment)
             )
             return FunctionPool(function, self._starts)

@@ -13,8 +13,8 @@ from typing import Any
 from partita.errors import TooManyRequestsException
 from partita_services.functions.runtime.function_process import (
     FunctionProcess,
+    FunctionSpec,
     InvocationOutcome,
-    LoadedFunction,
 )
 
 PROCESSES_MAX = 8
@@ -37,7 +37,7 @@ class FunctionPool:
     """
 
     def __init__(
-        self, function: LoadedFunction, starts: asyncio.Lock, concurrency: int | None = None
+        self, function: FunctionSpec, starts: asyncio.Lock, concurrency: int | None = None
     ) -> None:
         self._function = function
         self._starts = starts

@@ -73,7 +73,7 @@ class FunctionLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadedFunction:
+class FunctionSpec:
     """The properties of a function that its processes need to start."""
 
     name: str
@@ -111,7 +111,7 @@ class FunctionProcess:
     """Processes with the same `starts` lock start one after the other: many interpreters that start
     at once would leave no time for anything else."""
 
-    def __init__(self, function: LoadedFunction, starts: asyncio.Lock | None = None) -> None:
+    def __init__(self, function: FunctionSpec, starts: asyncio.Lock | None = None) -> None:
         self._function = function
         self._starts = starts or asyncio.Lock()
         self._process: asyncio.subprocess.Process | None = None
@@ -223,7 +223,7 @@ def _kill_tree(supervisor_pid: int) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _start_line(function: LoadedFunction) -> bytes:
+def _start_line(function: FunctionSpec) -> bytes:
     limits = function.limits
     start = {
         "parent": os.getpid(),
