@@ -29,7 +29,7 @@ KEY_BYTES = len("pk" + "limit" + "sk" + "1")
 
 
 class Bench(NamedTuple):
-    """What the requests are sent to: a table with the keys pk and sk, and names for others."""
+    """A table with the keys pk and sk for the requests, and names of other tables."""
 
     client: Any
     table: str

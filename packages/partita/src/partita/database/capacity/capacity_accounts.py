@@ -38,7 +38,7 @@ class Entitlement(NamedTuple):
     read_maximum: float | None = None
     write_maximum: float | None = None
     since: float = 0.0
-    """When the units were set; units that were not used since then are available for a burst."""
+    """The time when the units were set; units unused since then are available for a burst."""
     partitions_min: int = 1
     """The partitions that exist already: they are never merged."""
 
@@ -158,6 +158,8 @@ class AccountSide:
 
 
 class CapacityAccount:
+    """The limits, consumption, partitions and insights of a table or global index."""
+
     def __init__(
         self,
         table_name: str,

@@ -15,10 +15,12 @@ from partita.foundation.service_limits import READ_UNIT_BYTES, WRITE_UNIT_BYTES
 
 
 def write_units(size_bytes: int) -> int:
+    """Returns the units of writing an item of this size outside of a transaction."""
     return max(1, -(-size_bytes // WRITE_UNIT_BYTES))
 
 
 def read_units(size_bytes: int, *, consistent: bool) -> float:
+    """Returns the units of reading this many bytes outside of a transaction."""
     return max(1, -(-size_bytes // READ_UNIT_BYTES)) * (1.0 if consistent else 0.5)
 
 

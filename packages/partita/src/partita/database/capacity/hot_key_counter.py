@@ -26,6 +26,8 @@ class Contributor(NamedTuple, Generic[Key]):
 
 
 class HotKeyCounter(Generic[Key]):
+    """Adds up values by key, and keeps the keys with the largest sums."""
+
     __slots__ = ("_counters", "_kept", "_room", "error", "total")
 
     def __init__(self, kept: int = KEPT) -> None:

@@ -66,6 +66,8 @@ class TableAccounts:
 
 
 class Ledger:
+    """Charges requests to the accounts of their tables, and throttles those that cannot pay."""
+
     def __init__(self, clock: Clock, mode: str = OFF) -> None:
         self.mode = mode
         self.clock = clock

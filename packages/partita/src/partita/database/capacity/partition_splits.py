@@ -35,6 +35,8 @@ HotKey = tuple[int, str]
 
 
 class Partition:
+    """A range of hashes, with token buckets and the demand of the current minute."""
+
     __slots__ = ("_keys", "_last_load", "_minute", "_units", "read", "start", "stop", "write")
 
     def __init__(self, start: int, stop: int, now: float) -> None:
@@ -118,6 +120,8 @@ def _middle(weighted: list[tuple[int, float]], partition: Partition) -> int:
 
 
 class TablePartitions:
+    """All partitions of a table or global index, which together cover all hashes."""
+
     def __init__(self, count: int, now: float) -> None:
         edges = [*even_starts(count), HASHES]
         self._set([Partition(*edge, now) for edge in pairwise(edges)])

@@ -42,7 +42,7 @@ EMPTY_NAME: Final = "Empty attribute name"
 
 
 class ErrorWording(Enum):
-    """Which of the service's two generations of error texts an operation uses (recorded)."""
+    """The generation of the service's error texts that an operation uses (recorded)."""
 
     CURRENT = auto()
     OLDER = auto()

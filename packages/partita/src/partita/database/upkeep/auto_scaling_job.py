@@ -37,6 +37,8 @@ KINDS = (
 
 
 class AutoScalingJob:
+    """The job that changes provisioned units and splits partitions that store too much."""
+
     def __init__(
         self,
         catalog: TableCatalog,

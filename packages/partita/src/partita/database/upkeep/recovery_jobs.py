@@ -60,13 +60,15 @@ Starts = Iterator[tuple[Key, Callable[[], Task]]]
 
 
 class RecoveryJobs:
+    """The tasks of recovery, of which each call of `work` does a piece."""
+
     def __init__(self, work: RecoveryContext, new_id: Callable[[], str]) -> None:
         self._work = work
         self._new_id = new_id
         self._tasks: dict[Key, Task] = {}
         self._waiting: dict[Key, Future[Any]] = {}
         self._not_before: dict[Key, float] = {}
-        """When a failed task is retried, or a table's log is measured again."""
+        """The times when failed tasks are retried, or logs of tables are measured again."""
         self._retained_at = 0.0
         self._is_early = False
         """True when a task will start as soon as the current commit is on disk."""

@@ -1,4 +1,4 @@
-"""Whatever commit is lost, and whatever was decided on top of it: log, shards and items agree."""
+"""After any lost commit, with any decisions on top of it, log, shards and items agree."""
 
 from __future__ import annotations
 

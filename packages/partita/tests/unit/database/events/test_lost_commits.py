@@ -1,4 +1,4 @@
-"""Whatever commit is lost, and whatever was decided on top of it: the event log stays whole.
+"""After any lost commit, with any decisions on top of it, the event log is intact.
 
 A table with a destination is written to meanwhile: each of its changes arrives once, or is lost
 with the write that made it.

@@ -20,6 +20,8 @@ SHARDS_MAX = 10_000
 
 
 class ShardMeter:
+    """The token buckets of one shard."""
+
     __slots__ = ("read_bytes", "reads", "write_bytes", "write_records")
 
     def __init__(self, now: float) -> None:

@@ -36,6 +36,8 @@ _decoder = msgspec.json.Decoder(Table)
 
 
 class TableCatalog:
+    """All tables of a database, in memory; `save` and `remove` change one in a write batch."""
+
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._tables: dict[str, Table] = {}
