@@ -2,7 +2,7 @@
 
 They serve a GetItem that has only a key of short strings, and a Query of a table that has only
 expressions with short strings and whole numbers. Everything else, and every error, is left to
-`items.get_item` and `queries.query`, which have all the rules.
+`item_operations.get_item` and `query.query`, which have all the rules.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from partita.database.logs.event_log.event_records import read_page
 
-from ...failing_disk import Bench
+from ....failing_disk import Bench
 
 ARN = "arn:aws:kinesis:us-east-1:123456789012:stream/changes"
 KEYS = st.sampled_from("abcd")

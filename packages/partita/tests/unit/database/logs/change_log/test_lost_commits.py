@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from partita.database.logs.change_log import change_streams
 
-from ...failing_disk import Bench
+from ....failing_disk import Bench
 
 VIEW = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 KEYS = st.sampled_from("abcd")
