@@ -49,13 +49,13 @@ def scaled_units(
     if allowed != units:
         return allowed
     since = float("inf") if scaled_at is None else now - scaled_at
-    wanted = _units_for(policy, minutes, now, OUT_MINUTES, min)
-    if wanted > units and since >= (policy.scale_out_cooldown or 0):
+    target = _units_for(policy, minutes, now, OUT_MINUTES, min)
+    if target > units and since >= (policy.scale_out_cooldown or 0):
         return policy.within(_units_for(policy, minutes, now, OUT_MINUTES, max))
-    wanted = _units_for(policy, minutes, now, IN_MINUTES, max)
-    if 0 < wanted < units and not policy.disable_scale_in:
+    target = _units_for(policy, minutes, now, IN_MINUTES, max)
+    if 0 < target < units and not policy.disable_scale_in:
         if since >= (policy.scale_in_cooldown or 0):
-            return policy.within(wanted)
+            return policy.within(target)
     return units
 
 

@@ -66,11 +66,11 @@ def describe_continuous_backups(context: ReadContext, request: Request) -> bytes
 
 def restorable(service: DatabaseService, table: Table) -> tuple[int, int] | None:
     """Returns the first and last commit that a table can be restored to, or None for no commit."""
-    work = recovery_context(service)
-    bases = work.bases(table.table_id)
+    context = recovery_context(service)
+    bases = context.bases(table.table_id)
     if table.recovery is None or not bases:
         return None
-    latest = work.log.latest()
+    latest = context.log.latest()
     oldest = latest - table.recovery.period_days * DAY * MICROSECONDS
     return max(bases[0].stamp, oldest), latest
 
