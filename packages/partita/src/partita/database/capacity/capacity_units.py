@@ -1,8 +1,8 @@
 """Capacity units, and their report in a response (ConsumedCapacity).
 
 A write unit covers 1 KB, a read unit 4 KB. An eventually consistent read costs half, a transaction
-double. Sizes are rounded up, and everything costs at least one unit. (Guide, "Read and write
-operations".)
+double. Sizes are rounded up, and even a missing item costs as much as a small one. (Guide, "Read
+and write operations".)
 """
 
 from __future__ import annotations

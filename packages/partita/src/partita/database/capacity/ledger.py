@@ -41,7 +41,7 @@ class Charge:
         self.place = place
         self.key = key
         self.partition: Partition | None = None
-        """The partition that pays, set when the charge is paid."""
+        """The partition of the key, set when the ledger gets the charge."""
         self.limit: str | None = None
         """The limit that was exceeded, if the charge could not be paid."""
 

@@ -1,7 +1,7 @@
 """The throughput limits of event shards, while capacity is enforced (Kinesis guide, "Quotas and
 limits").
 
-A read may exceed the limit; later reads then wait until it is paid off.
+A read may exceed the limit; later reads are then refused until it is paid off.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def describe_continuous_backups(context: ReadContext, request: Request) -> bytes
 
 
 def restorable(service: DatabaseService, table: Table) -> tuple[int, int] | None:
-    """Returns the first and last commit that a table can be restored to, or None for no commit."""
+    """Returns the first and last commit that a table can be restored to, or None without any."""
     context = recovery_context(service)
     bases = context.bases(table.table_id)
     if table.recovery is None or not bases:
