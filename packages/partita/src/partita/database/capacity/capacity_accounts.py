@@ -202,7 +202,7 @@ class CapacityAccount:
             return _shown(item, partition), _shown(item, sort)
         return (_shown(item, partition),)
 
-    def place_of(self, item: Item) -> int:
+    def key_hash_of(self, item: Item) -> int:
         """Returns the hash of an item's partition key, as a number."""
         parts = [key_bytes(item[name]) for name, _ in self._keys[0]]
         if self._key_secret:
