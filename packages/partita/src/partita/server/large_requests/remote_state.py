@@ -77,7 +77,7 @@ class RemoteLedger(Ledger):
                     one.account.index_name,
                     one.is_write,
                     one.units,
-                    one.place,
+                    one.key_hash,
                     one.key,
                 )
                 for one in charges
