@@ -19,7 +19,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Contributor(NamedTuple, Generic[Key]):
-    """A key and the least that it contributed; it may be up to `Contributors.error` more."""
+    """A key and the least that it contributed; it may be up to `HotKeyCounter.error` more."""
 
     key: Key
     value: float

@@ -56,7 +56,7 @@ _ENCODERS: Final[dict[str, Callable[[Any], bytes]]] = {
 
 
 def key_bytes(value: AttributeValue) -> bytes:
-    """Returns the ordered bytes of a normalised scalar.
+    """Returns the ordered bytes of a normalized scalar.
 
     For strings and binaries, their length is what the value counts towards the key's size limit.
     """

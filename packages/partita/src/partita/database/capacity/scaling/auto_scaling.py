@@ -1,7 +1,7 @@
 """Auto scaling: computes the units that a policy wants from the consumption of the last minutes.
 
 This is target tracking as the service does it (guide, "Managing throughput capacity with auto
-scaling"): a table is scaled out when utilisation was above the target for two minutes, and in when
+scaling"): a table is scaled out when utilization was above the target for two minutes, and in when
 it was below for fifteen. A minute without consumption has no data, so an unused table is not scaled
 in.
 """
@@ -19,7 +19,7 @@ IN_MINUTES = 15
 
 
 class ScalingPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The scaling policy of reads or writes: the range of units, and the target utilisation."""
+    """The scaling policy of reads or writes: the range of units, and the target utilization."""
 
     minimum: int
     maximum: int
