@@ -282,6 +282,7 @@ class ModeWatch:
                 logger.warning("%s", error)
 
     async def _refresh(self) -> None:
+        # The lease counts from before the read: the answer may be as old as that.
         before = self._now()
         mode = await self._modes.read()
         self.foreign = mode if mode not in {None, *self._understood} else None

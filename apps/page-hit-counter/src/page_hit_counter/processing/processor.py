@@ -165,6 +165,8 @@ class Processor:
                     f"The Idempotency-Key {key} was used with another body: give each batch a "
                     "key of its own.",
                 )
+            # The key is claimed first: a second batch with it must be refused even while this one
+            # is on its way.
             answers = await self.process(received, key)
         except VisitTooLong as error:
             return _refusal(413, str(error))

@@ -44,6 +44,7 @@ class AccessControl:
         if _is_of_another_site(request):
             return problem(403, "Pages of other sites may not request this.")
         if self._token is not None:
+            # Compared in constant time, so that response times do not reveal the token.
             if compare_digest(_token_of(request), self._token):
                 return None
             return problem(

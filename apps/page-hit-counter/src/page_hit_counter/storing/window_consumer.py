@@ -91,6 +91,7 @@ async def deliver(
             results[record["recordId"]] = await set_aside(
                 client, settings, record, str(error), clock()
             )
+    # Rows that are dropped as too low are acknowledged too.
     results.update((delivery.record_id, OK) for delivery in deliveries)
     kept = deliveries
     if has_whole_windows:
