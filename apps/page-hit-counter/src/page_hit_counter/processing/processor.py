@@ -211,7 +211,7 @@ class Processor:
         """Returns the visits that are not withheld. Notes the reasons of the others in `reasons`,
         by `id()` of the visit."""
         await self._act_on(judged)
-        self._withheld += sum(one.hits for one in judged.withheld)
+        self._withheld += sum(withheld.hits for withheld in judged.withheld)
         if judged.verdicts is None:
             return visits
         paired = list(zip(visits, judged.verdicts, strict=True))

@@ -30,7 +30,6 @@ from partita.foundation.server_settings import read
 Mode = Literal["off", "observe", "require"]
 UNSIGNED, UNKNOWN_KEY, ENDED_KEY = "unsigned", "unknown-key", "ended-key"
 FORGED, STALE, REPLAYED = "forged", "stale", "replayed"
-REASONS = (UNSIGNED, UNKNOWN_KEY, ENDED_KEY, FORGED, STALE, REPLAYED)
 KEY_ID = r"^[A-Za-z0-9_-]{1,32}$"
 LOOK_SECONDS = 1.0
 SECRET_BYTES = 32
