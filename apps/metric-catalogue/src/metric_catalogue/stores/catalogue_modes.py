@@ -288,8 +288,8 @@ class ModeWatch:
         self.foreign = mode if mode not in {None, *self._understood} else None
         if self.foreign is not None:
             raise PartitaError(
-                f"The catalogue was moved: its mode is {mode}, and this server was not given the "
-                "database for that. Start it with both --mysql and --endpoint."
+                f"The catalogue was moved: its mode is {mode}, and this server was started "
+                "without the database for that. Start it with both --mysql and --endpoint."
             )
         self.mode = mode or self.mode
         # The server reports an old mode as long as requests of that mode are running.

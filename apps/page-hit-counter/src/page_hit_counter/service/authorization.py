@@ -49,7 +49,7 @@ class AccessControl:
                 return None
             return problem(
                 401,
-                "This page is not public: send the service's token as the password, or as "
+                "This URL is not public: send the service's token as the password, or as "
                 "`Authorization: Bearer`.",
                 headers=CHALLENGE,
             )
@@ -57,7 +57,7 @@ class AccessControl:
             return None
         return problem(
             403,
-            "This page is open only to the machine that the service runs on, without a proxy: "
+            "This URL is open only to the machine that the service runs on, without a proxy: "
             "start the service with a --token to open it to others.",
         )
 
