@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from benchmarks.applications.visits import MadeVisit, visits
-from page_hit_counter.aws import flink_application_path, lambda_functions
+from page_hit_counter.aws import lambda_functions
 from page_hit_counter.aws.flink_job import file_options, flink_job, interval, kinesis_options
 from page_hit_counter.aws.pagehits_cloudformation import template
 from page_hit_counter.counting.tumbling_windows import recount
@@ -25,6 +25,7 @@ from partita_services.cloudformation_resources import logical_id
 from testkit import ROOT
 from testkit.servers import processes
 
+FLINK_APPLICATION = Path(lambda_functions.__file__).with_name("flink_application.py")
 FLINK = "apache-flink==2.3.0"
 FLINK_VENV = ROOT / ".peers" / FLINK.replace("==", "-")
 INSTALL_SECONDS_MAX = 900
@@ -187,7 +188,7 @@ def test_flink_counts_what_the_built_in_counter_counts(flink: Path, tmp_path: Pa
     job.options["parallelism.default"] = "1"
     (tmp_path / "job.json").write_text(json.dumps(job._asdict()))
     done = subprocess.run(
-        [str(flink), str(flink_application_path()), str(tmp_path / "job.json")],
+        [str(flink), str(FLINK_APPLICATION), str(tmp_path / "job.json")],
         capture_output=True,
         text=True,
         timeout=JOB_SECONDS_MAX,

@@ -183,9 +183,9 @@ def test_lines_that_are_not_records_are_set_aside(delivered: Pipeline) -> None:
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        ({"Records": [{"s3": {}}]}, "not about visits"),
-        ({"records": [{"data": 17}]}, "not about visits"),
-        ({"Records": [{"s3": {"object": {"key": "../pagehits.toml"}}}]}, "is no object"),
+        ({"Records": [{"s3": {}}]}, "not one of a delivery stream"),
+        ({"records": [{"data": 17}]}, "not one of a delivery stream"),
+        ({"Records": [{"s3": {"object": {"key": "../pagehits.toml"}}}]}, "is not an object"),
         ({"Records": [{"s3": {"object": {"key": "visits/none.gz"}}}]}, "cannot be read"),
     ],
 )

@@ -63,7 +63,7 @@ def test_visits_of_two_logs_are_counted_and_other_lines_are_reported(
     done = processes.run(*arguments, "--endpoint", pipeline.endpoint)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "911 lines: 907 visits, 2 other requests, 1 addresses without an asset, 1 unreadable "
+        "911 lines: 907 visits, 2 other requests, 1 URLs without an asset, 1 unreadable "
         "(the first: access.log:308). 1 of the visits were refused (the first: time is "
     )
     # Windows close one after the other, and each is listed as soon as it is closed.

@@ -96,9 +96,7 @@ def visit(program: Program, asset: int, times: int, **more: int) -> None:
 
 def test_it_starts_a_database_of_its_own_whatever_the_environment_says(program: Program) -> None:
     assert program.database != ELSEWHERE
-    assert f"is not used: a database is started. Give --endpoint {ELSEWHERE}" in (
-        program.errors.read_text()
-    )
+    assert f"to use that one, give --endpoint {ELSEWHERE}" in (program.errors.read_text())
 
 
 def test_a_killed_process_comes_back_and_counts_stay_right(program: Program) -> None:

@@ -105,14 +105,16 @@ class MetricDataService:
         definitions: dict[str, MetricDefinition | None] = {}
         missing = {name}
         while missing:
-            level = {one: self.definitions.cached(one, span.start) for one in missing}
-            absent = [one for one, definition in level.items() if definition is None]
-            loaded = await together(self.definitions.load(store, one, span.start) for one in absent)
+            level = {metric: self.definitions.cached(metric, span.start) for metric in missing}
+            absent = [metric for metric, definition in level.items() if definition is None]
+            loaded = await together(
+                self.definitions.load(store, metric, span.start) for metric in absent
+            )
             level.update(zip(absent, loaded, strict=True))
             definitions.update(level)
             if definitions[name] is None:
                 raise no_metric(name)
-            references = (one.references_in(span) for one in level.values() if one is not None)
+            references = (d.references_in(span) for d in level.values() if d is not None)
             missing = set().union(*references) - definitions.keys()
             if len(definitions) + len(missing) > METRICS_MAX:
                 raise RequestRefused(
@@ -200,11 +202,13 @@ def _evaluated(
     span: TimeSpan,
     read: Mapping[str, Packed],
 ) -> list[DataPoint]:
-    evaluation = MetricEvaluation(definitions, {name: unpacked(one) for name, one in read.items()})
+    evaluation = MetricEvaluation(
+        definitions, {name: unpacked(packed) for name, packed in read.items()}
+    )
     return [
-        _point(evaluation, query.metric, one)
-        for one in _spans(evaluation, query, span)
-        if span.end is None or evaluation.value(query.metric, one).has_data
+        _point(evaluation, query.metric, part)
+        for part in _spans(evaluation, query, span)
+        if span.end is None or evaluation.value(query.metric, part).has_data
     ]
 
 
@@ -240,7 +244,7 @@ def _text(number: Fraction) -> str:
 
 
 def _primitives(definitions: dict[str, MetricDefinition | None]) -> list[MetricDefinition]:
-    return [one for one in definitions.values() if one is not None and not one.metric.is_hybrid]
+    return [d for d in definitions.values() if d is not None and not d.metric.is_hybrid]
 
 
 def _refuse_unrelated(primitives: Iterable[MetricDefinition], dimensions: Dimensions) -> None:

@@ -8,7 +8,6 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-PRIMITIVE_TYPES = ("SCALAR", "WEIGHTED_AVERAGE", "PERCENTILE")
 HYBRID = "HYBRID"
 ValueType = Literal["SCALAR", "WEIGHTED_AVERAGE", "HYBRID", "PERCENTILE"]
 AggregationStyle = Literal["SUM", "LAST_DAY_OF_PERIOD", "PERCENTILE"]

@@ -125,6 +125,7 @@ def _parameter(value: float | None) -> float | None:
         raise RequestRefused(
             f"aggregationParam may have at most {PARAMETER_DECIMALS_MAX} decimals: {value}."
         )
+    # 3.0 and 3 are one number; DynamoDB stores it as 3, and both stores must answer the same.
     return int(value) if value == int(value) else value
 
 
@@ -206,6 +207,7 @@ async def refuse_cycle(name: str, added: set[str], references: References) -> No
         here = waiting.pop()
         if here == name:
             raise RequestRefused(f"{name} would be computed from itself.")
+        # Several ways may lead to one metric.
         if here in reached:
             continue
         reached.add(here)

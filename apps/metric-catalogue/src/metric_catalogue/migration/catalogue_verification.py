@@ -224,6 +224,7 @@ class CatalogueComparison:
         if outcome.difference is not None or outcome.stale:
             outcome = await self._compare_again(name, made)
         self._note(name, outcome)
+        # Names that are left over in the end exist only in DynamoDB (`compare_rest`).
         del self._copies[name]
 
     def _note(self, name: str, outcome: MetricComparison) -> None:

@@ -282,13 +282,14 @@ class ModeWatch:
                 logger.warning("%s", error)
 
     async def _refresh(self) -> None:
+        # The lease counts from before the read: the answer may be as old as that.
         before = self._now()
         mode = await self._modes.read()
         self.foreign = mode if mode not in {None, *self._understood} else None
         if self.foreign is not None:
             raise PartitaError(
-                f"The catalogue was moved: its mode is {mode}, and this server was not given the "
-                "database for that. Start it with both --mysql and --endpoint."
+                f"The catalogue was moved: its mode is {mode}, and this server was started "
+                "without the database for that. Start it with both --mysql and --endpoint."
             )
         self.mode = mode or self.mode
         # The server reports an old mode as long as requests of that mode are running.

@@ -110,6 +110,7 @@ def flink_job(settings: PageHitSettings, source: Options, sink: Options) -> Flin
     return FlinkJob(
         options={
             "table.local-time-zone": "UTC",
+            # Without it a shard without records would hold the watermark back.
             "table.exec.source.idle-timeout": "10 s",
             # How long repeated records are recognised, which is longer than any window.
             "table.exec.state.ttl": f"{2 * -(-longest // HOUR_SECONDS)} h",

@@ -145,6 +145,8 @@ class VisitCounter:
             await self._write(IDS, int(self._clock()), encode_ids(tally.unsaved_ids))
             tally.unsaved_ids = []
         self._windows.mark_saved()
+        # Segments are deleted only after the manifest that does not name them is written: until
+        # then a restart needs them.
         forgotten = tally.forget(self._clock()) | await self._merge_segments()
         await self._checkpoints.write_manifest(self._manifest)
         await self._checkpoints.delete(forgotten)
@@ -180,6 +182,8 @@ class VisitCounter:
         closable = self._tally.closable(watermark)
         if not closable and not self._is_boundary_passed(watermark):
             return
+        # Saved as closing before the rows are handed over: after a kill `_start` hands them over
+        # again.
         self._manifest.closing = closable
         self._manifest.closed |= closable
         await self._checkpoint()
@@ -205,6 +209,8 @@ class VisitCounter:
             if longer is not None and longer not in closing:
                 await self._write(*longer, encode_counts(counts, self._windows.facets))
             forgotten |= self._tally.drop_segments(window)
+        # The rows are put before the manifest says so. After a kill in between they are put again,
+        # which changes nothing.
         await self._list_sums.put_all(closed, self._clock())
         longest = len(self._settings.periods) - 1
         if any(window.level == longest for window in closing):

@@ -68,6 +68,8 @@ class CheckpointTable:
         writing it."""
         manifest = await self.read_manifest()
         manifest.life += 1
+        # Each life numbers its segments from a new start, so that a fenced counter cannot overwrite
+        # segments of its successor.
         manifest.next_segment = manifest.life * SEGMENTS_PER_LIFE
         await self.write_manifest(manifest)
         return manifest

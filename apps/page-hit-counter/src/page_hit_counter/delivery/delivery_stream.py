@@ -120,8 +120,11 @@ class DeliveryStream:
         key = ""
         while not stop.is_set():
             try:
+                # The file is written once; only the calls are repeated.
                 key = key or await self._write(buffer)
                 await self._notify(buffer, key)
+                # Positions are saved last: a kill before this repeats a delivery, and loses
+                # nothing.
                 for checkpoint in buffer.checkpoints.values():
                     await checkpoint()
                 self._note("deliveries" if buffer.records else None)

@@ -101,6 +101,7 @@ class RelationalCounter:
         with packages_required("partita-page-hit-counter"):
             import psycopg
         try:
+            # A SELECT must not leave a transaction open; batches open their own.
             return cls(psycopg.connect(url, autocommit=True))
         except psycopg.Error as error:
             reason = str(error).strip().splitlines()[0]

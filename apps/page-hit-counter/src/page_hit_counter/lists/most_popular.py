@@ -113,6 +113,7 @@ class MostPopularLists:
         if task is None:
             self.reads += 1
             task = self._reading[newest] = asyncio.create_task(self._read(newest))
+        # Shielded, because readers share the task: one that is cancelled must not cancel it.
         return await asyncio.shield(task)
 
     async def _read(self, newest: WindowKey) -> RowColumns:

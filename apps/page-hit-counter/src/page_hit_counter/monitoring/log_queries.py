@@ -62,6 +62,7 @@ def _fill(connection: sqlite3.Connection, rows: list[Row]) -> None:
     """Creates the table. Members whose names differ only in case share a column, because SQLite
     ignores the case of column names."""
     names: dict[str, str] = {}
+    # The columns of load balancers always exist, so that their queries run on any log.
     for name in (*COLUMNS, *(name for row in rows for name in row)):
         names.setdefault(name.lower(), name)
     columns = ", ".join(_quoted(name) for name in names.values())

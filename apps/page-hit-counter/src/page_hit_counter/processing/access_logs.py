@@ -99,6 +99,7 @@ async def import_files(
     counts = ImportCounts()
     rules = ImportRules(settings.urls)
     ordered = sorted(paths, key=_first_time)
+    # Named after the content, so that importing the same files again is a repeated replay.
     replay = f"import-{_digest(ordered)}"
     number = 0
     waiting: list[LogLine] = []

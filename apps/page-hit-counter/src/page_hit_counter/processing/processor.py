@@ -165,6 +165,8 @@ class Processor:
                     f"The Idempotency-Key {key} was used with another body: give each batch a "
                     "key of its own.",
                 )
+            # The key is claimed first: a second batch with it must be refused even while this one
+            # is on its way.
             answers = await self.process(received, key)
         except VisitTooLong as error:
             return _refusal(413, str(error))
@@ -209,7 +211,7 @@ class Processor:
         """Returns the visits that are not withheld. Notes the reasons of the others in `reasons`,
         by `id()` of the visit."""
         await self._act_on(judged)
-        self._withheld += sum(one.hits for one in judged.withheld)
+        self._withheld += sum(withheld.hits for withheld in judged.withheld)
         if judged.verdicts is None:
             return visits
         paired = list(zip(visits, judged.verdicts, strict=True))

@@ -60,6 +60,7 @@ class Producer:
         done = self._loose_done
         self._loose += visits
         self._begin()
+        # Shielded, because callers share the future: one that is cancelled must not cancel it.
         await asyncio.shield(done)
 
     def _begin(self) -> None:

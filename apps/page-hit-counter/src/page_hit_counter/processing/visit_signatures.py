@@ -30,7 +30,6 @@ from partita.foundation.server_settings import read
 Mode = Literal["off", "observe", "require"]
 UNSIGNED, UNKNOWN_KEY, ENDED_KEY = "unsigned", "unknown-key", "ended-key"
 FORGED, STALE, REPLAYED = "forged", "stale", "replayed"
-REASONS = (UNSIGNED, UNKNOWN_KEY, ENDED_KEY, FORGED, STALE, REPLAYED)
 KEY_ID = r"^[A-Za-z0-9_-]{1,32}$"
 LOOK_SECONDS = 1.0
 SECRET_BYTES = 32
@@ -116,6 +115,7 @@ def write_keys(path: Path, keys: Iterable[VisitSigningKey]) -> None:
         ]
         lines.append("")
     part = path.with_name(f".{path.name}.part")
+    # The mode is set before the secrets are in the file.
     part.touch(mode=0o600)
     part.write_text("\n".join(lines))
     os.replace(part, path)
@@ -175,6 +175,7 @@ class VisitSignatures:
         if key is None:
             return UNKNOWN_KEY
         good = _code(key, visit.visit_id, visit.asset_id, time)
+        # Compared in constant time, so that response times do not reveal the code.
         if not hmac.compare_digest(good.encode(), code.encode()):
             return FORGED
         if not key.signs_at(time):

@@ -44,11 +44,12 @@ class AccessControl:
         if _is_of_another_site(request):
             return problem(403, "Pages of other sites may not request this.")
         if self._token is not None:
+            # Compared in constant time, so that response times do not reveal the token.
             if compare_digest(_token_of(request), self._token):
                 return None
             return problem(
                 401,
-                "This page is not public: send the service's token as the password, or as "
+                "This URL is not public: send the service's token as the password, or as "
                 "`Authorization: Bearer`.",
                 headers=CHALLENGE,
             )
@@ -56,7 +57,7 @@ class AccessControl:
             return None
         return problem(
             403,
-            "This page is open only to the machine that the service runs on, without a proxy: "
+            "This URL is open only to the machine that the service runs on, without a proxy: "
             "start the service with a --token to open it to others.",
         )
 

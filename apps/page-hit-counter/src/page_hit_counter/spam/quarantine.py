@@ -194,6 +194,7 @@ class Quarantine:
                     "pieces": {"SS": names},
                     "expirationTime": self._expiration(),
                 },
+                # Two releases at the same time must not plan different hits under one id.
                 ConditionExpression="attribute_not_exists(hashKey)",
             )
             plan[number], left = names, left[len(names) :]

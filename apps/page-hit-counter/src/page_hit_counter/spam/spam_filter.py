@@ -104,6 +104,7 @@ class SpamFilter:
         """Closes intervals that have ended, also when no later visit arrived."""
         judgement = Judgement()
         for brand, detector in self._detectors.items():
+            # A quiet site may have no later visit that would close the interval.
             if detector.is_over(time):
                 self._close(brand, detector, time, judgement)
         return judgement

@@ -68,6 +68,7 @@ async def _apply(
         await client.call("dynamodb", "TransactWriteItems", {"TransactItems": writes})
     except ClientError as error:
         reasons = error.body.get("CancellationReasons", [{}])
+        # The first write is the mark: its condition fails when the adjustment was applied before.
         if reasons[0].get("Code") != "ConditionalCheckFailed":
             raise
 

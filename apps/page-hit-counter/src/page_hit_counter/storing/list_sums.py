@@ -58,6 +58,7 @@ class ListSums:
             group = key.brand, key.period
             newest[group] = max(key.start, newest.get(group, key.start))
         summed_groups = [group for group in newest if is_summed(group[1])]
+        # Withdrawn before the windows change: a reader must not find the sum of the old ones.
         await run_all(map(self._withdraw, summed_groups), PUTS_AT_A_TIME)
         await self._closed_windows.put_all(closed, now)
         await self.renew({group: newest[group] for group in summed_groups})
@@ -75,6 +76,7 @@ class ListSums:
             *group, max(start, int(item["newest"]["N"]) if "newest" in item else start)
         )
         packed = pack(summed(await self._windows(newest)))
+        # Too large for an item: readers add the windows up.
         if len(packed) > ROWS_BYTES_MAX:
             return
         request = {

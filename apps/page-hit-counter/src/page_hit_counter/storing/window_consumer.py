@@ -91,17 +91,18 @@ async def deliver(
             results[record["recordId"]] = await set_aside(
                 client, settings, record, str(error), clock()
             )
+    # Rows that are dropped as too low are acknowledged too.
     results.update((delivery.record_id, OK) for delivery in deliveries)
     kept = deliveries
     if has_whole_windows:
         kept = without_low_counts(deliveries, settings.kept_assets)
     stored = await run_all((_store(client, settings, each) for each in kept), PUTS_AT_A_TIME)
-    results.update((one.record_id, one.result) for one in stored)
+    results.update((record.record_id, record.result) for record in stored)
     if figures is not None:
         figures.add("consumerRuns")
         figures.add("consumerMs", 1_000 * (perf_counter() - began))
-        figures.add("writeUnits", sum(one.units for one in stored))
-        figures.add("consumerFailures", sum(one.result != OK for one in stored))
+        figures.add("writeUnits", sum(record.units for record in stored))
+        figures.add("consumerFailures", sum(record.result != OK for record in stored))
     names = [record["recordId"] for record in event["records"]]
     return {"records": [{"recordId": name, "result": results[name]} for name in names]}
 

@@ -127,6 +127,7 @@ class MigrationRun:
         if ended.outcome is None:
             await self._fail(ended.metric, arn)
             return True
+        # Earlier failures do not count any more: the metric is migrated.
         self._failures.pop(ended.metric, None)
         self.counts.errors.pop(ended.metric, None)
         if ended.outcome == IMPORTED:

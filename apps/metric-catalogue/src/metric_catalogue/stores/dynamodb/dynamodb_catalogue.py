@@ -392,6 +392,7 @@ class DynamoDBCatalogue:
         conflicts with other writers.
         """
         for tried in range(1, TRIES_MAX + 1):
+            # Another copy at each attempt, so that transactions do not conflict over one item.
             number = random.randrange(MODE_COPIES)
             check = transaction_actions.check_mode(self.tables, self._modes, number)
             request = {"TransactItems": [*actions, check]}
@@ -399,6 +400,7 @@ class DynamoDBCatalogue:
                 await self.client.call("dynamodb", "TransactWriteItems", request)
             except ClientError as error:
                 reasons = [reason["Code"] for reason in error.body.get("CancellationReasons", ())]
+                # The check of the mode is the last action, so its reason is the last one.
                 if FAILED in reasons[-1:]:
                     raise CatalogueMoved from error
                 if FAILED in reasons:

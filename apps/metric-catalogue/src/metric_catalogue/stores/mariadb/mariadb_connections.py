@@ -233,6 +233,7 @@ class ConnectionPool:
                 user=address.user,
                 password=address.password,
                 database=address.database,
+                # "utf8" would be MariaDB's alias for three-byte UTF-8.
                 charset="utf8mb4",
                 autocommit=True,
                 connect_timeout=CONNECT_SECONDS_MAX,
