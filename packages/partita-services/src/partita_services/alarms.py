@@ -31,6 +31,7 @@ from partita.errors import PartitaError
 from partita.foundation.clock import Clock, system_clock
 from partita.foundation.server_settings import read
 from partita.server.http.web.web_service import WebRequest, WebResponse, json_response
+from partita_services.background_tasks import BackgroundTasks
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +194,7 @@ class Alarms:
         self._clock = clock
         self._invoke = invoke
         self._check_seconds = check_seconds
-        self._sending: set[asyncio.Task[None]] = set()
+        self._sending = BackgroundTasks()
 
     async def run(self) -> None:
         """Check until cancelled."""
@@ -209,9 +210,7 @@ class Alarms:
         for watched in self._watched:
             before = watched.check(readings.get(watched.alarm.measure), self._clock())
             if before is not None:
-                task = asyncio.create_task(self._notify(watched, before))
-                self._sending.add(task)
-                task.add_done_callback(self._sending.discard)
+                self._sending.start(self._notify(watched, before))
 
     async def show(self, request: WebRequest) -> WebResponse:
         return json_response({"alarms": [watched.described() for watched in self._watched]})

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from partita.errors import FunctionNotFound
 from partita.foundation.server_settings import FunctionSettings
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.functions import function_arns
 from partita_services.functions.function_arns import LATEST, QualifiedFunction
 from partita_services.functions.function_records import (
@@ -98,8 +99,7 @@ class FunctionCatalog:
         self._starts = asyncio.Lock()
         self._pools: dict[tuple[str, str], tuple[str, FunctionPool]] = {}
         """The pools by function and version, each with the revision that it runs."""
-        self._closing: set[asyncio.Task[None]] = set()
-        self._calls: set[asyncio.Task[Invocation]] = set()
+        self._background = BackgroundTasks()
         self._chance = random.Random()
 
     def is_of_settings(self, name: str) -> bool:
@@ -163,9 +163,10 @@ class FunctionCatalog:
     ) -> Invocation:
         """Call a function. It runs on when the caller goes away, as on Lambda."""
         version = await self.version(target)
-        call = asyncio.create_task(self._call(target, version, event, request_id, client_context))
-        self._calls.add(call)
-        call.add_done_callback(self._forget)
+        call = self._background.start(
+            self._call(target, version, event, request_id, client_context)
+        )
+        call.add_done_callback(_retrieve_error)
         return await asyncio.shield(call)
 
     async def _call(
@@ -183,12 +184,6 @@ class FunctionCatalog:
             context["client_context"] = client
         outcome = await pool.call(event, request_id, **context)
         return Invocation(outcome, version.number)
-
-    def _forget(self, call: asyncio.Task[Invocation]) -> None:
-        """Retrieve the call's error. Otherwise asyncio logs it when nobody waited for the call."""
-        self._calls.discard(call)
-        if not call.cancelled():
-            call.exception()
 
     async def _pool(self, name: str, version: InvokedVersion) -> FunctionPool:
         place = (name, version.number)
@@ -288,9 +283,7 @@ class FunctionCatalog:
             await pool.close()
             await self._packages.release(pool.folder)
 
-        closing = asyncio.create_task(close())
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._background.start(close())
 
     def forget(self, name: str, number: str | None = None) -> None:
         """Close the processes of a deleted function or version."""
@@ -310,10 +303,7 @@ class FunctionCatalog:
                 await pool.close_unused(max([since, *latest[IDLE_MAX - 1 : IDLE_MAX]]))
 
     async def close(self) -> None:
-        tasks = [*self._calls, *self._closing]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._background.close()
         await asyncio.gather(*(pool.close() for _, pool in self._pools.values()))
         self._packages.close()
 
@@ -324,6 +314,12 @@ def _with_session(own: Mapping[str, str], session: Mapping[str, str]) -> dict[st
     if "AWS_SESSION_TOKEN" not in session:
         return {**own, **session}
     return {**{name: own[name] for name in own if not name.startswith("AWS_")}, **session}
+
+
+def _retrieve_error(call: asyncio.Task[Invocation]) -> None:
+    """Otherwise asyncio logs the error of a call that nobody waits for any more."""
+    if not call.cancelled():
+        call.exception()
 
 
 def not_found(name: str, qualifier: str = "") -> FunctionNotFound:

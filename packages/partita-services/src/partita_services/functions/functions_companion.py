@@ -7,7 +7,6 @@ EventBridge Scheduler APIs.
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -79,12 +78,11 @@ class FunctionsCompanion:
             start.may_upload,
         )
         self._api = LambdaApi(self._service)
-        self._reaping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
         """Resume mappings, schedules and asynchronous invocations that were under way."""
         await self._store.prepare()
-        self._reaping = asyncio.create_task(self._service.catalog.reap())
+        self._service.background.start(self._service.catalog.reap())
         await self._service.queue.open()
         await self._service.mappings.open()
         await self._service.scheduler.open()
@@ -97,10 +95,7 @@ class FunctionsCompanion:
 
     async def close(self) -> None:
         service = self._service
-        tasks = [*service.under_way, *([self._reaping] if self._reaping else [])]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await service.background.close()
         await service.scheduler.close()
         await service.mappings.close()
         await service.queue.close()

@@ -18,6 +18,7 @@ import msgspec
 from partita.client import ClientError
 from partita.errors import RestError
 from partita.foundation.clock import Clock
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.functions import function_arns
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_arns import QualifiedFunction
@@ -60,11 +61,11 @@ class InvocationQueue:
         self._destinations = destinations
         self._clock = clock
         self._time_scale = time_scale
-        self._handling: set[asyncio.Task[None]] = set()
+        self._handling = BackgroundTasks()
 
     async def open(self) -> None:
         for event in await self._store.all(EVENTS, QueuedEvent):
-            self._handle_later(event)
+            self._handling.start(self._handle(event))
 
     async def add(self, target: QualifiedFunction, event: bytes, client_context: Any = None) -> str:
         """Returns when the event is on disk."""
@@ -79,13 +80,8 @@ class InvocationQueue:
             client_context=client_context,
         )
         await self._store.save(EVENTS, queued.id, queued)
-        self._handle_later(queued)
+        self._handling.start(self._handle(queued))
         return queued.id
-
-    def _handle_later(self, event: QueuedEvent) -> None:
-        handling = asyncio.create_task(self._handle(event))
-        self._handling.add(handling)
-        handling.add_done_callback(self._handling.discard)
 
     async def _handle(self, event: QueuedEvent) -> None:
         while True:
@@ -206,9 +202,7 @@ class InvocationQueue:
                 return
 
     async def close(self) -> None:
-        for handling in self._handling:
-            handling.cancel()
-        await asyncio.gather(*self._handling, return_exceptions=True)
+        await self._handling.close()
 
 
 def _record(event: QueuedEvent, condition: str, invocation: Invocation | None, now: float) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ import orjson
 from partita.client import Client
 from partita.errors import InvalidParameterValueException
 from partita.foundation.clock import Clock
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.functions.destinations import Destinations
 from partita_services.functions.function_catalog import FunctionCatalog
 from partita_services.functions.function_store import FunctionStore
@@ -48,13 +49,7 @@ class LambdaService:
     """True when clients may upload code."""
     changes: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while a stored record is read, changed and written."""
-    under_way: set[asyncio.Task[None]] = field(default_factory=set)
-
-    def later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work in the background."""
-        task = asyncio.create_task(work)
-        self.under_way.add(task)
-        task.add_done_callback(self.under_way.discard)
+    background: BackgroundTasks = field(default_factory=BackgroundTasks)
 
 
 Operation = Callable[[LambdaService, Request], Awaitable[Answer]]

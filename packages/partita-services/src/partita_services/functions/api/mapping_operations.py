@@ -225,7 +225,7 @@ def _settle_later(service: LambdaService, uuid: str) -> None:
             # Read the record again: its tags may have changed in the meantime.
             await service.mappings.settle(await find(service, uuid))
 
-    service.later(settle())
+    service.background.start(settle())
 
 
 async def find(service: LambdaService, uuid: str) -> MappingRecord:

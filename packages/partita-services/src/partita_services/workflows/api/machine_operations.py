@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from hashlib import blake2b
 
@@ -147,9 +146,7 @@ def remove_later(service: StepFunctionsService, name: str) -> None:
         await service.engine.stop_all(name)
         await service.store.remove_machine(name)
 
-    removal = asyncio.create_task(remove())
-    service.removals.add(removal)
-    removal.add_done_callback(service.removals.discard)
+    service.removals.start(remove())
 
 
 async def describe_state_machine(service: StepFunctionsService, request: Request) -> Answer:

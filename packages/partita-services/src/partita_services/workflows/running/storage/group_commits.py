@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from partita.client import ClientError
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.record_table import Action, RecordConflict, action_bytes
 from partita_services.workflows.running.storage.workflow_table import TRANSACTION_BYTES_MAX
 
@@ -39,7 +40,7 @@ class GroupCommits:
     def __init__(self, transact: Callable[[list[Action]], Awaitable[None]]) -> None:
         self._transact = transact
         self._waiting: deque[PendingCommit] = deque()
-        self._senders: set[asyncio.Task[None]] = set()
+        self._senders = BackgroundTasks()
 
     async def commit(self, actions: list[Action]) -> None:
         """Returns when the actions are durable. Raises RecordConflict when one of their conditions
@@ -47,9 +48,7 @@ class GroupCommits:
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(PendingCommit(actions, sum(map(action_bytes, actions)), done))
         if len(self._senders) < UNDER_WAY_MAX:
-            sender = asyncio.create_task(self._send_waiting())
-            self._senders.add(sender)
-            sender.add_done_callback(self._senders.discard)
+            self._senders.start(self._send_waiting())
         await done
 
     async def _send_waiting(self) -> None:

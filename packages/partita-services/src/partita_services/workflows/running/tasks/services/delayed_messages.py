@@ -10,6 +10,7 @@ import asyncio
 import logging
 
 from partita.foundation.clock import Clock
+from partita_services.background_tasks import BackgroundTasks
 from partita_services.functions.message_sinks import SendFailed, Sinks
 from partita_services.workflows.running.storage.workflow_records import DelayedMessage
 from partita_services.workflows.running.storage.workflow_store import WorkflowStore
@@ -28,25 +29,19 @@ class DelayedMessages:
         self._sinks = sinks
         self._clock = clock
         self._time_scale = time_scale
-        self._waiting: set[asyncio.Task[None]] = set()
+        self._waiting = BackgroundTasks()
 
     async def add(self, message: DelayedMessage, seconds: int) -> None:
         message.due = self._clock() + seconds / self._time_scale
         await self._store.put_delayed_message(message)
-        self._wait(message)
+        self._waiting.start(self._send(message))
 
     async def recover(self) -> None:
         for message in await self._store.all(DELAYED, DelayedMessage):
-            self._wait(message)
+            self._waiting.start(self._send(message))
 
     def close(self) -> None:
-        for task in self._waiting:
-            task.cancel()
-
-    def _wait(self, message: DelayedMessage) -> None:
-        task = asyncio.create_task(self._send(message))
-        self._waiting.add(task)
-        task.add_done_callback(self._waiting.discard)
+        self._waiting.cancel()
 
     async def _send(self, message: DelayedMessage) -> None:
         await asyncio.sleep(message.due - self._clock())
