@@ -1,4 +1,4 @@
-"""What MariaDB's binlog tells in statements rather than in rows is carried over, or said."""
+"""Statements in MariaDB's binlog, where rows are expected, are carried over or reported."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whatever ends a cutover or a rollback: the side that counts takes writes, or it is said which one
-does not and what opens it."""
+"""However a cutover or rollback ends, the authoritative side takes writes, or the error says how to
+open it."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def test_a_rollback_that_fails_at_any_step_leaves_one_side_open(
 
 
 def refuse_once(patch: pytest.MonkeyPatch, where: str) -> None:
-    """Closing fails, and opening again does not."""
+    """Makes closing fail and opening succeed."""
     real = TargetWriteBlock._wait
 
     def wait(self: TargetWriteBlock, *, is_refused: bool, is_forced: bool = False) -> None:
@@ -233,7 +233,7 @@ def test_a_finish_that_fails_when_the_log_is_gone_is_brought_to_its_end(
 
 
 def killed(command: str, where: str, folder: Folder, endpoint: str) -> None:
-    """At a step."""
+    """Kills the process at a step."""
     process = subprocess.run(
         [sys.executable, "-c", KILLED, command, where, str(folder.path), endpoint],
         env={**ENVIRONMENT, PASSWORD_ENV: PASSWORD},

@@ -1,4 +1,4 @@
-"""What PostgreSQL alone has: partitions, replica identities, sequences, prepared transactions."""
+"""What only PostgreSQL has: partitions, replica identities, sequences, prepared transactions."""
 
 from __future__ import annotations
 

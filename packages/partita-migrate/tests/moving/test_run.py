@@ -1,4 +1,4 @@
-"""`migrate run`: all stages one after the other, whatever it is asked for and whenever it ends."""
+"""`migrate run` runs all stages in order, whatever it is asked for and whenever it ends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ from .conftest import MakeSource
 
 
 def asking(*stages: str) -> tuple[CockpitSession, list[str]]:
-    """Somebody who asks for one thing after the other, and notes what is said."""
+    """A person at the cockpit who asks for one thing after the other and records what is
+    reported."""
     wanted: Iterator[str] = iter(stages)
     said: list[str] = []
     return CockpitSession(lambda: next(wanted, ""), said.append), said

@@ -1,4 +1,4 @@
-"""Recovery: every table of a design is lost and restored, and what comes back is compared."""
+"""Recovery: every table of a design is lost and restored, and the restored items are compared."""
 
 from __future__ import annotations
 

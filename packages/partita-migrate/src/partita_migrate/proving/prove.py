@@ -1,4 +1,5 @@
-"""Stage `test`: a design on a server, asked what the source is asked."""
+"""Stage `test`: runs a design's requests on a server and the statements on the source, and
+compares."""
 
 from __future__ import annotations
 
@@ -71,20 +72,20 @@ from partita_migrate.workspace.migration_folder import Folder
 from partita_migrate.workspace.stage_progress import Progress, silent
 
 ALL_ROWS_MAX = 200_000
-"""A source with more rows is sampled, unless every row is asked for."""
+"""A source with more rows is sampled, unless `--all` asks for every row."""
 SAMPLE_ROWS = 1000
 STAGED_ROWS = "rows.db"
 """Not `rows`, which older versions laid out differently: their unfinished runs read the rows
 again."""
 WRITE_ROWS = 30
-"""Of each table, in the private copy that writes run on."""
+"""Rows of each table in the private copy that writes run on."""
 STATEMENT_SECONDS_MAX = 3600
-"""Reading a whole table takes as long as it takes."""
+"""Reading a whole table may take an hour."""
 
 
 @dataclass(frozen=True)
 class DesignClaim:
-    """A design, and what it is to be proven on."""
+    """A design, and what it is proven on."""
 
     folder: Folder
     name: str
@@ -103,7 +104,8 @@ class DesignClaim:
 
 @dataclass(frozen=True)
 class TestServer:
-    """Where it is proven: a server, a name before each table, files that go afterwards."""
+    """Where a design is proven: a server, a prefix of table names, and a folder for temporary
+    files."""
 
     server: DynamoDBClient
     address: str
@@ -198,16 +200,16 @@ def _claim(folder: Folder, name: str) -> DesignClaim:
     volumes = read_volumes(folder)
     design = read_design(folder, name)
     patterns = read_patterns(folder, volumes.inventory).patterns
-    wrong = list(find_unknown_names(subject_of(design, patterns, volumes)))
-    if wrong:
+    unknown = list(find_unknown_names(subject_of(design, patterns, volumes)))
+    if unknown:
         raise PartitaError(
-            f"{folder.path / name} cannot be loaded: {wrong[0].place}, {wrong[0].message}"
+            f"{folder.path / name} cannot be tested: {unknown[0].place}, {unknown[0].message}"
         )
     return DesignClaim(folder, name, design, patterns, volumes)
 
 
 def _keep(folder: Folder, run: ProofRun) -> None:
-    """The last run, and every run under its date, so that progress shows."""
+    """Writes `test.json` and a copy of it under the run's date, so that progress can be seen."""
     (folder.path / RUNS).mkdir(exist_ok=True)
     date = run.at.replace(":", "").replace("+0000", "Z")
     folder.write_json(f"{RUNS}/{date}.{run.model.removesuffix('.toml')}.json", run)
@@ -216,8 +218,8 @@ def _keep(folder: Folder, run: ProofRun) -> None:
 
 @contextmanager
 def _place(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[TestServer]:
-    """A private server, or tables with names of their own on another one: those of a run that was
-    stopped, if there are some."""
+    """Yields a private server, or a prefix for tables on another server: that of a stopped run, if
+    there is one."""
     with ExitStack() as stack:
         space = Path(stack.enter_context(TemporaryDirectory(prefix="partita-test-")))
         address = endpoint if endpoint is not None else stack.enter_context(private_server())
@@ -249,7 +251,7 @@ def _staged(
 
 
 def _counts(claim: DesignClaim, source: SourceDatabase) -> dict[str, int]:
-    """As the source itself counts, in the same transaction."""
+    """Returns the source's own row counts, in the same transaction."""
     return {
         table.name: int(source.rows(f"SELECT count(*) FROM {source.relation(table)}")[0][0])
         for table in claim.tables
@@ -257,7 +259,7 @@ def _counts(claim: DesignClaim, source: SourceDatabase) -> dict[str, int]:
 
 
 class _SampleCopy:
-    """Some rows of each table, in a private copy, which is what reads are asked of then."""
+    """Some rows of each table in a private copy, which then answers the statements."""
 
     def __init__(
         self,
@@ -272,7 +274,7 @@ class _SampleCopy:
         try:
             copy = stack.enter_context(private_copy(source, claim.inventory, rows))
         except CopyNotPossible as reason:
-            raise PartitaError(f"{reason} A sample needs one; --all does without.") from reason
+            raise PartitaError(f"{reason} A sample needs one; --all does not.") from reason
         self.snapshot = SourceSnapshot(copy, claim.inventory, is_streamed=False)
         self.staging = StagedRows(place.space / "sample", claim.inventory, claim.design)
         for table in claim.tables:
@@ -293,7 +295,7 @@ def _load(
     unfinished: UnfinishedRun,
     progress: Progress,
 ) -> None:
-    """What a server that outlives a run has acknowledged is not put again."""
+    """Loads the items; those that a stopped run has loaded already are skipped."""
     left = unfinished.left
     done = _items_left(place, design) if left is not None and left.prefix == place.prefix else 0
     skipped = min(done, left.items) if left is not None else 0
@@ -312,23 +314,25 @@ def _load(
 
 
 def _items_left(place: TestServer, design: Design) -> int:
-    """More than any run would have loaded, if the tables of a stopped run are all there; else 0,
-    and none of them is."""
+    """Returns more than any number of items when the tables of a stopped run all exist; otherwise
+    deletes what is left of them and returns 0."""
     names = [
-        one for one in list_tables(place.server) if place.prefix and one.startswith(place.prefix)
+        table_name
+        for table_name in list_tables(place.server)
+        if place.prefix and table_name.startswith(place.prefix)
     ]
-    wanted = {place.prefix + table.name for table in design.tables}
-    is_whole = wanted <= set(names)
+    expected_names = {place.prefix + table.name for table in design.tables}
+    is_whole = expected_names <= set(names)
     for name in names:
-        if not is_whole or name not in wanted:
+        if not is_whole or name not in expected_names:
             delete_table(place.server, name)
     return sys.maxsize if is_whole else 0
 
 
 def _drop(place: TestServer, design: Design, unfinished: UnfinishedRun) -> None:
-    there = set(list_tables(place.server))
+    existing = set(list_tables(place.server))
     for table in design.tables:
-        if place.prefix + table.name in there:
+        if place.prefix + table.name in existing:
             place.server.call("DeleteTable", TableName=place.prefix + table.name)
     unfinished.forget_loaded()
 
@@ -340,8 +344,8 @@ def _drop(place: TestServer, design: Design, unfinished: UnfinishedRun) -> None:
 def _write_proof(
     claim: DesignClaim, source: SourceDatabase, staging: StagedRows, place: TestServer
 ) -> Iterator[WriteProof | str]:
-    """Or why writes cannot be run here."""
-    if all(one.operation in ("read", "aggregate") for one in claim.patterns):
+    """Yields the proof of writes, or a sentence that says why writes cannot be run here."""
+    if all(pattern.operation in ("read", "aggregate") for pattern in claim.patterns):
         yield "No pattern writes."
         return
     rows = sampled_rows(staging, claim.inventory, WRITE_ROWS, _taken(claim, staging))
@@ -364,7 +368,7 @@ def _write_proof(
 
 
 def _taken(claim: DesignClaim, staging: StagedRows) -> Iterator[tuple[str, Item]]:
-    """Rows that the writes would change, so that their proof changes some."""
+    """Yields rows that the write statements would change, so that the proof changes some."""
     statements = PatternStatements(SchemaLookup(claim.inventory))
     for pattern in claim.patterns:
         with suppress(NotExact):
@@ -385,36 +389,40 @@ def _functional(
     served: dict[str, list[PatternAccess]] = {}
     for access in claim.design.access:
         served.setdefault(access.pattern, []).append(access)
-    unserved = {one.pattern: one.why for one in claim.design.unserved}
-    found = []
+    unserved = {
+        unserved_pattern.pattern: unserved_pattern.why for unserved_pattern in claim.design.unserved
+    }
+    proofs = []
     for number, pattern in enumerate(claim.patterns):
         progress("Patterns", number, len(claim.patterns))
         accesses = served.get(pattern.name, [])
         if not accesses:
             why = unserved.get(pattern.name, "no request of the model serves it")
-            found.append(_without(pattern, "unserved", why))
+            proofs.append(_without(pattern, "unserved", why))
             continue
         try:
             statement = statements.of(pattern)
         except NotExact as reason:
-            found.append(_without(pattern, "unproven", str(reason)))
+            proofs.append(_without(pattern, "unproven", str(reason)))
             continue
-        known = unfinished.of(pattern.name)
-        if known is not None:
-            found.append(known)
+        finished = unfinished.of(pattern.name)
+        if finished is not None:
+            proofs.append(finished)
             continue
         line = lines.of_pattern(pattern.name)
         if isinstance(statement, ResolvedQuery):
-            found.append(reads.of(pattern, statement, accesses, line))
+            proofs.append(reads.of(pattern, statement, accesses, line))
         elif accesses[0].request == "TTL":
-            found.append(_without(pattern, "unproven", "the service deletes when it likes"))
+            proofs.append(
+                _without(pattern, "unproven", "DynamoDB deletes expired items at any time")
+            )
         elif isinstance(writes, str):
-            found.append(_without(pattern, "unproven", writes))
+            proofs.append(_without(pattern, "unproven", writes))
         else:
-            found.append(writes.of(pattern, statement, accesses, line))
-        unfinished.add(found[-1])
+            proofs.append(writes.of(pattern, statement, accesses, line))
+        unfinished.add(proofs[-1])
     progress("Patterns", len(claim.patterns), len(claim.patterns))
-    return found
+    return proofs
 
 
 def _rehearsed(
@@ -422,8 +430,8 @@ def _rehearsed(
 ) -> list[ProofCheck]:
     calls_max = claim.folder.section("test", ProofSettings).load_calls
     if not calls_max:
-        said = "[test] load_calls in migration.toml is 0."
-        return [ProofCheck(name="stated rates and peaks", outcome="not done", detail=said)]
+        detail = "[test] load_calls in migration.toml is 0."
+        return [ProofCheck(name="stated rates and peaks", outcome="not done", detail=detail)]
     rehearsal = CapacityRehearsal(
         claim.design, claim.patterns, claim.volumes, staging, making, items, calls_max
     )
@@ -432,8 +440,8 @@ def _rehearsed(
 
 def _recovered(claim: DesignClaim, place: TestServer) -> list[ProofCheck]:
     if not claim.folder.section("test", ProofSettings).recovery:
-        said = "[test] recovery in migration.toml is false."
-        return [ProofCheck(name="back up, lose, restore", outcome="not done", detail=said)]
+        detail = "[test] recovery in migration.toml is false."
+        return [ProofCheck(name="back up, lose, restore", outcome="not done", detail=detail)]
     return recovery_checks(place.server, claim.design, place.prefix)
 
 
@@ -448,7 +456,8 @@ def _without(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof
 
 
 def _ranges(claim: DesignClaim) -> Iterator[KeyProblem]:
-    """Requests in whose range items of another type lie, which nothing filters out."""
+    """Yields requests whose key range also contains items of another type that no filter
+    removes."""
     planner = ReadPlanner(claim.design, claim.inventory)
     for access in claim.design.access:
         for other in planner.types_met(access):
@@ -460,7 +469,7 @@ def _ranges(claim: DesignClaim) -> Iterator[KeyProblem]:
 
 
 def _summary(functional: list[PatternProof], key_problems: int) -> ProofSummary:
-    verdicts = [one.verdict for one in functional]
+    verdicts = [proof.verdict for proof in functional]
     return ProofSummary(
         proven=verdicts.count("proven"),
         differs=verdicts.count("differs"),

@@ -1,1 +1,2 @@
-"""TODO: what this package is for."""
+"""What a design does under load and after a loss: concurrent writes, stated rates and peaks,
+restores."""

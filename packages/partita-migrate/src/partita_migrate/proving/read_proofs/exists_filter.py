@@ -1,4 +1,4 @@
-"""The rows of a pattern with EXISTS or IN (SELECT ...), as its requests find them."""
+"""Answers statements with EXISTS or IN (SELECT ...) by the requests of a model."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from partita_migrate.proving.read_proofs.pattern_answer import PatternAnswer
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
 Made = Callable[[ResolvedQuery, Sequence[PatternAccess]], PatternAnswer]
-"""Makes what answers a question without EXISTS."""
+"""Makes the answer of a statement without EXISTS."""
 
 
 class ExistsFilter:
-    """Reads rows, keeps those for which other rows are there, and each once."""
+    """Reads rows and keeps those for which the subquery's rows exist, each once."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class ExistsFilter:
         accesses: Sequence[PatternAccess],
         made: Made,
     ) -> None:
-        checks = [one for one in accesses if one.keeps]
-        others = [one for one in accesses if not one.keeps]
+        checks = [access for access in accesses if access.keeps]
+        others = [access for access in accesses if not access.keeps]
         self.question = question
         self.is_cut = True
         self.checks: list[tuple[ResolvedQuery, PatternAnswer, bool]] = []
@@ -61,7 +61,7 @@ class ExistsFilter:
             return rows
         kept: dict[str, Row] = {}
         for number, row in enumerate(rows):
-            if all(self._passes(one, row, values) for one in self.checks):
+            if all(self._passes(check, row, values) for check in self.checks):
                 kept.setdefault(str(number) if self.checks else repr(row), row)
         skips = count_of(self.question.offset, values) or 0
         first = count_of(self.question.limit, values)
@@ -70,21 +70,21 @@ class ExistsFilter:
         return [tuple(row[place] for place in places) for row in cut]
 
     def _passes(
-        self, one: tuple[ResolvedQuery, PatternAnswer, bool], row: Row, values: Values
+        self, check: tuple[ResolvedQuery, PatternAnswer, bool], row: Row, values: Values
     ) -> bool:
-        asked, answering, is_negated = one
-        taken = {
+        asked, answering, is_negated = check
+        outer_values = {
             parameter.name: row[self.asked.columns.index(parameter.outer)]
             for parameter in asked.parameters()
             if parameter.outer is not None
         }
-        return bool(answering.rows({**values, **taken})) != is_negated
+        return bool(answering.rows({**values, **outer_values})) != is_negated
 
 
 def narrowed(
     planner: ReadPlanner, question: ResolvedQuery, accesses: Sequence[PatternAccess], made: Made
 ) -> PatternAnswer | ExistsFilter:
-    """What answers a question with the requests of a model."""
+    """Returns what answers a statement with the model's requests."""
     if not question.existences:
         return made(question, accesses)
     return ExistsFilter(planner, question, accesses, made)

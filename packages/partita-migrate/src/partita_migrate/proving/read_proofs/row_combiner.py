@@ -1,4 +1,4 @@
-"""Rows of a question, made of the items of its first request and what these lack."""
+"""Makes rows of a statement from the items of its first request and of follow-up lookups."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
 Known = dict[tuple[str, str], Item | None]
-"""Items by table and key, as far as a call has looked them up."""
+"""Items that this call has looked up already, by table and key; None for a key without an item."""
 
 
 class RowCombiner:
-    """Rows of the question, made of the items of its first request and what these lack."""
+    """Makes the rows of one statement."""
 
     def __init__(
         self,
@@ -39,8 +39,8 @@ class RowCombiner:
         self.prefix = prefix
 
     def rows(self, items: Sequence[Item], known: Known | None = None) -> list[Row]:
-        """`known`: what the call has looked up before."""
-        found = []
+        """Returns the rows of these items; `known` holds the call's earlier lookups."""
+        rows = []
         known = {} if known is None else known
         for item in items:
             first = self.brought.attributes[0]
@@ -52,26 +52,26 @@ class RowCombiner:
                 for ref, name in names.items():
                     cells.setdefault(ref, (other or {}).get(name))
             if is_whole:
-                found.append(tuple(cells.get(ref) for ref in self.question.columns))
-        return found
+                rows.append(tuple(cells.get(ref) for ref in self.question.columns))
+        return rows
 
     def _looked_up(
         self, access: PatternAccess, item: Item, cells: Cells, known: Known
     ) -> Item | None:
-        """Once for each key, however many rows have it."""
+        """Returns an item by key; each key is read once, however many rows refer to it."""
         table = self.design.table(access.table)
         entity = table.entity(access.entity) if table is not None else None
         if entity is None:
             raise RequestNotPossible(f"the model has no {access.entity!r}")
         key: Item = {}
-        for one in access.key:
-            attribute = entity.attribute(one.attribute)
+        for condition in access.key:
+            attribute = entity.attribute(condition.attribute)
             if attribute is None:
-                raise RequestNotPossible(f"{entity.name} has no attribute {one.attribute!r}")
-            value = self._key_value(attribute, one.value, item, cells)
+                raise RequestNotPossible(f"{entity.name} has no attribute {condition.attribute!r}")
+            value = self._key_value(attribute, condition.value, item, cells)
             if value is None:
                 return None
-            key[one.attribute] = value
+            key[condition.attribute] = value
         place = (access.table, repr(key))
         if place not in known:
             answer = self.server.call("GetItem", TableName=self.prefix + access.table, Key=key)
@@ -85,21 +85,21 @@ class RowCombiner:
         values = {part.name: self._known(ColumnRef.parse(part.name), item, cells) for part in parts}
         if any(value is None for value in values.values()):
             return None
-        known = {name: value for name, value in values.items() if value is not None}
+        present = {name: value for name, value in values.items() if value is not None}
         if len(parts) == 1 and attribute.template is None and attribute.constant is None:
-            return of_type(attribute.type, known[parts[0].name])
-        return {"S": filled(template, lambda part: field_text(part.format, known[part.name]))}
+            return of_type(attribute.type, present[parts[0].name])
+        return {"S": filled(template, lambda part: field_text(part.format, present[part.name]))}
 
     def _known(self, ref: ColumnRef, item: Item, cells: Cells) -> AttributeValue | None:
         same = sorted(self.brought.asked.same(ref))
-        for one in same:
-            name = self.brought.held.get(one)
+        for column in same:
+            name = self.brought.held.get(column)
             if name is not None:
                 return item.get(name)
-        for one in same:
-            if one in cells:
-                return cells[one]
-        raise RequestNotPossible(f"the first request does not bring {ref}")
+        for column in same:
+            if column in cells:
+                return cells[column]
+        raise RequestNotPossible(f"the first request does not return {ref}")
 
     def _is_outer(self, access: PatternAccess) -> bool:
         joins = {join.table: join.is_outer for join in self.question.joins}

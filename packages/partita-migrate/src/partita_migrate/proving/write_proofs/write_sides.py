@@ -29,6 +29,8 @@ Key = tuple[str, str]
 
 
 class WriteSides:
+    """The private copy and the tables."""
+
     def __init__(
         self,
         design: Design,
@@ -55,7 +57,7 @@ class WriteSides:
         self.staging.close()
 
     def begin(self) -> None:
-        """Tables with what the copy holds now, unless they are there."""
+        """Creates the tables and fills them with the copy's items, unless they exist."""
         if self.is_filled:
             return
         create_tables(self.server, self.design, self.prefix)
@@ -80,23 +82,23 @@ class WriteSides:
         return ((table, one) for table, one in self.design.entities() if one.source == source)
 
     def expected(self) -> dict[Key, Item]:
-        """Every item that the copy's rows become."""
-        found: dict[Key, Item] = {}
+        """Returns every item that the copy's rows make."""
+        items: dict[Key, Item] = {}
         for table in self.inventory.tables:
             for row in self.staging.rows(table.name):
-                found.update(self.items(table.name, row))
-        return found
+                items.update(self.items(table.name, row))
+        return items
 
     def items(self, source: str, row: Item, written: set[str] | None = None) -> dict[Key, Item]:
-        """Of all types, or of those that are written."""
-        found: dict[Key, Item] = {}
+        """Returns the items of a row, of all types or of those in `written`."""
+        items: dict[Key, Item] = {}
         for home, entity in self.entities(source):
             if written is not None and entity.name not in written:
                 continue
             item = self.maker.item(entity, row)
             if item is not None and is_taken(home, item):
-                found[home.name, key_text(home, item)] = item
-        return found
+                items[home.name, key_text(home, item)] = item
+        return items
 
     def _actual(self) -> dict[Key, Item]:
         return {
@@ -127,12 +129,12 @@ class WriteSides:
                 shown.append(f"{key[0]} {key[1]}: {cells}"[:300])
         if not shown:
             return []
-        return [f"{len(shown)} items are not what the copy's rows become", *shown]
+        return [f"{len(shown)} items are not what the copy's rows make", *shown]
 
     def home(self, name: str) -> TableDesign:
-        found = self.design.table(name)
-        assert found is not None
-        return found
+        table = self.design.table(name)
+        assert table is not None
+        return table
 
 
 def key_text(table: TableDesign, item: Item) -> str:
