@@ -241,7 +241,7 @@ def test_rows_are_kept_for_a_while_and_then_nobody_knows() -> None:
     now = 5.0
     assert found.write_side("orders") == TARGET
     now = 11.0
-    with pytest.raises(PartitaError, match="nobody knows which side counts: no route to host"):
+    with pytest.raises(PartitaError, match="the authoritative side is unknown: no route to host"):
         found.write_side("orders")
     rows.is_broken, now = False, 13.0
     assert found.write_side("orders") == TARGET

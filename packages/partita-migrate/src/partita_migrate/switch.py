@@ -300,5 +300,5 @@ class Switch:
         return self._rows
 
 
-def _equals(one: Any, other: Any) -> bool:
-    return bool(one == other)
+def _equals(answer: Any, other: Any) -> bool:
+    return bool(answer == other)

@@ -75,7 +75,7 @@ ALL_ROWS_MAX = 200_000
 """A source with more rows is sampled, unless `--all` asks for every row."""
 SAMPLE_ROWS = 1000
 STAGED_ROWS = "rows.db"
-"""Not `rows`, which older versions laid out differently: their unfinished runs read the rows
+"""The name differs from older versions, whose file had another layout: their runs read the rows
 again."""
 WRITE_ROWS = 30
 """Rows of each table in the private copy that writes run on."""
@@ -104,8 +104,8 @@ class DesignClaim:
 
 @dataclass(frozen=True)
 class TestServer:
-    """Where a design is proven: a server, a prefix of table names, and a folder for temporary
-    files."""
+    """The server that a design is proven on, with a prefix of table names and a folder for
+    temporary files."""
 
     server: DynamoDBClient
     address: str

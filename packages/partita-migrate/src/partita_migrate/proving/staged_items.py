@@ -36,7 +36,8 @@ EXAMPLES_MAX = 3
 
 
 class _KeyNotes(msgspec.Struct, kw_only=True):
-    """What was recorded while items were made; stored after each step for a resumed run."""
+    """Everything that was recorded while items were made; stored after each step for a resumed
+    run."""
 
     problems: list[tuple[tuple[str, str], KeyProblem]]
     imported: dict[str, int]
@@ -254,18 +255,18 @@ class StagedItems:
             for (size,) in large_collections:
                 self._note("collection too large", table.name, f"{size:,} bytes")
 
-    def _compare_row(self, table: SourceTable, made: Item, row: Item) -> None:
+    def _compare_row(self, table: SourceTable, remade: Item, row: Item) -> None:
         """Checks that a row can be made again from its items."""
         expected = {
             column.name: row[column.name]
             for column in table.columns
             if column.name in row and not is_derived(column)
         }
-        if {name: _loosely(made.get(name)) for name in expected} != {
+        if {name: _loosely(remade.get(name)) for name in expected} != {
             name: _loosely(value) for name, value in expected.items()
         }:
             lost = [
-                name for name in expected if _loosely(made.get(name)) != _loosely(expected[name])
+                name for name in expected if _loosely(remade.get(name)) != _loosely(expected[name])
             ]
             self.inexact[table.name] = f"no item holds {', '.join(lost[:5])} as it was"
 

@@ -52,7 +52,7 @@ def lookup_columns(design: Design, inventory: Inventory) -> dict[str, list[tuple
 
 
 class ColumnLookup(NamedTuple):
-    """How rows of a table are looked up by some of its columns."""
+    """A lookup of a table's rows by some of its columns."""
 
     columns: tuple[str, ...]
     folds: tuple[str, ...]

@@ -178,14 +178,14 @@ class StateStore(RowStore):
             pass
         place = self._places[table]
         stored = self._run(f"SELECT position, row FROM t{place} WHERE pk = ?", (key,)).fetchone()
-        kept = StoredRow(stored[0], self.decode(stored[1])) if stored else None
-        self._remember(table, key, kept)
-        return kept
+        row = StoredRow(stored[0], self.decode(stored[1])) if stored else None
+        self._remember(table, key, row)
+        return row
 
-    def _remember(self, table: str, key: str, kept: StoredRow | None) -> None:
+    def _remember(self, table: str, key: str, row: StoredRow | None) -> None:
         if len(self._rows) >= CACHED_ROWS:
             self._rows.clear()
-        self._rows[table, key] = kept
+        self._rows[table, key] = row
 
     def put(self, table: str, row: Item, position: int) -> None:
         stored = self.stored(table, row)
@@ -215,12 +215,12 @@ class StateStore(RowStore):
     def matching(
         self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]
     ) -> Sequence[Item]:
-        """In the order of their primary keys."""
+        """Returns the rows with these values, in the order of their primary keys."""
         lookup = self._lookup(table, tuple(columns))
         text = lookup.text(values)
         if lookup.home == "pk" and not self._is_frozen:
-            kept = self.find(table, text)
-            return [kept.row] if kept is not None else []
+            stored = self.find(table, text)
+            return [stored.row] if stored is not None else []
         if lookup.home:
             find = self._cached if self._is_frozen else self._stored_matches
             return find(table, lookup.home, text)

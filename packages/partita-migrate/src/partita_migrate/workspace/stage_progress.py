@@ -1,4 +1,4 @@
-"""How a stage reports its progress."""
+"""The progress of a stage, reported to whoever shows it."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class DeliveryPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PriceSource(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where some figures come from."""
+    """The published source of some figures."""
 
     figures: list[str]
     source: str

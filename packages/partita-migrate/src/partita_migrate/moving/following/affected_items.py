@@ -25,7 +25,7 @@ class RelationStep(NamedTuple):
 
 
 class RelationPath(NamedTuple):
-    """How rows of a table lead to the items of one entity."""
+    """The steps from rows of a table to the items of one entity."""
 
     entity: int
     """The entity's number in the design."""

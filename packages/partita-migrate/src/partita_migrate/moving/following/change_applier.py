@@ -87,11 +87,11 @@ class Applier:
                 self._replace(table, old.row, None, position, touched)
         if new is not None:
             new_key = self.state.key_text(table, new)
-            there = old if new_key == old_key else self.state.find(table, new_key)
-            if there is not None and there.position >= position:
+            stored = old if new_key == old_key else self.state.find(table, new_key)
+            if stored is not None and stored.position >= position:
                 self._write_again(table, new_key, touched)
-            if there is None or there.position <= position:
-                self._replace(table, there.row if there else None, new, position, touched)
+            if stored is None or stored.position <= position:
+                self._replace(table, stored.row if stored else None, new, position, touched)
 
     def _write_again(self, table: str, key: str, touched: Touched) -> None:
         """Has the item of a row written again, although the row does not change.
@@ -144,11 +144,15 @@ class Applier:
             key = self.state.key_text(entity.source, row)
             if (number, key) in touched:
                 continue
-            kept = self.state.find(entity.source, key)
-            made = made_of(number, kept.row) if kept is not None else None
+            stored = self.state.find(entity.source, key)
+            item_and_json = made_of(number, stored.row) if stored is not None else None
             touched[number, key] = (
-                (item_key(table, made[0]), key_of(table, made[0]), made[1])
-                if made is not None
+                (
+                    item_key(table, item_and_json[0]),
+                    key_of(table, item_and_json[0]),
+                    item_and_json[1],
+                )
+                if item_and_json is not None
                 else None
             )
 
@@ -158,17 +162,17 @@ class Applier:
         made_of = self.move.items.made_with_content
         for number, row_key in touched:
             table, entity = self.move.homes[number]
-            kept = self.state.find(entity.source, row_key)
-            made = made_of(number, kept.row) if kept is not None else None
-            if made is not None:
-                item, content = made
+            stored = self.state.find(entity.source, row_key)
+            item_and_json = made_of(number, stored.row) if stored is not None else None
+            if item_and_json is not None:
+                item, content = item_and_json
                 key = item_key(table, item)
                 # When two rows make the same key, the last one wins, as it does in the source's
                 # log.
                 if key in after or before.get(key) != content:
                     self.writes[key] = (table, stamped(item, position))
                 after.add(key)
-            self._note(number, row_key, kept.row if kept and not made else None)
+            self._note(number, row_key, stored.row if stored and not item_and_json else None)
         for (number, _), old in touched.items():
             if old is not None and old[0] not in after:
                 self.writes[old[0]] = (self.move.homes[number][0], tombstone(old[1], position))
@@ -210,7 +214,7 @@ class Applier:
 
 
 def item_key(table: TableDesign, item: Item) -> ItemKey:
-    return (table.name, *[held for key in table.keys for held in item[key.name].values()])
+    return (table.name, *[value for key in table.keys for value in item[key.name].values()])
 
 
 def _carried(key: ForeignKey, rule: str, row: Item, new: Item | None) -> Item | None:

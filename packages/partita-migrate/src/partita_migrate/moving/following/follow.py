@@ -50,7 +50,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class FollowResult(Struct, kw_only=True):
-    """What a run of `follow` did, printed by `--json`."""
+    """The outcome of a run of `follow`, printed by `--json`."""
 
     source: str
     endpoint: str
@@ -303,8 +303,8 @@ class Follower:
         self.watch.look(self._lag_seconds, self._differences)
 
     def _differences(self) -> int:
-        found = self.continuous.different if self.continuous is not None else 0
-        return found + self.move.state.reject_count()
+        differences = self.continuous.different if self.continuous is not None else 0
+        return differences + self.move.state.reject_count()
 
     def _show(self) -> None:
         """Shows the lag and when following will have caught up."""

@@ -136,12 +136,12 @@ class ChunkWriter:
         """Claims the keys, and returns the items without those whose key a row of an earlier chunk
         has."""
         claimed = {key: number << OWNER_BITS | at for key, (number, at, _) in owners.items()}
-        taken = self.state.claim(claimed)
-        for hashed in taken:
+        claimed_already = self.state.claim(claimed)
+        for hashed in claimed_already:
             number, row_number, row = owners[hashed]
             self._reject(chunk, number, row_number, row, SAME_KEY)
             failed.add(row_number)
-        gone = {places[hashed] for hashed in taken}
+        gone = {places[hashed] for hashed in claimed_already}
         return [item for place, item in enumerate(made) if place not in gone] if gone else made
 
     def _reject(

@@ -103,9 +103,10 @@ def _planned(
     with origin.connect() as source:
         tables = [
             TableLoad(
-                table=one.name, expected=count_rows(source, one, ReadLane(number=0, table=one.name))
+                table=table.name,
+                expected=count_rows(source, table, ReadLane(number=0, table=table.name)),
             )
-            for one in origin.tables
+            for table in origin.tables
         ]
     return LoadReport(
         source=str(origin.address),

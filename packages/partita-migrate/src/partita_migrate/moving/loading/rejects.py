@@ -103,14 +103,14 @@ def _is_right(move: Move, reject: RejectedRow) -> bool:
     if reject.entity:
         if not move.state.tables[reject.table].primary_key:
             return False
-        kept = move.state.find(reject.table, reject.key)
-        if kept is None:
+        stored = move.state.find(reject.table, reject.key)
+        if stored is None:
             return True
         number = _numbers(move)[reject.table, reject.entity]
-        made = move.items.made(number, kept.row)
-        if made is None:
-            return not move.items.refusal(number, kept.row)
-        item = made
+        expected = move.items.made(number, stored.row)
+        if expected is None:
+            return not move.items.refusal(number, stored.row)
+        item = expected
     existing = move.target.call(
         "GetItem", TableName=home.name, Key=key_of(home, item), ConsistentRead=True
     ).get("Item")
@@ -139,7 +139,7 @@ def replay(move: Move) -> int:
     """
     rejects = rejects_of(move)
     applier = Applier(move, move.position)
-    numbers, left = _numbers(move), set[tuple[str, str]]()
+    numbers, still_rejected = _numbers(move), set[tuple[str, str]]()
     with move.origin.connect() as source, move.state.transaction():
         rows = [
             reject
@@ -151,17 +151,17 @@ def replay(move: Move) -> int:
             changes = [_change_now(move, source, *reject) for reject in keyed_rows.items()]
             applier.apply(SourceTransaction(move.position, "", time.time(), changes))
         for reject in rows:
-            kept = move.state.find(reject.table, reject.key)
+            stored = move.state.find(reject.table, reject.key)
             number = numbers[reject.table, reject.entity]
-            reason = _put_again(move, applier, number, kept.row) if kept is not None else ""
-            if kept is not None and reason:
-                left.add((reject.table, reject.key))
-                move.state.reject(reject.table, reject.key, reject.entity, reason, kept.row)
+            reason = _put_again(move, applier, number, stored.row) if stored is not None else ""
+            if stored is not None and reason:
+                still_rejected.add((reject.table, reject.key))
+                move.state.reject(reject.table, reject.key, reject.entity, reason, stored.row)
             else:
                 move.state.accept(reject.table, reject.key, reject.entity)
         move.target.put_over_older(applier.taken_writes(), ONLY_OVER_KNOWN)
         _replay_items(move, [reject for reject in rejects if not reject.entity])
-        right = {(reject.table, reject.key) for reject in rows} - left
+        right = {(reject.table, reject.key) for reject in rows} - still_rejected
         _recount(move, [table for table, _ in right])
     return len(right)
 

@@ -51,8 +51,8 @@ class MoveSource:
             self.family = "mysql" if source.dialect == "mariadb" else source.dialect
             self.readings = {table.name: _whole_readings(source, table) for table in self.tables}
         self._converters: dict[str, list[tuple[str, Convert]]] = {
-            name: [(one.column.name, one.convert or _unread) for one in asked]
-            for name, asked in self.readings.items()
+            name: [(one.column.name, one.convert or _unread) for one in column_readings]
+            for name, column_readings in self.readings.items()
         }
 
     @contextmanager
@@ -131,9 +131,10 @@ class MoveSource:
                 bound[f"k{len(bound)}"] = column_value(columns[name], row[name], self.family)
                 equalities.append(f"{source.quote(name)} = :k{len(bound) - 1}")
             key_conditions.append(f"({' AND '.join(equalities)})")
-        asked = ", ".join(one.sql for one in self.readings[table.name])
+        columns_sql = ", ".join(one.sql for one in self.readings[table.name])
         source_rows = source.rows(
-            f"SELECT {asked} FROM {source.relation(table)} WHERE {' OR '.join(key_conditions)}",
+            f"SELECT {columns_sql} FROM {source.relation(table)}"
+            f" WHERE {' OR '.join(key_conditions)}",
             **bound,
         )
         return [self.read_row(table.name, row) for row in source_rows]
@@ -213,4 +214,4 @@ def check_columns(table: SourceTable, names: set[str]) -> None:
 
 def _whole_readings(source: SourceDatabase, table: SourceTable) -> list[ColumnReading]:
     names = {column.name for column in table.columns}
-    return [one for one in readings(source, table, names) if not is_derived(one.column)]
+    return [reading for reading in readings(source, table, names) if not is_derived(reading.column)]

@@ -110,9 +110,9 @@ class PostgreSQLLog(SourceLog):
                 " WITH (publish_via_partition_root = true)"
             )
         except psycopg.Error as error:
-            said = self.origin.address.scrub("; ".join(str(error).splitlines()))
+            message = self.origin.address.scrub("; ".join(str(error).splitlines()))
             raise PartitaError(
-                f"{self.origin.address} cannot publish its tables: {said} Exclude what cannot be"
+                f"{self.origin.address} cannot publish its tables: {message} Exclude what cannot be"
                 " followed, or load once with --no-follow."
             ) from error
 
@@ -257,9 +257,9 @@ class PostgreSQLLog(SourceLog):
                 self._stream = None
                 away_since = away_since or time.monotonic()
                 if time.monotonic() - away_since > AWAY_SECONDS_MAX:
-                    said = self.origin.address.scrub(str(error))
+                    message = self.origin.address.scrub(str(error))
                     raise PartitaError(
-                        f"{self.origin.address} cannot be followed: {said}."
+                        f"{self.origin.address} cannot be followed: {message}."
                     ) from error
                 yield None
                 time.sleep(RETRY_SECONDS)
@@ -341,8 +341,8 @@ class PostgreSQLLog(SourceLog):
 def _answer(result: pq.abc.PGresult | None) -> list[bytes]:
     """Returns the single row of a command's result."""
     if result is None or result.status != pq.ExecStatus.TUPLES_OK:
-        said = result.error_message.decode().strip() if result is not None else "no answer"
-        raise PartitaError(f"PostgreSQL refused: {said}.")
+        message = result.error_message.decode().strip() if result is not None else "no answer"
+        raise PartitaError(f"PostgreSQL refused: {message}.")
     return [result.get_value(0, place) or b"" for place in range(result.nfields)]
 
 
@@ -352,8 +352,8 @@ def _wait_for_copy(stream: pq.abc.PGconn) -> None:
         stream.consume_input()
     result = stream.get_result()
     if result is None or result.status != pq.ExecStatus.COPY_BOTH:
-        said = result.error_message.decode().strip() if result is not None else "no answer"
-        raise psycopg.OperationalError(said)
+        message = result.error_message.decode().strip() if result is not None else "no answer"
+        raise psycopg.OperationalError(message)
 
 
 def _send_status(stream: pq.abc.PGconn, position: int, *, is_asking: bool) -> None:

@@ -1,5 +1,5 @@
-"""What every log delivers, whatever its source: committed transactions and the rows that they
-changed."""
+"""Committed transactions and the rows that they changed: the form in which every log delivers
+them."""
 
 from __future__ import annotations
 

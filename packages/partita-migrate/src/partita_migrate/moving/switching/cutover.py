@@ -81,7 +81,7 @@ CATCH_UP_SECONDS = 0.2
 
 
 class CutoverResult(SwitchResult, kw_only=True, omit_defaults=True):
-    """What a cutover did."""
+    """The outcome of a cutover."""
 
     compared: int = 0
     fenced: list[str] = field(default_factory=list)
@@ -108,8 +108,8 @@ def cutover(
     for longer than 24 hours."""
     with switching(
         "cutover", CutoverResult, folder, endpoint, region=region, is_dry_run=is_dry_run, ask=ask
-    ) as (move, gate, found):
-        stage = _Cutover(move, gate, found, kinesis or "", progress)
+    ) as (move, gate, report):
+        stage = _Cutover(move, gate, report, kinesis or "", progress)
         try:
             stage.check(is_one_way=is_one_way)
             if not is_dry_run:
@@ -118,7 +118,7 @@ def cutover(
             if not is_dry_run:
                 stage.open_source()
             raise
-    return found
+    return report
 
 
 class _Drain(Follower):
@@ -145,13 +145,13 @@ class _Cutover:
         self,
         move: Move,
         gate: TargetWriteBlock,
-        found: CutoverResult,
+        report: CutoverResult,
         kinesis: str,
         progress: Progress,
     ) -> None:
         self.move = move
         self.gate = gate
-        self.found = found
+        self.report = report
         self.kinesis = kinesis
         self.progress = progress
         self.fence: SourceFence = fence_of(move.origin)
@@ -167,19 +167,19 @@ class _Cutover:
                 f"{move.folder.path} was loaded without a position in the log, so it is unknown"
                 " what was written since; load again with --follow."
             )
-        self.found.fenced = [table.name for table in move.origin.tables]
-        self.found.streams = [table.name for table in move.design.tables]
-        self.found.one_way = self.rows.without_way_back()
+        self.report.fenced = [table.name for table in move.origin.tables]
+        self.report.streams = [table.name for table in move.design.tables]
+        self.report.one_way = self.rows.without_way_back()
         with move.origin.connect() as source:
-            self.found.triggers = move.origin.triggers(source)
+            self.report.triggers = move.origin.triggers(source)
         if phase_of(move.state).name == BACKWARD:
             return
         self.verified = last_verified(move.folder, phase_of(move.state))
         check_unchanged(move, self.verified)
-        if self.found.one_way and not is_one_way:
+        if self.report.one_way and not is_one_way:
             raise PartitaError(
                 "Not everything that is written at the target could be carried back: "
-                + " ".join(self.found.one_way)
+                + " ".join(self.report.one_way)
                 + " Change the design, or go on with --one-way: a rollback is then refused once"
                 " such rows have changed."
             )
@@ -237,11 +237,11 @@ class _Cutover:
         self.fence.close(wait_seconds, self.progress)
         self.move.target.away_seconds_max = FENCED_AWAY_SECONDS_MAX
         drain.run(drain.log_end())
-        self.found.changes = drain.applier.changes
+        self.report.changes = drain.applier.changes
         self._compare(drain.noted.values())
         self._commit(streams, began)
         self._open_target()
-        self.found.refused_seconds = round(time.monotonic() - began, 3)
+        self.report.refused_seconds = round(time.monotonic() - began, 3)
 
     def _begin_streams(self) -> list[ItemChangeStream]:
         """Opens the streams behind the move's own writes, and checks by markers that they work."""
@@ -316,14 +316,14 @@ class _Cutover:
                     number = self.rows.entity_of(table, item)
                     source = self.move.homes[number][1].source
                     key = self.rows.key_in(self.move.homes[number][1], item)
-                    kept = self.move.state.find(source, key) if key is not None else None
+                    stored = self.move.state.find(source, key) if key is not None else None
                     if key is None:
                         # A guard or an aggregate: the next full verification compares it.
                         continue
-                    made = self.move.items.made(number, kept.row) if kept is not None else None
+                    made = self.move.items.made(number, stored.row) if stored is not None else None
                 if made is None or item_digest(made) != item_digest(item):
                     raise self._differs(table, item)
-                self.found.compared += 1
+                self.report.compared += 1
 
     def _written_since(self, table: TableDesign, position: int) -> Iterator[Item]:
         request: dict[str, Any] = {
@@ -357,7 +357,9 @@ class _Cutover:
 
     def _compare_batch(self, name: str, some: list[tuple[TableDesign, Item]]) -> None:
         expected_items = {key_bytes(table, item): item for table, item in some}
-        request = {name: {"Keys": [key_of(*one) for one in some], "ConsistentRead": True}}
+        request = {
+            name: {"Keys": [key_of(*written_item) for written_item in some], "ConsistentRead": True}
+        }
         while request:
             try:
                 answer = self.move.target.call("BatchGetItem", RequestItems=request)
@@ -367,7 +369,7 @@ class _Cutover:
                 expected = expected_items.pop(key_bytes(some[0][0], item), None)
                 if expected is None or item_digest(item) != item_digest(expected):
                     raise self._differs(some[0][0], item)
-                self.found.compared += 1
+                self.report.compared += 1
             request = answer.get("UnprocessedKeys") or {}
         missing = [item for item in expected_items.values() if not is_tombstone(item)]
         if missing:
@@ -386,7 +388,7 @@ class _Cutover:
                 at=time.time(),
                 refused_seconds=round(time.monotonic() - began, 3),
                 position=self.move.position,
-                changes=self.found.changes,
+                changes=self.report.changes,
             )
         )
         with state.transaction():
@@ -401,4 +403,4 @@ class _Cutover:
         self.fence.turn(TARGET)
         with self.move.state.transaction():
             self.move.state.remove_fact(UNTURNED)
-        self.found.is_switched = True
+        self.report.is_switched = True

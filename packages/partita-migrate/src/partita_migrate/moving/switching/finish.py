@@ -108,16 +108,16 @@ def _check(name: str, *, is_given_up: bool) -> None:
 
 
 def _leftovers(move: Move) -> list[str]:
-    made = ["the tables partita_fence and partita_switch, and triggers named partita_fence"]
-    made += {
+    leftovers = ["the tables partita_fence and partita_switch, and triggers named partita_fence"]
+    leftovers += {
         "postgresql": ["the slot and the publication of the move"],
         "sqlite": ["the table partita_log and its triggers"],
     }.get(move.origin.family, [])
-    made += ["tombstones in the target"]
+    leftovers += ["tombstones in the target"]
     streams = move.state.fact(STREAMS_MADE, list[str]) or []
-    made += [f"the stream of {name}, which cutover switched on" for name in streams]
+    leftovers += [f"the stream of {name}, which cutover switched on" for name in streams]
     sent = move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}
-    return made + [f"{arn} as a destination of {name}" for name, arn in sent.items()]
+    return leftovers + [f"{arn} as a destination of {name}" for name, arn in sent.items()]
 
 
 def _compare(move: Move, report: FinalReport, progress: Progress) -> None:

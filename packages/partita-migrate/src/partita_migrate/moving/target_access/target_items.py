@@ -28,7 +28,7 @@ class RowFilter(Protocol):
 
 
 class KeyRequirement(NamedTuple):
-    """What a table or an index requires of one key attribute."""
+    """A key attribute's requirements, by the table or index whose key it is."""
 
     name: str
     type: str
@@ -124,13 +124,13 @@ def _key_refusal(keys: list[KeyRequirement], item: Item) -> str:
             if is_own:
                 return f"it has no {name}, which is a key of {home}"
             continue
-        held = value.get(kind)
-        if held is None:
+        content = value.get(kind)
+        if content is None:
             return f"its {name} is not of type {kind}, as the key of {home} has to be"
-        if not held:
+        if not content:
             return f"its {name} is empty, and is a key of {home}"
-        if len(held) * 4 > most:
-            size = binary_size(held) if kind == "B" else string_size(held)
+        if len(content) * 4 > most:
+            size = binary_size(content) if kind == "B" else string_size(content)
             if size > most:
                 return f"its {name} is longer than a key of {home} may be ({most} bytes)"
     return ""
@@ -168,11 +168,11 @@ def content_digest(item: Item, content: bytes) -> bytes:
 
 
 def _unordered(value: Any) -> Any:
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind in ("SS", "NS", "BS"):
-        return {kind: sorted(held)}
+        return {kind: sorted(content)}
     if kind == "L":
-        return {kind: [_unordered(member) for member in held]}
+        return {kind: [_unordered(member) for member in content]}
     if kind == "M":
-        return {kind: {name: _unordered(member) for name, member in held.items()}}
+        return {kind: {name: _unordered(member) for name, member in content.items()}}
     return value

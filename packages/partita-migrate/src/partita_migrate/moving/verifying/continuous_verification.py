@@ -39,7 +39,7 @@ class RowRead(NamedTuple):
     """Rows of the source, and the log positions before and after they were read."""
 
     table: str
-    asked: Sequence[str]
+    requested_keys: Sequence[str]
     rows: dict[str, Item]
     since: int
     until: int
@@ -133,7 +133,10 @@ class ContinuousVerification:
     # Rows of the source.
 
     def _read(
-        self, table: SourceTable, asked: Sequence[str], rows: Callable[[SourceDatabase], Turn]
+        self,
+        table: SourceTable,
+        requested_keys: Sequence[str],
+        rows: Callable[[SourceDatabase], Turn],
     ) -> None:
         with self.move.origin.connect() as source, source.errors():
             since = self.move.log.end(source)
@@ -145,7 +148,7 @@ class ContinuousVerification:
                     source.connection.exec_driver_sql("ROLLBACK")
             until = self.move.log.end(source)
         keyed = {self.move.state.key_text(table.name, row): row for row in source_rows}
-        self._reads.append(RowRead(table.name, asked or list(keyed), keyed, since, until))
+        self._reads.append(RowRead(table.name, requested_keys or list(keyed), keyed, since, until))
 
     def _read_by_keys(self, table: SourceTable, rows: Turn) -> None:
         keys = [self.move.state.key_text(table.name, row) for row in rows]
@@ -166,14 +169,14 @@ class ContinuousVerification:
 
     def _compare_rows(self, read: RowRead) -> None:
         """Compares rows with the store, except for those that have changed since they were read."""
-        for key in read.asked:
+        for key in read.requested_keys:
             self.rows += 1
-            row, kept = read.rows.get(key), self.move.state.find(read.table, key)
-            is_same = row == (kept.row if kept is not None else None)
-            if is_same or (kept is not None and kept.position > read.since):
+            row, stored = read.rows.get(key), self.move.state.find(read.table, key)
+            is_same = row == (stored.row if stored is not None else None)
+            if is_same or (stored is not None and stored.position > read.since):
                 self._suspects.pop((read.table, key), None)
                 continue
-            current = row if row is not None else kept.row if kept is not None else {}
+            current = row if row is not None else stored.row if stored is not None else {}
             looks = self._suspects.get((read.table, key), ({}, 0))[1] + 1
             self._suspects[read.table, key] = (current, looks)
             if looks == LOOKS:

@@ -77,7 +77,7 @@ class DigestSummer:
         return self._scanned(task) if task.segments else self._made(task)
 
     def _made(self, task: SumTask) -> DigestSums:
-        found = _SumBuilder()
+        sums = _SumBuilder()
         items = self.items
         numbers = items.numbers.get(task.table, [])
         homes = [(number, *self._home(items.homes[number][0])) for number in numbers]
@@ -91,11 +91,11 @@ class DigestSummer:
                 if len(content) > ITEM_BYTES_MAX and is_too_large(item):
                     continue
                 where = key_place(table, item) if task.by_key else place
-                found.add(where, content_digest(item, content))
-        return found.sums(rows=task.until - task.after, is_made=True)
+                sums.add(where, content_digest(item, content))
+        return sums.sums(rows=task.until - task.after, is_made=True)
 
     def _scanned(self, task: SumTask) -> DigestSums:
-        found = _SumBuilder()
+        sums = _SumBuilder()
         tombstones = 0
         table, place = self._home(self.tables[task.table])
         for page in self.target.pages(table.name, task.segment, task.segments):
@@ -105,8 +105,8 @@ class DigestSummer:
                     continue
                 item.pop(POSITION, None)
                 where = key_place(table, item) if task.by_key else place
-                found.add(where, content_digest(item, encoded(item)))
-        return found.sums(tombstones=tombstones)
+                sums.add(where, content_digest(item, encoded(item)))
+        return sums.sums(tombstones=tombstones)
 
     def _home(self, table: TableDesign) -> tuple[TableDesign, int]:
         return table, self.places[table.name]
@@ -122,8 +122,8 @@ class _SumBuilder:
         self.digests[place] = self.digests.get(place, 0) + int.from_bytes(digest)
 
     def sums(self, *, rows: int = 0, tombstones: int = 0, is_made: bool = False) -> DigestSums:
-        kept = {place: (value % _MODULUS).to_bytes(16) for place, value in self.digests.items()}
-        return DigestSums(kept, self.items, tombstones, rows, is_made)
+        reduced = {place: (value % _MODULUS).to_bytes(16) for place, value in self.digests.items()}
+        return DigestSums(reduced, self.items, tombstones, rows, is_made)
 
 
 class SideTotal:

@@ -123,7 +123,7 @@ def verify(
             )
         verifier = _Verifier(move, is_repairing and not is_dry_run, sample, progress)
         verifier.run(is_following=not is_dry_run)
-        report = verifier.found
+        report = verifier.report
         if not is_dry_run:
             report.rejected = settle(move)
         report.seconds = round(time.monotonic() - began, 3)
@@ -135,7 +135,7 @@ def compare_sides(move: Move, progress: Progress = silent) -> VerifyReport:
     """Compares both sides as they are, when nothing is left to follow."""
     verifier = _Verifier(move, False, None, progress)
     verifier.run(is_following=False)
-    return verifier.found
+    return verifier.report
 
 
 def last_verified(folder: Folder, phase: MovePhase) -> VerifyReport:
@@ -176,7 +176,7 @@ class _Verifier:
         self.sample = sample
         self.progress = progress
         self.follower = Follower(move)
-        self.found = VerifyReport(
+        self.report = VerifyReport(
             source=str(move.origin.address),
             endpoint=move.target.endpoint,
             position=0,
@@ -203,13 +203,13 @@ class _Verifier:
                         # SQLite's log is always read to its end, which has moved on.
                         self.follower.run(self.follower.log_end())
                         continue
-                self.found.position = self.move.position
-                self.found.storage = self.move.log.storage(session.source)
+                self.report.position = self.move.position
+                self.report.storage = self.move.log.storage(session.source)
                 self.behind = self._behind()
                 self.last = {name: self.state.last(name) for name in self.move.items.numbers}
                 self.rows = sum(self.state.count(table.name) for table in self.move.origin.tables)
                 self._compare(session)
-            self.found.rejected = len(self.state.rejects())
+            self.report.rejected = len(self.state.rejects())
             return
         raise PartitaError(
             f"{self.move.origin.address} is written to so often that both sides could not be"
@@ -248,13 +248,13 @@ class _Verifier:
     ) -> bool:
         """Counts a difference, and returns whether to repair it."""
         is_repaired = self.is_repairing and is_repairable
-        self.found.different += 1
-        self.found.repaired += is_repaired
-        if len(self.found.differences) < LISTED_MAX:
+        self.report.different += 1
+        self.report.repaired += is_repaired
+        if len(self.report.differences) < LISTED_MAX:
             difference = ItemDifference(
                 side=side, table=table, key=key, what=what, is_repaired=is_repaired
             )
-            self.found.differences.append(difference)
+            self.report.differences.append(difference)
         return is_repaired
 
     # Rows of the source, and those of the state store.
@@ -276,8 +276,8 @@ class _Verifier:
             if keep is not None:
                 keyed = {key: row for key, row in keyed.items() if key in keep}
             compared += len(keyed)
-            self.found.rows += len(keyed)
-            self.behind("Rows", self.found.rows, self.rows)
+            self.report.rows += len(keyed)
+            self.behind("Rows", self.report.rows, self.rows)
             stored_rows = self.state.stored_rows(table.name, list(keyed))
             for key, row in keyed.items():
                 stored = stored_rows.get(key)
@@ -312,7 +312,7 @@ class _Verifier:
         relation = session.source.relation(table)
         ((count,),) = session.source.rows(f"SELECT count(*) FROM {relation}")
         stored_count = self.state.count(table.name)
-        self.found.rows += stored_count
+        self.report.rows += stored_count
         if int(count) != stored_count:
             what = f"the source has {count} rows and the state store {stored_count}"
             self._differs("row", table.name, "", what, is_repairable=False)
@@ -369,7 +369,7 @@ class _Verifier:
             (made if sums_of_task.is_made else scanned).add(sums_of_task)
             done += sums_of_task.rows
             self.behind("Items once more" if by_key else "Items", done, total)
-        self.found.items, self.found.tombstones = scanned.items, scanned.tombstones
+        self.report.items, self.report.tombstones = scanned.items, scanned.tombstones
         differing = made.differing(scanned)
         return self._differing(workers, by_key=True) if differing and not by_key else differing
 
@@ -383,7 +383,7 @@ class _Verifier:
 
     def _compare_items(self, places: set[int]) -> None:
         """Compares the items whose keys are at these places, as many at once as fit in memory."""
-        at_once = max(COMPARED_ITEMS * PLACES // max(self.found.items, self.rows, 1), 1)
+        at_once = max(COMPARED_ITEMS * PLACES // max(self.report.items, self.rows, 1), 1)
         ordered = sorted(places)
         for first in range(0, len(ordered), at_once):
             self._compare_items_at(set(ordered[first : first + at_once]))
@@ -410,8 +410,8 @@ class _Verifier:
         """Compares the items of a sample one by one."""
         for number, (table, entity) in enumerate(self.move.homes):
             for key in self._sampled.get(entity.source, set()):
-                kept = self.state.find(entity.source, key)
-                item = self.move.items.made(number, kept.row) if kept is not None else None
+                stored = self.state.find(entity.source, key)
+                item = self.move.items.made(number, stored.row) if stored is not None else None
                 if item is None:
                     continue
                 existing = self.move.target.call(
@@ -420,7 +420,7 @@ class _Verifier:
                 if existing is None or is_tombstone(existing):
                     self._missing(number, item)
                     continue
-                self.found.items += 1
+                self.report.items += 1
                 self._compare_item(table, existing, (item_digest(item), number, item))
 
     def _compare_item(

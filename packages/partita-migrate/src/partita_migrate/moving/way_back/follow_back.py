@@ -55,7 +55,8 @@ AWAY_SECONDS_MAX = 300.0
 
 
 class WayBackStart(Struct):
-    """From when on stream records come from applications and no longer from the move itself."""
+    """The point from which stream records come from applications and no longer from the move
+    itself."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     """By table, the second of the target's clock up to which the move's own writes were not

@@ -26,7 +26,7 @@ from partita_migrate.understanding.schema.inventory import SourceColumn, SourceT
 
 
 class DesiredRow(NamedTuple):
-    """What a row should become; without `row` it should be deleted."""
+    """A row as it should become; without `row` it should be deleted."""
 
     table: str
     key: Item
@@ -70,19 +70,19 @@ class RowMapper:
             if entity.source == table.name and entity.holds_rows
         }
         whole = {
-            number: held
-            for number, held in holders.items()
-            if held.keys() >= set(table.primary_key)
+            number: columns_held
+            for number, columns_held in holders.items()
+            if columns_held.keys() >= set(table.primary_key)
         }
         if not whole:
             return
-        left = set(self.columns[table.name])
+        undecided = set(self.columns[table.name])
         home = max(whole, key=lambda number: (len(whole[number]), -number))
         self.homes[table.name] = home
         for number in sorted(whole, key=lambda one: one != home):
-            mine = {name: whole[number][name] for name in whole[number] if name in left}
+            mine = {name: whole[number][name] for name in whole[number] if name in undecided}
             self._owned[number] = mine
-            left -= mine.keys()
+            undecided -= mine.keys()
 
     def without_way_back(self) -> list[str]:
         """Returns a sentence for each table whose rows cannot be made of items again."""
@@ -160,7 +160,7 @@ class RowMapper:
             return None
         key = self._key_of_own(entity, old)
         text = self.move.state.key_text(entity.source, key)
-        current = self._known(entity.source, text)
+        current = self._current_row(entity.source, text)
         if current is None:
             return None
         keys = self.tables[entity.source].primary_key
@@ -177,7 +177,7 @@ class RowMapper:
         is_home = self.homes[entity.source] == number
         key = self._key(number, entity, new) if is_home else self._key_of_own(entity, new)
         text = self.move.state.key_text(entity.source, key)
-        current = self._known(entity.source, text)
+        current = self._current_row(entity.source, text)
         if current is None and not is_home:
             raise UnmappableItem(f"{entity.source} has no row for it")
         row = dict(current) if current is not None else {}
@@ -191,11 +191,11 @@ class RowMapper:
         row.update(key)
         return DesiredRow(entity.source, key, row, text)
 
-    def _known(self, table: str, text: str) -> Item | None:
+    def _current_row(self, table: str, text: str) -> Item | None:
         if (table, text) in self.pending:
             return self.pending[table, text].row
-        kept = self.move.state.find(table, text)
-        return kept.row if kept is not None else None
+        stored = self.move.state.find(table, text)
+        return stored.row if stored is not None else None
 
     def key_in(self, entity: Entity, item: Item) -> str | None:
         """Returns the state store's key of the row that an item belongs to; None without one."""
@@ -211,11 +211,11 @@ class RowMapper:
     def _key_of_own(self, entity: Entity, item: Item) -> Item:
         return self._key_from(entity, _own_columns(entity), item)
 
-    def _key_from(self, entity: Entity, held: dict[str, str], item: Item) -> Item:
+    def _key_from(self, entity: Entity, attributes: dict[str, str], item: Item) -> Item:
         columns = self.columns[entity.source]
         key = {}
         for name in self.tables[entity.source].primary_key:
-            value = item.get(held.get(name, ""))
+            value = item.get(attributes.get(name, ""))
             if value is None:
                 raise UnmappableItem(f"it has no {name}, the primary key of {entity.source}")
             key[name] = normalized(columns[name], value)

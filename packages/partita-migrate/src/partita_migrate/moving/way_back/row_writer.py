@@ -62,20 +62,20 @@ class RowWriter:
         done: list[DesiredRow] = []
         waiting: list[tuple[DesiredRow, str]] = [(wish, "") for wish in wishes]
         while waiting:
-            left: list[tuple[DesiredRow, str]] = []
+            still_waiting: list[tuple[DesiredRow, str]] = []
             for wish, _ in waiting:
                 try:
                     with session.savepoint():
                         done.append(self._write(session, wish))
                 except (RowDeferred, UnsupportedColumnValue) as error:
-                    left.append((wish, str(error)))
+                    still_waiting.append((wish, str(error)))
                 except session.driver.Error as error:
                     if session.is_away(error) or session.is_busy(error):
                         raise
-                    left.append((wish, session.said(error)))
-            if len(left) == len(waiting):
-                return done, left
-            waiting = left
+                    still_waiting.append((wish, session.message_of(error)))
+            if len(still_waiting) == len(waiting):
+                return done, still_waiting
+            waiting = still_waiting
         return done, []
 
     def _write(self, session: SourceSession, wish: DesiredRow) -> DesiredRow:
@@ -92,7 +92,7 @@ class RowWriter:
             self._update(session, table, wish, where, key)
         else:
             self._insert(session, table, wish.row)
-        stored = self._found(session, table, where, key)
+        stored = self._stored_row(session, table, where, key)
         self._check_same(table, wish, stored)
         return wish._replace(row=stored)
 
@@ -131,7 +131,7 @@ class RowWriter:
     ) -> None:
         assert wish.row is not None
         columns = self.rows.columns[table.name]
-        stored = self._found(session, table, where, list(key))
+        stored = self._stored_row(session, table, where, list(key))
         names = [
             name
             for name, column in columns.items()
@@ -170,7 +170,7 @@ class RowWriter:
             return None
         return column_value(self.family, self.rows.columns[table.name][name], row[name])
 
-    def _found(
+    def _stored_row(
         self, session: SourceSession, table: SourceTable, where: str, key: Sequence[object]
     ) -> Item:
         """Reads a row as the load would read it."""

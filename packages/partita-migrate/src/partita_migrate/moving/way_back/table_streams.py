@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 
 
 class StreamCheckpoint(Struct):
-    """How far the changes of one table have been read."""
+    """The position up to which the changes of one table have been read."""
 
     arn: str
     shards: dict[str, str] = field(default_factory=dict)

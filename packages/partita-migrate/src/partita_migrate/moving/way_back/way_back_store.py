@@ -1,7 +1,8 @@
-"""What the way back keeps in the state store's file: rows that wait, items that cannot return, and
-items to be stamped again.
+"""The way back's part of the state store: rows that wait, items that cannot return, items to be
+stamped again.
 
-It uses the state store's transactions, because its tables have to change together with the rows.
+It shares the state store's file and transactions, because its tables have to change together with
+the rows.
 """
 
 from __future__ import annotations

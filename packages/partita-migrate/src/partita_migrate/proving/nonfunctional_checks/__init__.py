@@ -1,2 +1,2 @@
-"""What a design does under load and after a loss: concurrent writes, stated rates and peaks,
+"""Checks of a design under load and after a loss: concurrent writes, stated rates and peaks,
 restores."""

@@ -279,8 +279,8 @@ class CapacityRehearsal:
                 try:
                     question = statements.of(pattern)
                     assert isinstance(question, ResolvedQuery)
-                    made = self._reads(server, planner, draw, question, own, prefix)
-                    calls_by_pattern[pattern.name] = list(made)
+                    calls = self._reads(server, planner, draw, question, own, prefix)
+                    calls_by_pattern[pattern.name] = list(calls)
                 except (NotExact, NotServed, RequestNotPossible):
                     continue
         return {name: calls for name, calls in calls_by_pattern.items() if calls}
@@ -355,7 +355,7 @@ class CapacityRehearsal:
         self._provision(server, share)
         clocked.advance(run.idle_seconds)
         tally = CallOutcomes()
-        due = {one: self.chance.random() for one in rates}
+        due = {pattern_name: self.chance.random() for pattern_name in rates}
         for _ in range(run.seconds):
             clocked.advance(1)
             for pattern, rate in rates.items():
@@ -479,8 +479,8 @@ def _renumbered(home: TableDesign, item: Item, number: int) -> Item:
     name = (home.sort_key or home.partition_key).name
     if not number or "B" in item[name]:
         return item
-    ((kind, held),) = item[name].items()
-    return {**item, name: {kind: f"{held}~{number}" if kind == "S" else str(10**30 + number)}}
+    ((kind, content),) = item[name].items()
+    return {**item, name: {kind: f"{content}~{number}" if kind == "S" else str(10**30 + number)}}
 
 
 def _ignore(rows: object) -> None:

@@ -14,7 +14,7 @@ from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 
 @dataclass(frozen=True)
 class RehearsalItems:
-    """How much of the source's items the rehearsal has loaded."""
+    """The part of the source's items that the rehearsal has loaded."""
 
     items: int
     left: int

@@ -28,7 +28,7 @@ class RowAcceptance(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WayBackCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whether rows of a table can be made again from items."""
+    """The result of making the rows of a table again from items."""
 
     table: str
     is_exact: bool
@@ -101,7 +101,7 @@ class Acceptor(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ProofSummary(Struct, frozen=True, kw_only=True):
-    """How many patterns have which verdict."""
+    """The number of patterns with each verdict."""
 
     proven: int
     differs: int

@@ -17,7 +17,8 @@ from partita_migrate.proving.proof_run.proof_results import PatternProof, ProofC
 
 
 class RunHead(msgspec.Struct, frozen=True, kw_only=True):
-    """What has to be the same for the results of a stopped run to be reused."""
+    """The first line of a run's file: a later run reuses its results only if all of this is the
+    same."""
 
     fingerprint: str
     source: str

@@ -17,7 +17,7 @@ from partita_migrate.proving.read_proofs.answer_rows import (
     nulls_before,
 )
 from partita_migrate.proving.read_proofs.read_requests import ReadRequests
-from partita_migrate.proving.read_proofs.row_combiner import Known, RowCombiner
+from partita_migrate.proving.read_proofs.row_combiner import FetchedItems, RowCombiner
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 from partita_migrate.understanding.schema.inventory import Inventory
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
@@ -41,16 +41,16 @@ class PatternAnswer:
         self.planner = planner
         self.dialect = inventory.dialect
         self.parts: list[tuple[ReadRequests, RowCombiner]] = []
-        for asked, own in zip(branches(question), _grouped(accesses, question), strict=True):
+        for branch, own in zip(branches(question), _grouped(accesses, question), strict=True):
             first, *others = own
             table = design.table(first.table)
             if first.request not in READS or table is None:
                 raise RequestNotPossible(f"{first.request} is not a read")
-            brought = planner.brought(asked, own)
+            brought = planner.brought(branch, own)
             self.parts.append(
                 (
                     ReadRequests(server, inventory, table, first, brought.asked, prefix),
-                    RowCombiner(server, design, asked, brought, others, prefix),
+                    RowCombiner(server, design, branch, brought, others, prefix),
                 )
             )
 
@@ -60,10 +60,10 @@ class PatternAnswer:
             ((asking, combining),) = self.parts
             return combining.rows(asking.items(values, page_items=page_items))
         rows_by_item: dict[str, Row] = {}
-        known: Known = {}
+        fetched: FetchedItems = {}
         for asking, combining in self.parts:
             for item in asking.items(values, page_items=page_items):
-                for row in combining.rows([item], known):
+                for row in combining.rows([item], fetched):
                     rows_by_item.setdefault(_identity(asking, item), row)
         rows = sorted(rows_by_item.values(), key=cmp_to_key(self._compared))
         skips = count_of(self.question.offset, values) or 0

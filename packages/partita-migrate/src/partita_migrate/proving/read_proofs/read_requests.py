@@ -40,7 +40,7 @@ from partita_migrate.understanding.statements.resolved_statements import (
     ResolvedQuery,
 )
 
-Given = dict[str, list[AttributeValue]]
+NamedValues = dict[str, list[AttributeValue]]
 """Values by the names that the model's requests use; IN has several."""
 
 _END = re.compile(r"\.(from|to)(\.\d+)?$")
@@ -82,7 +82,7 @@ class ReadRequests:
         """Returns the items that the application ends up with; `page_items` reads in pages of that
         size."""
         question = self.question
-        named_values = self._given(question, values)
+        named_values = self._name_parameters(question, values)
         if named_values is None:
             return []
         access = self.access
@@ -95,9 +95,9 @@ class ReadRequests:
 
     # What the caller passes.
 
-    def _given(self, question: ResolvedQuery, values: Values) -> Given | None:
+    def _name_parameters(self, question: ResolvedQuery, values: Values) -> NamedValues | None:
         """Returns the caller's values by name; None when a value is NULL, which matches nothing."""
-        given: Given = {}
+        named_values: NamedValues = {}
         self._nulls: set[str] = set()
         for test in question.tests:
             values_of_test = [self._value(test, value, values) for value in test.values]
@@ -112,8 +112,8 @@ class ReadRequests:
             if len(non_null) < len(values_of_test):
                 return None
             for ref in question.same(test.ref):
-                self._name_values(given, ref, test, all_values, non_null)
-        return given
+                self._name_values(named_values, ref, test, all_values, non_null)
+        return named_values
 
     def _value(
         self, test: ColumnTest, value: Parameter | Constant, values: Values
@@ -125,7 +125,7 @@ class ReadRequests:
 
     def _name_values(
         self,
-        given: Given,
+        named_values: NamedValues,
         ref: ColumnRef,
         test: ColumnTest,
         values: list[AttributeValue | None],
@@ -136,7 +136,7 @@ class ReadRequests:
             names.append(str(ColumnRef("", ref.column)))
         for name in names:
             if test.operator == "in":
-                given[name + test.first_suffix] = non_null
+                named_values[name + test.first_suffix] = non_null
             for place, (value, value_passed) in enumerate(zip(test.values, values, strict=True)):
                 if isinstance(value, Parameter):
                     suffix = test.suffix(value)
@@ -148,12 +148,12 @@ class ReadRequests:
                 if value_passed is None:
                     self._nulls.add(name + suffix)
                 else:
-                    given.setdefault(name + suffix, [value_passed])
+                    named_values.setdefault(name + suffix, [value_passed])
 
     # Sending.
 
     def _read(
-        self, named_values: Given, items_needed: int | None, page_items: int | None
+        self, named_values: NamedValues, items_needed: int | None, page_items: int | None
     ) -> list[Item]:
         items: list[Item] = []
         for request_values in self._each(named_values):
@@ -173,7 +173,7 @@ class ReadRequests:
         ]
         return not self.access.sorts and any(name.endswith(BUCKET) for name in names)
 
-    def _each(self, given: Given) -> Iterator[dict[str, AttributeValue]]:
+    def _each(self, named_values: NamedValues) -> Iterator[dict[str, AttributeValue]]:
         """Yields the values of each request: one for every value of an IN and every shard."""
         names = dict.fromkeys(
             part.name for condition in self.access.key for part in template_fields(condition.value)
@@ -185,9 +185,9 @@ class ReadRequests:
                 count = max((key.shards for key in keys if key is not None), default=1)
                 values: list[AttributeValue] = [{"S": str(number)} for number in range(count)]
             elif name.endswith(BUCKET):
-                values = list(self._buckets(name, given))
-            elif name in given:
-                values = given[name]
+                values = list(self._buckets(name, named_values))
+            elif name in named_values:
+                values = named_values[name]
             else:
                 raise RequestNotPossible(
                     f"the request needs {{{name}}}, which the pattern does not give"
@@ -212,7 +212,7 @@ class ReadRequests:
                 sent_keys.add(key)
                 yield request_values
 
-    def _buckets(self, name: str, given: Given) -> Iterator[AttributeValue]:
+    def _buckets(self, name: str, named_values: NamedValues) -> Iterator[AttributeValue]:
         """Yields a date in each bucket that matching rows may be in: all, or those of the requested
         range."""
         key = self.access.key[0]
@@ -220,7 +220,7 @@ class ReadRequests:
         (part,) = [field for field in template_fields(key.value) if field.name == name]
         column = name.removesuffix(BUCKET)
         first, last = attribute.first, attribute.last
-        for bound, values in given.items():
+        for bound, values in named_values.items():
             end = _END.search(bound)
             if end is None or bound[: end.start()] != column:
                 continue
@@ -233,7 +233,7 @@ class ReadRequests:
             yield {"S": day}
 
     def _is_empty_key(
-        self, condition: AccessCondition, given: Mapping[str, AttributeValue]
+        self, condition: AccessCondition, named_values: Mapping[str, AttributeValue]
     ) -> bool:
         if condition.comparison != "=":
             return False
@@ -244,12 +244,12 @@ class ReadRequests:
         # A collation may ignore blanks, which leaves nothing of a blank text.
         return (
             is_alone
-            and given[parts[0].name].keys() <= {"S", "B"}
-            and not self._filled(condition.value, given)
+            and named_values[parts[0].name].keys() <= {"S", "B"}
+            and not self._filled(condition.value, named_values)
         )
 
-    def _filled(self, template: str, given: Mapping[str, AttributeValue]) -> str:
-        return filled(template, lambda part: _part_text(part, given[part.name]))
+    def _filled(self, template: str, named_values: Mapping[str, AttributeValue]) -> str:
+        return filled(template, lambda part: _part_text(part, named_values[part.name]))
 
     def _attribute(self, name: str) -> ItemAttribute:
         attribute = self.entity.attribute(name)
@@ -258,59 +258,63 @@ class ReadRequests:
         return attribute
 
     def _operand(
-        self, attribute: ItemAttribute, template: str, given: Mapping[str, AttributeValue]
+        self, attribute: ItemAttribute, template: str, named_values: Mapping[str, AttributeValue]
     ) -> AttributeValue:
         """Returns the value of a condition, in the attribute's type."""
         parts = template_fields(template)
         for part in parts:
-            if part.name not in given:
+            if part.name not in named_values:
                 raise RequestNotPossible(
                     f"the request needs {{{part.name}}}, which the pattern does not give"
                 )
         is_text = attribute.template is not None or attribute.constant is not None
         if len(parts) == 1 and template.startswith("{") and template.endswith("}") and not is_text:
-            return of_type(attribute.type, given[parts[0].name])
+            return of_type(attribute.type, named_values[parts[0].name])
         if not parts and attribute.type == "BOOL":
             return {"BOOL": template in ("True", "true", "1")}
-        text = filled(template, lambda part: _part_text(part, given[part.name]))
+        text = filled(template, lambda part: _part_text(part, named_values[part.name]))
         return {attribute.type: text}
 
-    def _key(self, given: Mapping[str, AttributeValue]) -> Item:
+    def _key(self, named_values: Mapping[str, AttributeValue]) -> Item:
         return {
             condition.attribute: self._operand(
-                self._attribute(condition.attribute), condition.value, given
+                self._attribute(condition.attribute), condition.value, named_values
             )
             for condition in self.access.key
         }
 
-    def _get(self, given: Mapping[str, AttributeValue]) -> list[Item]:
+    def _get(self, named_values: Mapping[str, AttributeValue]) -> list[Item]:
         answer = self.server.call(
-            "GetItem", TableName=self.prefix + self.table.name, Key=self._key(given)
+            "GetItem", TableName=self.prefix + self.table.name, Key=self._key(named_values)
         )
         return [answer["Item"]] if "Item" in answer else []
 
     def _query(
         self,
-        given: dict[str, AttributeValue],
-        all_given: Given,
+        request_values: dict[str, AttributeValue],
+        all_values: NamedValues,
         items_needed: int | None,
         page_items: int | None,
     ) -> list[Item]:
         access = self.access
-        flat = {name: values[0] for name, values in all_given.items()} | given
+        flat = {name: values[0] for name, values in all_values.items()} | request_values
         request: dict[str, Any] = {"TableName": self.prefix + self.table.name}
         if access.index:
             request["IndexName"] = access.index
         expression = _Expression()
-        conditions = [self._key_condition(expression, one, flat) for one in access.key]
+        conditions = [self._key_condition(expression, condition, flat) for condition in access.key]
         if None in conditions:
             return []
         if conditions:
-            request["KeyConditionExpression"] = " AND ".join(one for one in conditions if one)
+            request["KeyConditionExpression"] = " AND ".join(
+                condition for condition in conditions if condition
+            )
             request["ScanIndexForward"] = not access.is_descending
-        if any(self._is_reversed(one, all_given, flat) for one in access.filter):
+        if any(self._is_reversed(condition, all_values, flat) for condition in access.filter):
             return []
-        tests = [self._filter(expression, one, all_given, flat) for one in access.filter]
+        tests = [
+            self._filter(expression, condition, all_values, flat) for condition in access.filter
+        ]
         if tests:
             request["FilterExpression"] = " AND ".join(tests)
         if expression.names:
@@ -325,7 +329,7 @@ class ReadRequests:
         items: list[Item] = []
         while True:
             answer = self.server.call(access.request, **request)
-            items += [item for item in answer["Items"] if self._passes(item, all_given, flat)]
+            items += [item for item in answer["Items"] if self._passes(item, all_values, flat)]
             is_enough = is_limited and items_needed is not None and len(items) >= items_needed
             if "LastEvaluatedKey" not in answer or is_enough:
                 return items
@@ -335,7 +339,7 @@ class ReadRequests:
         self,
         expression: _Expression,
         condition: AccessCondition,
-        given: Mapping[str, AttributeValue],
+        named_values: Mapping[str, AttributeValue],
     ) -> str | None:
         """Returns a key condition.
 
@@ -345,7 +349,8 @@ class ReadRequests:
         attribute = self._attribute(condition.attribute)
         if condition.comparison == "between":
             ends = [
-                self._operand(attribute, part, given) for part in condition.value.split(" and ")
+                self._operand(attribute, part, named_values)
+                for part in condition.value.split(" and ")
             ]
             if order(ends[0]) > order(ends[-1]):
                 return None
@@ -359,7 +364,7 @@ class ReadRequests:
             raise RequestNotPossible(
                 f"{condition.comparison} is not a comparison that a key condition can make"
             )
-        operand = self._operand(attribute, condition.value, given)
+        operand = self._operand(attribute, condition.value, named_values)
         if operand in ({"S": ""}, {"B": ""}):
             # Every key sorts after the empty one, with which DynamoDB refuses to compare.
             return "" if condition.comparison in _LOW else None
@@ -371,7 +376,7 @@ class ReadRequests:
         self,
         expression: _Expression,
         condition: AccessCondition,
-        given: Given,
+        all_values: NamedValues,
         flat: Mapping[str, AttributeValue],
     ) -> str:
         name = expression.name(condition.attribute)
@@ -379,7 +384,7 @@ class ReadRequests:
             return f"attribute_exists({name})"
         if condition.comparison == "not_exists":
             return f"attribute_not_exists({name})"
-        values = [expression.value(value) for value in self._operands(condition, given, flat)]
+        values = [expression.value(value) for value in self._operands(condition, all_values, flat)]
         if condition.comparison == "between":
             return f"{name} BETWEEN {values[0]} AND {values[1]}"
         if condition.comparison == "in":
@@ -394,16 +399,22 @@ class ReadRequests:
         return f"{name} {condition.comparison} {values[0]}"
 
     def _is_reversed(
-        self, condition: AccessCondition, given: Given, flat: Mapping[str, AttributeValue]
+        self,
+        condition: AccessCondition,
+        all_values: NamedValues,
+        flat: Mapping[str, AttributeValue],
     ) -> bool:
         """True for a range that ends before it begins, which DynamoDB refuses to test."""
         if condition.comparison != "between":
             return False
-        first, last = self._operands(condition, given, flat)
+        first, last = self._operands(condition, all_values, flat)
         return order(first) > order(last)
 
     def _operands(
-        self, condition: AccessCondition, given: Given, flat: Mapping[str, AttributeValue]
+        self,
+        condition: AccessCondition,
+        all_values: NamedValues,
+        flat: Mapping[str, AttributeValue],
     ) -> list[AttributeValue]:
         attribute = self._attribute(condition.attribute)
         if condition.comparison in ("in", "not in"):
@@ -421,11 +432,15 @@ class ReadRequests:
             )
         return [self._operand(attribute, text, flat) for text in texts]
 
-    def _passes(self, item: Item, given: Given, flat: Mapping[str, AttributeValue]) -> bool:
+    def _passes(
+        self, item: Item, all_values: NamedValues, flat: Mapping[str, AttributeValue]
+    ) -> bool:
         """Applies the conditions that the application tests itself."""
         return all(
             self._holds(
-                condition, item.get(condition.attribute), self._operands(condition, given, flat)
+                condition,
+                item.get(condition.attribute),
+                self._operands(condition, all_values, flat),
             )
             for condition in self.access.tested
         )

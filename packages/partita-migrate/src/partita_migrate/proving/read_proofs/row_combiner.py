@@ -15,7 +15,7 @@ from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
-Known = dict[tuple[str, str], Item | None]
+FetchedItems = dict[tuple[str, str], Item | None]
 """Items that this call has looked up already, by table and key; None for a key without an item."""
 
 
@@ -38,16 +38,16 @@ class RowCombiner:
         self.lookups = lookups
         self.prefix = prefix
 
-    def rows(self, items: Sequence[Item], known: Known | None = None) -> list[Row]:
+    def rows(self, items: Sequence[Item], fetched: FetchedItems | None = None) -> list[Row]:
         """Returns the rows of these items; `known` holds the call's earlier lookups."""
         rows = []
-        known = {} if known is None else known
+        fetched = {} if fetched is None else fetched
         for item in items:
             first = self.brought.attributes[0]
             cells: Cells = {ref: item.get(name) for ref, name in first.items()}
             is_whole = True
             for access, names in zip(self.lookups, self.brought.attributes[1:], strict=True):
-                other = self._looked_up(access, item, cells, known)
+                other = self._looked_up(access, item, cells, fetched)
                 is_whole = is_whole and (other is not None or self._is_outer(access))
                 for ref, name in names.items():
                     cells.setdefault(ref, (other or {}).get(name))
@@ -56,7 +56,7 @@ class RowCombiner:
         return rows
 
     def _looked_up(
-        self, access: PatternAccess, item: Item, cells: Cells, known: Known
+        self, access: PatternAccess, item: Item, cells: Cells, fetched: FetchedItems
     ) -> Item | None:
         """Returns an item by key; each key is read once, however many rows refer to it."""
         table = self.design.table(access.table)
@@ -73,16 +73,16 @@ class RowCombiner:
                 return None
             key[condition.attribute] = value
         place = (access.table, repr(key))
-        if place not in known:
+        if place not in fetched:
             answer = self.server.call("GetItem", TableName=self.prefix + access.table, Key=key)
-            known[place] = answer.get("Item")
-        return known[place]
+            fetched[place] = answer.get("Item")
+        return fetched[place]
 
     def _key_value(
         self, attribute: ItemAttribute, template: str, item: Item, cells: Cells
     ) -> AttributeValue | None:
         parts = template_fields(template)
-        values = {part.name: self._known(ColumnRef.parse(part.name), item, cells) for part in parts}
+        values = {part.name: self._cell(ColumnRef.parse(part.name), item, cells) for part in parts}
         if any(value is None for value in values.values()):
             return None
         present = {name: value for name, value in values.items() if value is not None}
@@ -90,7 +90,7 @@ class RowCombiner:
             return of_type(attribute.type, present[parts[0].name])
         return {"S": filled(template, lambda part: field_text(part.format, present[part.name]))}
 
-    def _known(self, ref: ColumnRef, item: Item, cells: Cells) -> AttributeValue | None:
+    def _cell(self, ref: ColumnRef, item: Item, cells: Cells) -> AttributeValue | None:
         same = sorted(self.brought.asked.same(ref))
         for column in same:
             name = self.brought.held.get(column)

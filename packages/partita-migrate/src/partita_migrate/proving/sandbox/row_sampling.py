@@ -11,7 +11,7 @@ from partita_migrate.understanding.schema.inventory import Inventory
 
 
 def sample(
-    staging: StagedRows, inventory: Inventory, count: int, wanted: Iterable[tuple[str, Item]] = ()
+    staging: StagedRows, inventory: Inventory, count: int, required: Iterable[tuple[str, Item]] = ()
 ) -> dict[str, list[Item]]:
     """Returns by table `count` rows from all over it, with the rows that they refer to.
 
@@ -24,15 +24,15 @@ def sample(
         if staging.count(table.name)
         for row in staging.spread(table.name, count)
     ]
-    waiting += wanted
+    waiting += required
     tables = {table.name: table for table in inventory.tables}
     while waiting:
         name, row = waiting.pop()
-        kept = samples[name]
+        sampled = samples[name]
         text = repr(row)
-        if text in kept:
+        if text in sampled:
             continue
-        kept[text] = row
+        sampled[text] = row
         for key in tables[name].foreign_keys:
             if key.referenced_table not in tables:
                 continue

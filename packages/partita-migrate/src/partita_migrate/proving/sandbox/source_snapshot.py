@@ -145,7 +145,11 @@ class SourceSnapshot:
             if alias is None
             else cast(SourceDatabase, _AliasedSource(self.source, alias))
         )
-        return [one for one in readings(shown, table, names) if alias or not is_derived(one.column)]
+        return [
+            reading
+            for reading in readings(shown, table, names)
+            if alias or not is_derived(reading.column)
+        ]
 
     @contextmanager
     def _savepoint(self) -> Iterator[None]:
