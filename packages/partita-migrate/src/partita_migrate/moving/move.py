@@ -19,10 +19,11 @@ from partita_migrate.moving.loading.row_filters import parts_of
 from partita_migrate.moving.logs import log_of
 from partita_migrate.moving.logs.move_source import MoveSource
 from partita_migrate.moving.logs.source_changes import SourceLog
+from partita_migrate.moving.processes.move_lock import locked
 from partita_migrate.moving.target_access.target_client import TargetClient
 from partita_migrate.moving.target_access.target_items import TargetItems
 from partita_migrate.row_store.row_store import primary_keys
-from partita_migrate.row_store.state_store import StateStore, StoredFacts, locked, state_path
+from partita_migrate.row_store.state_store import StateStore, StoredFacts, state_path
 from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 from partita_migrate.workspace.migration_folder import Folder
 

@@ -15,6 +15,7 @@ from partita_migrate.model.proofs import TEST
 from partita_migrate.moving.loading.load_report import LANES, ReadLane, TableLoad
 from partita_migrate.moving.loading.load_report import REPORT as LOAD_REPORT
 from partita_migrate.moving.move import BEGUN, LOADED, POSITION_FACT, MoveOptions
+from partita_migrate.moving.processes.move_lock import LOCK
 from partita_migrate.moving.switching.move_phase import (
     BACKWARD,
     FINISHED,
@@ -28,7 +29,7 @@ from partita_migrate.moving.switching.move_phase import (
 )
 from partita_migrate.moving.switching.target_write_block import CLOSED, SavedPolicies
 from partita_migrate.moving.verifying.verify import REPORT, VerifyReport
-from partita_migrate.row_store.state_store import LOCK, MOVE, StoredFacts, state_path
+from partita_migrate.row_store.state_store import MOVE, StoredFacts, state_path
 from partita_migrate.workspace.migration_folder import ANALYSIS, INVENTORY, PLAN, Folder
 
 LISTED_MAX = 100

@@ -66,6 +66,8 @@ class StagedItems:
         self.failed: dict[str, int] = {}
         self.inexact: dict[str, str] = {}
         self._db = sqlite3.connect(path, isolation_level=None)
+        # A kill of the process loses the step that it was at; nothing here has to survive a power
+        # failure, because a run can be repeated.
         self._db.execute("PRAGMA journal_mode = TRUNCATE")
         self._db.execute("PRAGMA synchronous = OFF")
         self._db.execute("CREATE TABLE IF NOT EXISTS made (step TEXT PRIMARY KEY, notes BLOB)")

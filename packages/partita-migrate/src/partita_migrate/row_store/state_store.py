@@ -7,10 +7,7 @@ target has the items; a killed process goes on from the last commit.
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -19,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from partita.database.item.attribute_values import AttributeValue, Item
-from partita.errors import PartitaError
 from partita_migrate.model.design import Design
 from partita_migrate.row_store.row_store import RowStore
 from partita_migrate.understanding.schema.inventory import Inventory
@@ -28,14 +24,11 @@ from partita_migrate.workspace.migration_folder import Folder
 MOVE = "move"
 """The folder of the move inside the migration folder."""
 STATE = "state.db"
-LOCK = "lock"
 CACHED_ROWS = 10_000
 CACHE_KB = 48 * 1024
 READER_CACHE_KB = 8 * 1024
 """The cache of each reading process; several of them share the memory of a move."""
 BUSY_SECONDS = 5.0
-LOCK_SECONDS = 3.0
-"""How long the lock is waited for: worker processes of a killed command end a moment after it."""
 
 Value = TypeVar("Value")
 
@@ -119,6 +112,7 @@ class StateStore(RowStore):
         self.commit()
 
     def begin(self) -> None:
+        # Takes the write lock now, not at the first write, where waiting for it could fail.
         self._run("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -256,6 +250,7 @@ class StateStore(RowStore):
     def claim(self, owners: Mapping[bytes, int]) -> dict[bytes, int]:
         """Records which entity and row own these item keys; returns the keys that another row owns
         already."""
+        # Nearly always all keys are new, which one statement for all of them shows.
         before = self._db.total_changes
         self._db.executemany("INSERT OR IGNORE INTO keys VALUES (?, ?)", list(owners.items()))
         if self._db.total_changes - before == len(owners):
@@ -298,37 +293,3 @@ class StateStore(RowStore):
 
 def state_path(folder: Folder) -> Path:
     return folder.path / MOVE / STATE
-
-
-@contextmanager
-def locked(folder: Folder) -> Iterator[int]:
-    """Holds the lock of the folder for this process and for the processes that inherit it."""
-    home = folder.path / MOVE
-    try:
-        home.mkdir(exist_ok=True)
-        handle = os.open(home / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise PartitaError(f"Cannot write in {home}: {error.strerror}.") from error
-    try:
-        if not _lock(handle):
-            holder = os.pread(handle, 100, 0).decode(errors="replace").strip()
-            raise PartitaError(
-                f"Another command is working on {folder.path}: {holder}; wait for it or stop it."
-            )
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()}\n".encode(), 0)
-        yield handle
-    finally:
-        os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    end = time.monotonic() + LOCK_SECONDS
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.05)

@@ -68,6 +68,7 @@ class Applier:
     def _apply(self, change: RowChange, position: int, touched: Touched) -> None:
         table = change.table
         if change.old is None and change.new is None:
+            # TRUNCATE.
             for row in list(self.state.rows(table)):
                 self._replace(table, row, None, position, touched)
             return
@@ -125,6 +126,9 @@ class Applier:
         self, table: str, old: Item | None, new: Item | None, position: int, touched: Touched
     ) -> None:
         paths = list(self.reach.paths(table, old, new))
+        # Items are made once before the row changes and once after it (in `_collect`), so every
+        # item that either state of the row leads to has to be noted: by the old and the new foreign
+        # keys now, and by those that only lead somewhere once the row is stored.
         for path in paths:
             for row in (old, new):
                 if row is not None:
@@ -174,6 +178,8 @@ class Applier:
                 after.add(key)
             self._note(number, row_key, stored.row if stored and not item_and_json else None)
         for (number, _), old in touched.items():
+            # No row makes this key any more. The tombstone keeps its position, so that a write that
+            # is repeated after a kill cannot bring the item back.
             if old is not None and old[0] not in after:
                 self.writes[old[0]] = (self.move.homes[number][0], tombstone(old[1], position))
 

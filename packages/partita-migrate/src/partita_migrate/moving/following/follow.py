@@ -200,6 +200,8 @@ class Follower:
                     before = self.applier.changes
                     self._apply(transaction)
                     applied += self.applier.changes - before
+                # A log that cannot be repeated is followed one transaction at a time, because only
+                # one can be remembered.
                 is_due = (
                     time.monotonic() - waited > self._batch_seconds()
                     or applied >= BATCH_CHANGES
@@ -278,6 +280,10 @@ class Follower:
         if not batch:
             return
         state, last = self.move.state, batch[-1]
+        # After a kill before the commit, the batch is applied again and writes the same items at
+        # the same positions. The other way round, the state store would count on items that the
+        # target never got. The source comes last: what a slot has confirmed can never be read
+        # again.
         self._send(self.applier.taken_writes())
         refused = self.sender.finish()
         for key in self._tried:

@@ -35,6 +35,8 @@ FILE_ROWS = 20_000
 PARALLEL_ROWS_MIN = 40_000
 """Fewer rows are written before other processes would have started."""
 OWNER_BITS = 40
+"""An owner of a key is stored as one number: the entity's number above these bits, the row's number
+below."""
 
 Put = Callable[[list[tuple[str, bytes]]], None]
 """Writes items, each the table's name and the item's JSON."""
@@ -219,12 +221,15 @@ class ItemLoading:
         starts = range(table_load.written_until, last, size)
         tasks = [WriteTask(table_load.table, after, min(after + size, last)) for after in starts]
         claims = self.claims & set(self.move.items.numbers.get(table_load.table, []))
+        # Worker processes have the state store read-only and cannot claim keys.
         if workers is not None and not claims:
             yield from workers.in_order(tasks)
             return
         for task in tasks:
             if self.files is not None:
                 self.files.begin(f"{task.table}-{task.after:012}")
+            # After a kill the chunk is written again. Its rows then claim keys that they own
+            # already, which is not a conflict.
             with self.state.transaction():
                 chunk = self.writer.write(task, claims)
             yield chunk

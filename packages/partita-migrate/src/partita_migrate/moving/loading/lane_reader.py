@@ -269,6 +269,8 @@ class RowStaging:
                 raise chunk
             lane = chunk.lane
             self.lanes[lane.number] = lane
+            # Rows and the lane's place in one transaction: after a kill, the lane goes on exactly
+            # behind its last stored row.
             with self.state.transaction():
                 self.state.add(lane.table, chunk.rows, chunk.position)
                 read_until = self.state.fact(READ_UNTIL, int) or 0

@@ -34,7 +34,7 @@ from partita_migrate.moving.logs.binlog_events.binlog_stream import (
 )
 from partita_migrate.moving.logs.binlog_events.binlog_table_maps import TableMap
 from partita_migrate.moving.logs.binlog_events.binlog_values import RowReader, reader_of, row_reader
-from partita_migrate.moving.logs.move_source import BEGIN, MoveSource, check_columns
+from partita_migrate.moving.logs.move_source import MoveSource, check_columns
 from partita_migrate.moving.logs.source_changes import (
     LogLost,
     LogSession,
@@ -43,6 +43,7 @@ from partita_migrate.moving.logs.source_changes import (
     SourceLog,
     SourceTransaction,
 )
+from partita_migrate.proving.sandbox.source_snapshot import BEGIN
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
 SETTINGS = {
@@ -114,6 +115,7 @@ class MariaDBLog(SourceLog):
             }
         for name, (required, written) in SETTINGS.items():
             value = variables.get(name)
+            # A variable that this server does not have does not matter: MariaDB has no gtid_mode.
             if (value is None and name == MANDATORY) or (value and value.upper() != required):
                 raise PartitaError(
                     f"{self.origin.address} cannot be followed: {name} is {value}; set {written}"
@@ -127,7 +129,7 @@ class MariaDBLog(SourceLog):
     @contextmanager
     def _session(self) -> Iterator[LogSession]:
         with self.origin.connect() as source, source.errors():
-            begin = _snapshot if source.dialect == "mysql" else _told_snapshot
+            begin = _snapshot if source.dialect == "mysql" else _reported_snapshot
             file, place, is_exact = begin(source)
             try:
                 yield LogSession(source, _position(file, place), f"{file}:{place}", is_exact)
@@ -238,6 +240,7 @@ class _BinlogReader:
         self._is_closed = True
         if self._stream is not None:
             self._stream.close()
+        # The thread may be waiting for room in the queue.
         with suppress(queue.Empty):
             while True:
                 self._waiting.get_nowait()
@@ -286,6 +289,7 @@ class _BinlogReader:
         if position > self.after:
             self.after = position
             resume = f"{event.file}:{event.place}"
+            # Events that the server makes up, such as heartbeats, have no timestamp.
             self._put(SourceTransaction(position, resume, event.timestamp or time.time(), changes))
 
     def _is_end(self, event: BinlogEvent, changes: list[RowChange]) -> bool:
@@ -376,7 +380,7 @@ class _BinlogReader:
         return readers[1], readers[2]
 
 
-def _told_snapshot(source: SourceDatabase) -> tuple[str, int, bool]:
+def _reported_snapshot(source: SourceDatabase) -> tuple[str, int, bool]:
     """Begins a snapshot; MariaDB reports its place in the log."""
     before = _status(source)
     source.connection.exec_driver_sql(BEGIN["mysql"])

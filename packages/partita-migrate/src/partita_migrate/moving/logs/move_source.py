@@ -27,11 +27,6 @@ from partita_migrate.workspace.migration_folder import Folder
 STATEMENT_SECONDS_MAX = 86_400
 """Reading a whole table may take a day."""
 OWN_TRIGGERS = "partita_"
-BEGIN = {
-    "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-    "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
-    "sqlite": "BEGIN",
-}
 
 
 class MoveSource:

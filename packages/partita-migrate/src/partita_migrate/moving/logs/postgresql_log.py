@@ -18,7 +18,7 @@ import psycopg
 from psycopg import pq
 
 from partita.errors import PartitaError
-from partita_migrate.moving.logs.move_source import BEGIN, MoveSource
+from partita_migrate.moving.logs.move_source import MoveSource
 from partita_migrate.moving.logs.pgoutput import PgoutputDecoder
 from partita_migrate.moving.logs.source_changes import (
     LogLost,
@@ -27,6 +27,7 @@ from partita_migrate.moving.logs.source_changes import (
     SourceLog,
     SourceTransaction,
 )
+from partita_migrate.proving.sandbox.source_snapshot import consistent_read
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
 IDLE_SECONDS = 0.02
@@ -191,14 +192,9 @@ class PostgreSQLLog(SourceLog):
 
         @contextmanager
         def session() -> Iterator[LogSession]:
-            with self.origin.connect() as source, source.errors():
-                source.connection.exec_driver_sql(BEGIN["postgresql"])
+            with self.origin.connect() as source, source.errors(), consistent_read(source):
                 source.connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
-                try:
-                    yield LogSession(source, position, start)
-                finally:
-                    if not source.is_lost:
-                        source.connection.exec_driver_sql("ROLLBACK")
+                yield LogSession(source, position, start)
 
         return session
 
@@ -282,8 +278,11 @@ class PostgreSQLLog(SourceLog):
         ).hexdigest()
 
     def _stream_from(self, after: int) -> Iterator[SourceTransaction | None]:
+        # psycopg does not implement COPY BOTH, so libpq's functions are called directly.
         with self._connection() as plain, self._connection(replication="database") as connection:
             decode = PgoutputDecoder(self.origin, plain)
+            # 0/0: the server continues at the position that the slot has confirmed. Transactions
+            # that are sent again after a crash are skipped by their positions.
             connection.pgconn.send_query(
                 f"START_REPLICATION SLOT {self.name} LOGICAL 0/0 (proto_version '1',"
                 f" publication_names '{self.name}')".encode()
@@ -323,6 +322,7 @@ class PostgreSQLLog(SourceLog):
                     after = sent - 1
                     yield SourceTransaction(after, "", time.time())
                 continue
+            # Behind the 25 bytes of an XLogData header, "C" is the commit of a transaction.
             is_within = message[25:26] != b"C"
             transaction = decode.message(message[25:])
             if transaction is not None and transaction.position > after:

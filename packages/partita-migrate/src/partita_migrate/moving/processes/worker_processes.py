@@ -79,6 +79,7 @@ class WorkerProcesses(Generic[Answer]):
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, self._job, *map(str, theirs)],
             stdin=subprocess.DEVNULL,
+            # The command's own output may be JSON.
             stdout=subprocess.DEVNULL,
             pass_fds=[self._lock, *theirs],
         )
@@ -95,6 +96,7 @@ class WorkerProcesses(Generic[Answer]):
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
         if kind is not None:
+            # A worker may be waiting for a target that is away.
             self._process.kill()
         for pipes in self._pipes:
             with suppress(OSError):
@@ -193,6 +195,7 @@ def main() -> None:
     for other in pairs[1:]:
         child = os.fork()
         if child == 0:
+            # A forked process does not inherit this setting.
             _end_with_parent()
             mine, children = other, []
             break

@@ -220,12 +220,15 @@ class _Cutover:
         # cannot be closed, which is accepted here.
         self._say("Closing the target for others")
         self.gate.close(is_forced=True)
+        # Creating a trigger waits for open transactions, so it is done while writes are accepted.
         self._say("Giving the source its triggers")
         self.fence.install(wait_seconds)
         drain = _Drain(self.move, self.since, self.progress)
         self._say("Opening streams")
         streams = self._begin_streams()
         drain.run(drain.log_end())
+        # What was written up to here is compared by a scan below, while the source takes writes;
+        # only later writes have to be compared behind the closed fence.
         drain.noted.clear()
         self._say("Comparing what was written since the verification")
         self._compare_since()
@@ -391,6 +394,7 @@ class _Cutover:
                 changes=self.report.changes,
             )
         )
+        # The point of no return: with this commit the target is authoritative.
         with state.transaction():
             WayBackStore(state).forget()
             state.set_fact(PLACES, {stream.table: stream.places for stream in streams})

@@ -155,6 +155,7 @@ def _remove(move: Move, gate: TargetWriteBlock, report: FinalReport) -> None:
     for name, arn in (move.state.fact(DESTINATIONS_MADE, dict[str, str]) or {}).items():
         if destination_of(move.target, name, arn, is_made=False):
             move.target.call("DisableKinesisStreamingDestination", TableName=name, StreamArn=arn)
+    # From here on nothing can be followed any more; a repeated `finish` only removes the rest.
     with move.state.transaction():
         move.state.set_fact(ENDING, report)
     move.log.remove()

@@ -230,6 +230,7 @@ class _Rollback:
             before = replaced_path.read_bytes() if replaced_path.is_file() else b""
             self.move.folder.write_bytes(path, before + b"".join(replaced))
             self.report.replaced_file = path
+        # Unconditional writes: nobody but the move can write now.
         encoded = ((table.name, orjson.dumps(item)) for table, item in writes)
         self.move.target.put_all(batches(encoded))
 

@@ -68,6 +68,7 @@ class TargetWriteBlock:
                 arn = self._arn(table)
                 if arn not in closed.policies:
                     closed.policies[arn] = self._policy(arn)
+                # Stored before the policy changes, so that a kill leaves what is needed to undo it.
                 with state.transaction():
                     state.set_fact(CLOSED, closed)
                 document = _closing(closed.policies[arn], arn, agent_of(state))

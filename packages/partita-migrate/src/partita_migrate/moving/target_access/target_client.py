@@ -94,6 +94,7 @@ class WritePace:
         if self.units is None:
             return
         now = time.monotonic()
+        # Units that were not used are saved for one second at most.
         begin = max(self._next, now - 1)
         self._next = begin + units / self.units
         if self._next > now:
@@ -106,6 +107,7 @@ class WritePace:
         self.throttled += 1
         now = time.monotonic()
         if self.units is None:
+            # No limit was asked for: starts from the rate that was reached so far.
             self.units = max(self._sent / max(now - self._begun, 1), UNITS_MIN)
         elif now - self._raised > PAUSE_SECONDS * 4:
             self.units = max(self.units * SLOWER, UNITS_MIN)
@@ -221,6 +223,7 @@ class TargetClient:
         while True:
             await self.pace.wait(units)
             answer = await self._send("BatchWriteItem", body)
+            # The usual answer is recognized by its bytes and not decoded.
             if answer == ALL_PROCESSED:
                 return
             left = orjson.loads(answer).get("UnprocessedItems")

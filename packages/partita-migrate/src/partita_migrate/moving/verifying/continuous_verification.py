@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from partita.database.item.attribute_values import Item
 from partita_migrate.model.design import TableDesign
-from partita_migrate.moving.logs.move_source import BEGIN
 from partita_migrate.moving.move import Move
 from partita_migrate.moving.target_access.item_positions import is_tombstone, key_of
 from partita_migrate.moving.target_access.target_items import item_digest
+from partita_migrate.proving.sandbox.source_snapshot import consistent_read
 from partita_migrate.understanding.schema.inventory import SourceTable
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
@@ -140,12 +140,8 @@ class ContinuousVerification:
     ) -> None:
         with self.move.origin.connect() as source, source.errors():
             since = self.move.log.end(source)
-            source.connection.exec_driver_sql(BEGIN[self.move.origin.family])
-            try:
+            with consistent_read(source):
                 source_rows = rows(source)
-            finally:
-                if not source.is_lost:
-                    source.connection.exec_driver_sql("ROLLBACK")
             until = self.move.log.end(source)
         keyed = {self.move.state.key_text(table.name, row): row for row in source_rows}
         self._reads.append(RowRead(table.name, requested_keys or list(keyed), keyed, since, until))

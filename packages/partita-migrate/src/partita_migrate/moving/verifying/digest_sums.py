@@ -119,6 +119,7 @@ class _SumBuilder:
 
     def add(self, place: int, digest: bytes) -> None:
         self.items += 1
+        # A sum does not depend on the order in which items come.
         self.digests[place] = self.digests.get(place, 0) + int.from_bytes(digest)
 
     def sums(self, *, rows: int = 0, tombstones: int = 0, is_made: bool = False) -> DigestSums:

@@ -65,6 +65,7 @@ class RowWriter:
             still_waiting: list[tuple[DesiredRow, str]] = []
             for wish, _ in waiting:
                 try:
+                    # PostgreSQL aborts a whole transaction at its first error.
                     with session.savepoint():
                         done.append(self._write(session, wish))
                 except (RowDeferred, UnsupportedColumnValue) as error:
@@ -73,6 +74,8 @@ class RowWriter:
                     if session.is_away(error) or session.is_busy(error):
                         raise
                     still_waiting.append((wish, session.message_of(error)))
+            # A row may have been in the way of others, so they are tried until a round changes
+            # nothing.
             if len(still_waiting) == len(waiting):
                 return done, still_waiting
             waiting = still_waiting

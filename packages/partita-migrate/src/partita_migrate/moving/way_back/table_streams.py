@@ -131,6 +131,8 @@ class TableStream:
             place = self.places.shards.get(shard.shard_id, TRIM_HORIZON)
             read = partial(self._stream.read, shard, place, PAGE_RECORDS)
             page = patiently(self._target, read)
+            # The service starts over at the oldest record when the one at our place has been
+            # trimmed.
             if page is None or (place != TRIM_HORIZON and page.position == TRIM_HORIZON):
                 raise self._too_old()
             changes += [_changed(self.table, record) for record in page.records]

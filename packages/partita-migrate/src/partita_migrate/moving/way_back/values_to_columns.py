@@ -79,6 +79,7 @@ def _number(family: str, column: SourceColumn, digits: str) -> Any:
 
 
 def _text(family: str, column: SourceColumn, text: str) -> str:
+    # Sessions run in UTC, and a DATETIME takes no zone.
     if family == "mysql" and column.kind == "datetime":
         for ending in UTC_ENDINGS:
             text = text.removesuffix(ending)

@@ -89,6 +89,7 @@ class UnfinishedRun:
             return None
 
     def note_loaded(self, loaded: AcknowledgedItems) -> None:
+        # Replaced as a whole, so that a kill never leaves half of the file.
         partly = self.space / f"{LOADED}.new"
         partly.write_bytes(msgspec.json.encode(loaded))
         partly.replace(self.space / LOADED)

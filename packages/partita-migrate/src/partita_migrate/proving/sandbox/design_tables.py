@@ -99,7 +99,7 @@ def put_all(server: DynamoDBClient, items: Iterable[tuple[str, Item]]) -> Iterat
 def _write(server: DynamoDBClient, batches: list[dict[str, Any]]) -> None:
     while batches:
         answers = server.call_all(("BatchWriteItem", {"RequestItems": batch}) for batch in batches)
-        batches = [left for batch in answers if (left := batch.get("UnprocessedItems"))]
+        batches = [left for answer in answers if (left := answer.get("UnprocessedItems"))]
 
 
 def scanned(server: DynamoDBClient, name: str) -> Iterator[Item]:

@@ -198,6 +198,8 @@ def _postgresql(space: Path, source: SourceDatabase) -> Iterator[URL]:
 def _locale(source: SourceDatabase) -> list[str]:
     """Returns the options of initdb that make the copy compare and sort texts as the source
     does."""
+    # to_jsonb reads columns that older servers do not have: datlocprovider came with PostgreSQL 15,
+    # and daticulocale was renamed to datlocale in 17.
     ((collate, provider, icu),) = source.rows(
         "SELECT datcollate, to_jsonb(d) ->> 'datlocprovider',"
         " coalesce(to_jsonb(d) ->> 'datlocale', to_jsonb(d) ->> 'daticulocale')"
@@ -303,6 +305,7 @@ def _postgresql_schema(
         )
         if dump.returncode:
             raise CopyNotPossible(f"pg_dump cannot read the schema: {dump.stderr.strip()[:200]}.")
+        # Lines with a backslash are commands for psql, not SQL.
         lines = [line for line in dump.stdout.splitlines() if not line.startswith("\\")]
         script = "\n".join(lines)
         parts = [script] if section == "pre-data" else script.split(";\n")
@@ -326,6 +329,7 @@ _SCHEMAS = {
 def _fill(
     copy: SourceDatabase, inventory: Inventory, rows: Mapping[str, Sequence[Item]], family: str
 ) -> None:
+    # Foreign keys are not checked while rows are inserted, in any order.
     if family == "postgresql":
         copy.connection.exec_driver_sql("SET session_replication_role = replica")
     for table in inventory.tables:

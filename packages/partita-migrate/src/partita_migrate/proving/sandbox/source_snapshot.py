@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from types import TracebackType
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self, cast
 
 from sqlalchemy import text
@@ -25,13 +24,25 @@ from partita_migrate.understanding.sources.source_connection import SourceDataba
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
 CHUNK_ROWS = 1000
-_BEGIN = {
+BEGIN = {
     "postgresql": "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     "mysql": "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
     "sqlite": "BEGIN",
 }
 _BIND = "\ue000{}\ue001"
 """Marks a parameter while colons are escaped."""
+
+
+@contextmanager
+def consistent_read(source: SourceDatabase) -> Iterator[None]:
+    """Runs the block in a read-only transaction, in which all statements see the same rows."""
+    family = "mysql" if source.dialect == "mariadb" else source.dialect
+    source.connection.exec_driver_sql(BEGIN[family])
+    try:
+        yield
+    finally:
+        if not source.is_lost:
+            source.connection.exec_driver_sql("ROLLBACK")
 
 
 class _AliasedSource:
@@ -61,15 +72,13 @@ class SourceSnapshot:
         self._dialect = SQLGLOT_DIALECTS[source.dialect]
 
     def __enter__(self) -> Self:
+        self._transaction = ExitStack()
         with self.source.errors():
-            self.source.connection.exec_driver_sql(_BEGIN[self.family])
+            self._transaction.enter_context(consistent_read(self.source))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
-    ) -> None:
-        if not self.source.is_lost:
-            self.source.connection.exec_driver_sql("ROLLBACK")
+    def __exit__(self, *_: object) -> None:
+        self._transaction.close()
 
     def rows(self, table: SourceTable) -> Iterator[Item]:
         """Yields all rows of a table as attribute values by column, in key order."""

@@ -176,6 +176,8 @@ class SourceFence(ABC):
             finally:
                 started.set()
 
+        # The UPDATE waits for open transactions in a session and thread of its own; meanwhile this
+        # session asks the server which ones they are.
         closing = threading.Thread(target=run, name="fence")
         closing.start()
         started.wait()
