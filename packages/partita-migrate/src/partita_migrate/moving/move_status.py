@@ -43,18 +43,24 @@ FILES = (
 
 
 class StageStatus(Struct, frozen=True, kw_only=True):
+    """One stage: whether it is done, and a few words on how far it is."""
+
     name: str
     is_done: bool
     said: str = ""
 
 
 class ListedReject(Struct, frozen=True, kw_only=True):
+    """A reject, without its row."""
+
     table: str
     key: str
     reason: str
 
 
 class MoveStatus(Struct, kw_only=True):
+    """Everything that `status` shows."""
+
     folder: str
     source: str = ""
     endpoint: str = ""

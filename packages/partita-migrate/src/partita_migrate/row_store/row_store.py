@@ -123,7 +123,8 @@ class RowStore:
         )
 
     def _create_indexes(self, table: str, *, is_unique: bool) -> None:
-        """`is_unique`: whether no two rows have the same primary key, as texts."""
+        """Creates the indexes; `is_unique` when no two rows have the same text for a primary
+        key."""
         place, unique = self._places[table], "UNIQUE " if is_unique else ""
         self._run(f"CREATE {unique}INDEX IF NOT EXISTS t{place}pk ON t{place} (pk)")
         for name in self._lookup_names(table):

@@ -62,6 +62,7 @@ class StoredFacts:
             ).fetchall()
 
     def get(self, name: str, kind: type[Value]) -> Value | None:
+        """Returns a fact; None without one."""
         value = self._values.get(name)
         return None if value is None else msgspec.json.decode(value, type=kind)
 
@@ -103,6 +104,7 @@ class StateStore(RowStore):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
+        """Commits the block's changes together, or none of them."""
         self.begin()
         try:
             yield

@@ -88,6 +88,7 @@ class Folder:
 
     @property
     def source(self) -> SourceSettings:
+        """The section `[source]`; a password in it is refused."""
         section = self._sections.get("source")
         if isinstance(section, dict) and "password" in section:
             raise PartitaError(

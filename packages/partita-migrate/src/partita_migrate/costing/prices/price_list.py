@@ -38,11 +38,15 @@ class ReservedPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Reserved(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of reserved capacity, by term."""
+
     one_year: ReservedPrices
     three_years: ReservedPrices
 
 
 class BackupPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of backups, restores, imports and exports."""
+
     point_in_time_gb_month: float
     on_demand_gb_month: float
     restore_gb: float
@@ -51,6 +55,8 @@ class BackupPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class StreamPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of change streams."""
+
     read_requests_100k: float
     kinesis_units_million: float
 
@@ -65,6 +71,8 @@ class LambdaPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class FargatePrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of containers."""
+
     vcpu_hour: float
     gb_hour: float
     seconds_min: int
@@ -82,6 +90,8 @@ class AuroraPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class KinesisPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Prices of Kinesis data streams."""
+
     shard_hour: float
     puts_million: float
     """Price of a million payload units of 25 KB."""

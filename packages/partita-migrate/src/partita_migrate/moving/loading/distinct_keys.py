@@ -1,9 +1,8 @@
 """Finds entities of which no two items can have the same key, from the design alone.
 
 For all other entities the load records each key that it writes, so that no row overwrites another
-row's item. Keys made of unique values are recorded too: two rows never have the same value at one
-time, but rows that were read at different positions may, when a value moved from one to the other
-in between.
+row's item. Keys made of unique values are distinct at any one time; but rows that were read at
+different positions may share one, when its value moved from one row to the other in between.
 """
 
 from __future__ import annotations

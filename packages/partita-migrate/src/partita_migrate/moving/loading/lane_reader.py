@@ -109,7 +109,8 @@ class LaneReader:
                 time.sleep(RETRY_SECONDS)
 
     def _check_schema(self) -> None:
-        """Raises when a column is gone, which looks like a failing server otherwise."""
+        """Raises SchemaChanged when a column is gone; a read then fails as if the server were
+        away."""
         with suppress(SourceError), self.origin.connect() as source:
             self.origin.check_schema(source)
 
@@ -205,7 +206,7 @@ class RowStaging:
         self._check_schema()
         with self.state.transaction():
             self.state.index()
-            self.state.set_fact(ON_SOURCE, watch.found(sum(lane.rows for lane in self.lanes)))
+            self.state.set_fact(ON_SOURCE, watch.cost(sum(lane.rows for lane in self.lanes)))
             self.state.set_fact(STAGED, True)
 
     def _threads(
@@ -329,7 +330,7 @@ class SourceCostMeter:
     def __exit__(self, *_: object) -> None:
         self.seconds = time.monotonic() - self.began
 
-    def found(self, rows: int) -> SourceCost:
+    def cost(self, rows: int) -> SourceCost:
         after = self._counters()
         return SourceCost(
             seconds=round(self.seconds, 3),

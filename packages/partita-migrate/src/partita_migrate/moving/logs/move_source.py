@@ -170,7 +170,8 @@ class MoveSource:
 
 
 def behind_key(keys: Sequence[str], last: Sequence[Any] | None) -> tuple[str, dict[str, Any]]:
-    """Returns the condition for rows behind a key, compared column by column."""
+    """Returns the condition for rows behind a key, and its values: `(a > 1) OR (a = 1 AND b >
+    2)`."""
     if last is None:
         return "", {}
     alternatives = []

@@ -80,7 +80,7 @@ class SourceLog(ABC):
         """Makes the source keep its changes from now on; a second call changes nothing."""
 
     shared = ""
-    """While `sessions` runs, how other processes open sessions on the same rows; empty where each
+    """How other processes open sessions on the same rows, while `sessions` runs; empty where each
     session has its own snapshot."""
 
     @abstractmethod

@@ -113,6 +113,8 @@ class DigestSummer:
 
 
 class _SumBuilder:
+    """Adds up the digests of one task."""
+
     def __init__(self) -> None:
         self.digests: dict[int, int] = {}
         self.items = 0

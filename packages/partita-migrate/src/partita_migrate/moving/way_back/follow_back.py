@@ -190,11 +190,11 @@ class BackFollower:
         return self.store.waiting()
 
     def _is_own(self, change: ItemChange) -> bool:
-        """True for a record of the move itself.
+        """True for a record of the move itself, recognized by its position attribute.
 
-        Applications do not touch the position attribute, so a record that changes it was written by
-        the move, or copied by an application from a write of the move; only recorded writes count
-        as the move's.
+        Applications leave that attribute alone, or copy it together with an item. So a changed
+        position counts as the move's only while nobody else could write, or when the move has
+        recorded the write.
         """
         if mark_of(change) is not None:
             return True

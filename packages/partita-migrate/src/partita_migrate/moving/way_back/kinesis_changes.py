@@ -124,7 +124,7 @@ class KinesisTableStream:
         self._check_age()
 
     def _check_age(self) -> None:
-        """Raises StreamTooOld when the stream may have dropped unread records.
+        """Raises StreamTrimmed when the stream may have dropped unread records.
 
         Kinesis silently continues behind a trimmed position, so its answers do not tell.
         """

@@ -43,7 +43,7 @@ class RowDeferred(PartitaError):
 
 
 class RowWriter:
-    """Writes wanted rows into the source."""
+    """Writes rows into the source as the target's items want them."""
 
     def __init__(self, origin: MoveSource, rows: RowMapper) -> None:
         self.origin = origin

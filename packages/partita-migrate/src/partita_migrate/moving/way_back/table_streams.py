@@ -65,7 +65,8 @@ class ItemChangeStream(Protocol):
 
 
 class StreamTrimmed(PartitaError):
-    """Raised when a stream has dropped changes before they were read."""
+    """Raised when a stream has dropped changes before they were read, which makes a rollback
+    incomplete."""
 
 
 def stream_of(target: TargetClient, table: str, *, is_made: bool) -> str:

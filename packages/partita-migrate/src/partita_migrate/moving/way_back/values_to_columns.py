@@ -1,4 +1,4 @@
-"""Maps attribute values to column values, the reverse of `understanding.sources.values`.
+"""Maps attribute values to column values, the reverse of `understanding/sources/value_mapping.py`.
 
 Each written value is read again in the same transaction, so a value that a column cannot hold
 exactly is never taken for carried over.

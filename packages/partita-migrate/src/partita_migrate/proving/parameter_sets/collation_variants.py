@@ -65,6 +65,7 @@ def _same(folding: CollationFolding) -> dict[str, str]:
 
 @lru_cache(8)
 def _beside(folding: CollationFolding) -> dict[str, str]:
+    """Returns by letter a character that the collation sorts directly after it."""
     return {
         letter: character
         for character, text in folding.collation.texts.items()
@@ -75,6 +76,8 @@ def _beside(folding: CollationFolding) -> dict[str, str]:
 
 @lru_cache(8)
 def _doubled(folding: CollationFolding) -> dict[str, str]:
+    """Returns by pair of letters a character that the collation considers equal to them, such as ß
+    for ss."""
     return {
         letters: character
         for character, text in folding.collation.texts.items()

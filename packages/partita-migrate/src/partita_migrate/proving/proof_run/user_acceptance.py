@@ -21,6 +21,8 @@ QUESTIONS = (
 
 
 class _AcceptanceAnswers(Struct, frozen=True):
+    """The part of `test.json` that people fill in."""
+
     user_acceptance: list[Acceptor] = field(default_factory=list)
 
 

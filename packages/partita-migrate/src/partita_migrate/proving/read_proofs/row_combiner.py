@@ -39,7 +39,8 @@ class RowCombiner:
         self.prefix = prefix
 
     def rows(self, items: Sequence[Item], fetched: FetchedItems | None = None) -> list[Row]:
-        """Returns the rows of these items; `known` holds the call's earlier lookups."""
+        """Returns the rows of these items; `fetched` has the items that the call has looked up
+        before."""
         rows = []
         fetched = {} if fetched is None else fetched
         for item in items:

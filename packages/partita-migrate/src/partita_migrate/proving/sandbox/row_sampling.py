@@ -15,7 +15,7 @@ def sample(
 ) -> dict[str, list[Item]]:
     """Returns by table `count` rows from all over it, with the rows that they refer to.
 
-    `wanted` has further (table, row) pairs that must be included.
+    `required` has further (table, row) pairs that must be included.
     """
     samples: dict[str, dict[str, Item]] = {table.name: {} for table in inventory.tables}
     waiting = [

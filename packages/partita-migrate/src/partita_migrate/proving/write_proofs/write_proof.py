@@ -132,7 +132,8 @@ class WriteProof:
         parameter_set: ParameterSet,
         accesses: Sequence[PatternAccess],
     ) -> tuple[int, list[str]]:
-        """Rows that were written, and what is not the same afterwards."""
+        """Runs one call on both sides; returns how many rows it changed, and what differs
+        afterwards."""
         assert statement.tree is not None
         old = {repr(row): row for row in self.staging.rows(statement.table)}
         sql, bound = self._sql(statement, parameter_set)

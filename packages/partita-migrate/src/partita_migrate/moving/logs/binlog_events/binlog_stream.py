@@ -1,4 +1,4 @@
-"""Reads the binlog of MariaDB or MySQL from a place in a file on.
+"""Reads the binlog of MariaDB or MySQL, beginning at a place in a file.
 
 The server repeats a table map before every statement that changes the table; each is decoded once
 and recognized by its bytes afterwards. Formats: MySQL's internals manual, "Binary log".
