@@ -64,7 +64,7 @@ class Move:
     def __post_init__(self) -> None:
         parts = parts_of(self.inventory, self.begun.where)
         self.items = TargetItems(self.design, self.state, primary_keys(self.inventory), parts)
-        self.homes = self.items.homes
+        self.entities = self.items.entities
 
     @property
     def position(self) -> int:

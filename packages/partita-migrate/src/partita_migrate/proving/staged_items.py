@@ -189,8 +189,8 @@ class StagedItems:
         """True when DynamoDB would accept the item."""
         place = f"{table.name}, {entity.name}"
         is_right = True
-        homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
-        for home in homes:
+        tables_and_indexes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+        for home in tables_and_indexes:
             limits = (PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX)
             for key, most in zip(home.keys, limits, strict=False):
                 value = item.get(key.name)

@@ -47,7 +47,7 @@ class Applier:
         for table in move.origin.tables:
             for key in table.foreign_keys:
                 self._children.setdefault(key.referenced_table, []).append((table.name, key))
-        self._by_value = entities_by_value(move.homes, move.inventory)
+        self._by_value = entities_by_value(move.entities, move.inventory)
 
     def apply(self, transaction: SourceTransaction) -> None:
         touched: Touched = {}
@@ -142,7 +142,7 @@ class Applier:
                 self._touch(path.entity, self.reach.reached(path, new, self.state), touched)
 
     def _touch(self, number: int, rows: Iterable[Item], touched: Touched) -> None:
-        table, entity = self.move.homes[number]
+        table, entity = self.move.entities[number]
         made_of = self.move.items.made_with_content
         for row in rows:
             key = self.state.key_text(entity.source, row)
@@ -165,7 +165,7 @@ class Applier:
         after: set[ItemKey] = set()
         made_of = self.move.items.made_with_content
         for number, row_key in touched:
-            table, entity = self.move.homes[number]
+            table, entity = self.move.entities[number]
             stored = self.state.find(entity.source, row_key)
             item_and_json = made_of(number, stored.row) if stored is not None else None
             if item_and_json is not None:
@@ -181,14 +181,14 @@ class Applier:
             # No row makes this key any more. The tombstone keeps its position, so that a write that
             # is repeated after a kill cannot bring the item back.
             if old is not None and old[0] not in after:
-                self.writes[old[0]] = (self.move.homes[number][0], tombstone(old[1], position))
+                self.writes[old[0]] = (self.move.entities[number][0], tombstone(old[1], position))
 
     def _note(self, number: int, key: str, row: Item | None) -> None:
         """Records that a row makes no item of an entity, or clears the record.
 
         `row` is the row when it makes no item, and None when it does.
         """
-        entity = self.move.homes[number][1]
+        entity = self.move.entities[number][1]
         reason = self.move.items.refusal(number, row) if row is not None else ""
         if reason and row is not None:
             self.state.reject(entity.source, key, entity.name, reason, row)

@@ -40,11 +40,11 @@ def entities_with_own_keys(design: Design, inventory: Inventory) -> set[int]:
 
 
 def entities_by_value(
-    homes: Sequence[tuple[TableDesign, Entity]], inventory: Inventory
+    entities: Sequence[tuple[TableDesign, Entity]], inventory: Inventory
 ) -> set[int]:
     """Returns the entities in whose keys one row may follow another: guards and natural keys."""
     numbers: set[int] = set()
-    for number, (table, entity) in enumerate(homes):
+    for number, (table, entity) in enumerate(entities):
         keys = [
             key
             for key_attribute in table.keys

@@ -73,7 +73,7 @@ class ChunkWriter:
         self.state = state
         self.put = put
         self.stamp = b',"%b":{"N":"%d"}}' % (POSITION.encode(), position)
-        self._by_value = entities_by_value(items.homes, state.inventory)
+        self._by_value = entities_by_value(items.entities, state.inventory)
 
     def write(self, task: WriteTask, claims: set[int] | None = None) -> WrittenChunk:
         """Writes the items of some rows. `claims` are the entities of which two rows may make the
@@ -93,7 +93,7 @@ class ChunkWriter:
                 chunk.stay += 1
                 continue
             for number in numbers:
-                table, entity = self.items.homes[number]
+                table, entity = self.items.entities[number]
                 item, reason = self.items.make(number, row)
                 if item is not None:
                     content = self.state.encode(item)
@@ -149,7 +149,7 @@ class ChunkWriter:
     def _reject(
         self, chunk: WrittenChunk, number: int, row_number: int, row: Item, reason: str
     ) -> None:
-        entity = self.items.homes[number][1]
+        entity = self.items.entities[number][1]
         has_key = bool(self.state.tables[entity.source].primary_key)
         key = self.state.key_text(entity.source, row) if has_key else str(row_number)
         chunk.rejects.append((entity.source, key, entity.name, reason, row))
@@ -174,7 +174,7 @@ class ItemLoading:
         put = files.put if files else lambda made: move.target.put_all(batches(made))
         self.writer = ChunkWriter(move.items, move.state, move.position, put)
         proven = entities_with_own_keys(move.design, move.inventory)
-        self.claims = {n for n in range(len(move.homes)) if n not in proven}
+        self.claims = {n for n in range(len(move.entities)) if n not in proven}
 
     def run(self) -> None:
         self.state.freeze(is_frozen=True)

@@ -120,12 +120,12 @@ def _is_right(move: Move, reject: RejectedRow) -> bool:
 
 
 def _numbers(move: Move) -> dict[tuple[str, str], int]:
-    return {(entity.source, entity.name): n for n, (_, entity) in enumerate(move.homes)}
+    return {(entity.source, entity.name): n for n, (_, entity) in enumerate(move.entities)}
 
 
 def _home(move: Move, reject: RejectedRow) -> TableDesign:
     if reject.entity:
-        return move.homes[_numbers(move)[reject.table, reject.entity]][0]
+        return move.entities[_numbers(move)[reject.table, reject.entity]][0]
     return next(table for table in move.design.tables if table.name == reject.table)
 
 
@@ -177,7 +177,7 @@ def _replay_items(move: Move, rejects: list[RejectedRow]) -> None:
 
 def _put_again(move: Move, applier: Applier, number: int, row: Item) -> str:
     """Writes the item of a row unless another row's item has its key; returns why not, or ""."""
-    table, _ = move.homes[number]
+    table, _ = move.entities[number]
     item = move.items.made(number, row)
     if item is None:
         return move.items.refusal(number, row)

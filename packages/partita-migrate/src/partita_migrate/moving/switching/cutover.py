@@ -317,8 +317,8 @@ class _Cutover:
                 made = None
                 with suppress(UnmappableItem):
                     number = self.rows.entity_of(table, item)
-                    source = self.move.homes[number][1].source
-                    key = self.rows.key_in(self.move.homes[number][1], item)
+                    source = self.move.entities[number][1].source
+                    key = self.rows.key_in(self.move.entities[number][1], item)
                     stored = self.move.state.find(source, key) if key is not None else None
                     if key is None:
                         # A guard or an aggregate: the next full verification compares it.

@@ -252,7 +252,7 @@ class _Rollback:
             number = self.back.rows.entity_of(table, existing)
         except UnmappableItem:
             return None
-        entity = self.move.homes[number][1]
+        entity = self.move.entities[number][1]
         key = self.back.rows.key_in(entity, existing)
         stored = self.move.state.find(entity.source, key) if key is not None else None
         made = self.move.items.made(number, stored.row) if stored is not None else None

@@ -39,7 +39,8 @@ class KeyRequirement(NamedTuple):
 
 
 class TargetItems:
-    """Makes items of rows; `homes` lists the design's entities by number, each with its table."""
+    """Makes items of rows; `entities` lists the design's entities by number, each with its
+    table."""
 
     def __init__(
         self,
@@ -48,16 +49,16 @@ class TargetItems:
         primary_keys: Mapping[str, Sequence[str]],
         parts: Mapping[str, RowFilter],
     ) -> None:
-        self.homes: list[tuple[TableDesign, Entity]] = list(design.entities())
+        self.entities: list[tuple[TableDesign, Entity]] = list(design.entities())
         self.tables = design.tables
         self.parts = parts
         self.numbers: dict[str, list[int]] = {}
         """By table of the source, the numbers of the entities that are made of its rows."""
-        for number, (_, entity) in enumerate(self.homes):
+        for number, (_, entity) in enumerate(self.entities):
             self.numbers.setdefault(entity.source, []).append(number)
         self.maker = ItemMaker(rows, primary_keys)
         by_table = {table.name: _keys(table) for table in design.tables}
-        self._keys = [by_table[table.name] for table, _ in self.homes]
+        self._keys = [by_table[table.name] for table, _ in self.entities]
 
     def made(self, number: int, row: Item) -> Item | None:
         """Returns the item of a row; None without one, or when DynamoDB would refuse it."""
@@ -83,7 +84,7 @@ class TargetItems:
 
         The item's size is not checked: callers that have its bytes check it for less.
         """
-        entity = self.homes[number][1]
+        entity = self.entities[number][1]
         part = self.parts.get(entity.source)
         if part is not None and not part.holds(row):
             return None, ""
@@ -109,10 +110,10 @@ def too_large(item: Item) -> str:
 
 
 def _keys(table: TableDesign) -> list[KeyRequirement]:
-    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    tables_and_indexes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
     return [
         KeyRequirement(key.name, key.type, most, home.name, home is table)
-        for home in homes
+        for home in tables_and_indexes
         for key, most in zip(home.keys, (PARTITION_KEY_BYTES_MAX, SORT_KEY_BYTES_MAX), strict=False)
     ]
 

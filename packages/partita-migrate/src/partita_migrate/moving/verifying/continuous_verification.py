@@ -118,7 +118,7 @@ class ContinuousVerification:
             for number in self.move.items.numbers.get(name, []):
                 item = self.move.items.made(number, row)
                 if item is not None:
-                    expected.append((self.move.homes[number][0], item))
+                    expected.append((self.move.entities[number][0], item))
         keys = [(table.name, key_of(table, item)) for table, item in expected]
         for (table, item), existing in zip(expected, self.move.target.get_all(keys), strict=True):
             self.items += 1

@@ -80,9 +80,9 @@ class DigestSummer:
         sums = _SumBuilder()
         items = self.items
         numbers = items.numbers.get(task.table, [])
-        homes = [(number, *self._home(items.homes[number][0])) for number in numbers]
+        entities = [(number, *self._home(items.entities[number][0])) for number in numbers]
         for _, row in self.state.numbered_rows(task.table, task.after, task.until):
-            for number, table, place in homes:
+            for number, table, place in entities:
                 item, reason = items.make(number, row)
                 if item is None or reason:
                     continue

@@ -391,7 +391,7 @@ class _Verifier:
     def _compare_items_at(self, places: set[int]) -> None:
         items, state = self.move.items, self.state
         expected: dict[bytes, tuple[bytes, int, Item]] = {}
-        for number, (table, entity) in enumerate(self.move.homes):
+        for number, (table, entity) in enumerate(self.move.entities):
             for row in state.rows(entity.source):
                 item = items.made(number, row)
                 if item is not None and key_place(table, item) in places:
@@ -408,7 +408,7 @@ class _Verifier:
 
     def _compare_sample(self) -> None:
         """Compares the items of a sample one by one."""
-        for number, (table, entity) in enumerate(self.move.homes):
+        for number, (table, entity) in enumerate(self.move.entities):
             for key in self._sampled.get(entity.source, set()):
                 stored = self.state.find(entity.source, key)
                 item = self.move.items.made(number, stored.row) if stored is not None else None
@@ -447,7 +447,7 @@ class _Verifier:
         self._differs("item", table.name, shown, what, is_repairable=False)
 
     def _missing(self, number: int, item: Item) -> None:
-        table, entity = self.move.homes[number]
+        table, entity = self.move.entities[number]
         shown = f"{entity.name} {_shown(table, item)}"
         if self._differs("item", table.name, shown, "is missing"):
             self._write_again(table, item)

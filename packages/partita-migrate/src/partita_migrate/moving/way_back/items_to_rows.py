@@ -52,7 +52,7 @@ class RowMapper:
         self._owned: dict[int, dict[str, str]] = {}
         """By the number of an entity, the columns that it decides and the attributes that hold
         them."""
-        self.homes: dict[str, int] = {}
+        self.main_entities: dict[str, int] = {}
         """By table, the entity whose items are created and deleted together with the table's
         rows."""
         for table in self.tables.values():
@@ -66,7 +66,7 @@ class RowMapper:
             return
         holders = {
             number: _own_columns(entity)
-            for number, (_, entity) in enumerate(self.move.homes)
+            for number, (_, entity) in enumerate(self.move.entities)
             if entity.source == table.name and entity.holds_rows
         }
         whole = {
@@ -78,7 +78,7 @@ class RowMapper:
             return
         undecided = set(self.columns[table.name])
         home = max(whole, key=lambda number: (len(whole[number]), -number))
-        self.homes[table.name] = home
+        self.main_entities[table.name] = home
         for number in sorted(whole, key=lambda one: one != home):
             mine = {name: whole[number][name] for name in whole[number] if name in undecided}
             self._owned[number] = mine
@@ -88,11 +88,11 @@ class RowMapper:
         """Returns a sentence for each table whose rows cannot be made of items again."""
         sentences = []
         for name, table in self.tables.items():
-            if name not in self.homes:
-                inside = sorted({e.name for _, e in self.move.homes if _reads(e, name)})
+            if name not in self.main_entities:
+                inside = sorted({e.name for _, e in self.move.entities if _reads(e, name)})
                 where = f"; they are inside {', '.join(inside)}" if inside else ""
                 why = "have no items of their own" if table.primary_key else "have no primary key"
-                if any(e.source == name and e.unless for _, e in self.move.homes):
+                if any(e.source == name and e.unless for _, e in self.move.entities):
                     why, where = "have items only while no other row forbids them", ""
                 sentences.append(f"Rows of {name} {why}{where}.")
         return sentences
@@ -103,16 +103,16 @@ class RowMapper:
         """Returns the number of an item's entity, by its type attribute or its constants."""
         kind = self._types[table.name]
         candidates = [
-            number for number, (home, _) in enumerate(self.move.homes) if home.name == table.name
+            number for number, (home, _) in enumerate(self.move.entities) if home.name == table.name
         ]
         if kind is not None:
             type_name = item.get(kind, {}).get("S")
             for number in candidates:
-                if self.move.homes[number][1].name == type_name:
+                if self.move.entities[number][1].name == type_name:
                     return number
             raise UnmappableItem(f"its {kind} is {type_name!r}, which is not in the design")
         for number in candidates:
-            entity = self.move.homes[number][1]
+            entity = self.move.entities[number][1]
             constants = [
                 attribute for attribute in entity.attributes if attribute.constant is not None
             ]
@@ -145,8 +145,8 @@ class RowMapper:
             return None
         try:
             number = self.entity_of(table, old)
-            entity = self.move.homes[number][1]
-            if self.homes.get(entity.source) != number:
+            entity = self.move.entities[number][1]
+            if self.main_entities.get(entity.source) != number:
                 return self._emptied(number, entity, old)
             key = self._key(number, entity, old)
         except UnmappableItem:
@@ -170,15 +170,15 @@ class RowMapper:
 
     def _wish(self, table: TableDesign, old: Item | None, new: Item) -> DesiredRow | None:
         number = self.entity_of(table, new)
-        entity = self.move.homes[number][1]
+        entity = self.move.entities[number][1]
         self._check_attributes(entity, old, new)
         if entity.is_guard or not self._owned.get(number):
             return None
-        is_home = self.homes[entity.source] == number
-        key = self._key(number, entity, new) if is_home else self._key_of_own(entity, new)
+        is_main = self.main_entities[entity.source] == number
+        key = self._key(number, entity, new) if is_main else self._key_of_own(entity, new)
         text = self.move.state.key_text(entity.source, key)
         current = self._current_row(entity.source, text)
-        if current is None and not is_home:
+        if current is None and not is_main:
             raise UnmappableItem(f"{entity.source} has no row for it")
         row = dict(current) if current is not None else {}
         columns = self.columns[entity.source]
@@ -228,14 +228,19 @@ class RowMapper:
         if strange:
             raise UnmappableItem(f"the design has no attribute {strange[0]} of {entity.name}")
         for name, attribute in attributes.items():
-            homeless = [ref.table for ref in _homeless(entity, attribute) if self._lacks(ref.table)]
-            if homeless and (old or {}).get(name) != new.get(name):
+            without_items = [
+                ref.table
+                for ref in _joined_columns(entity, attribute)
+                if self._has_no_items(ref.table)
+            ]
+            if without_items and (old or {}).get(name) != new.get(name):
                 raise UnmappableItem(
-                    f"its {name} is made of rows of {homeless[0]}, which have no items of their own"
+                    f"its {name} is made of rows of {without_items[0]}, which have no items of"
+                    " their own"
                 )
 
-    def _lacks(self, table: str) -> bool:
-        return table in self.tables and table not in self.homes
+    def _has_no_items(self, table: str) -> bool:
+        return table in self.tables and table not in self.main_entities
 
 
 def _own_columns(entity: Entity) -> dict[str, str]:
@@ -251,7 +256,7 @@ def _own_columns(entity: Entity) -> dict[str, str]:
     return columns
 
 
-def _homeless(entity: Entity, attribute: ItemAttribute) -> list[ColumnRef]:
+def _joined_columns(entity: Entity, attribute: ItemAttribute) -> list[ColumnRef]:
     if attribute.template is not None or attribute.constant is not None or not attribute.through:
         return []
     return columns_of(entity, attribute)

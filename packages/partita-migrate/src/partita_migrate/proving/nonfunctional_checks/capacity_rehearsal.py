@@ -317,17 +317,17 @@ class CapacityRehearsal:
         """
         numbers = count(1)
         (first, *_) = accesses
-        homes = [
+        entities = [
             (home, entity)
             for access in accesses
             if (home := self.design.table(access.table)) is not None
             and (entity := home.entity(access.entity)) is not None
         ]
-        homes += [one for access in accesses for one in written_with(self.design, access)]
+        entities += [one for access in accesses for one in written_with(self.design, access)]
         is_together = first.request == "TransactWriteItems" or bool(first.transaction)
-        for row in self.staging.spread(homes[0][1].source if homes else "", ROWS_DRAWN):
+        for row in self.staging.spread(entities[0][1].source if entities else "", ROWS_DRAWN):
             puts = []
-            for home, entity in homes:
+            for home, entity in entities:
                 try:
                     item = self.maker.item(entity, row)
                 except NotEncodable:

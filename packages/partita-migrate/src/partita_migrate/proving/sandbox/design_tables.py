@@ -64,10 +64,10 @@ def is_taken(table: TableDesign, item: Item) -> bool:
     """True when DynamoDB would accept the item's keys."""
     if any(key.name not in item for key in table.keys):
         return False
-    homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
+    tables_and_indexes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
     return all(
         key.name not in item or item[key.name].get(key.type) not in (None, "")
-        for home in homes
+        for home in tables_and_indexes
         for key in home.keys
     )
 
