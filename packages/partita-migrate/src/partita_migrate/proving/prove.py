@@ -26,7 +26,7 @@ from partita_migrate.proving.nonfunctional_checks.capacity_rehearsal import Capa
 from partita_migrate.proving.nonfunctional_checks.concurrency_checks import load_checks
 from partita_migrate.proving.nonfunctional_checks.restore_checks import recovery_checks
 from partita_migrate.proving.parameter_sets.collation_variants import collation_problems
-from partita_migrate.proving.parameter_sets.matching_rows import taken_rows
+from partita_migrate.proving.parameter_sets.matching_rows import matching_rows
 from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw
 from partita_migrate.proving.proof_run.model_file_lines import ModelLines
 from partita_migrate.proving.proof_run.proof_results import (
@@ -374,7 +374,7 @@ def _taken(claim: DesignClaim, staging: StagedRows) -> Iterator[tuple[str, Item]
         with suppress(NotExact):
             statement = statements.of(pattern)
             if isinstance(statement, Modification):
-                yield from taken_rows(staging, claim.inventory, statement)
+                yield from matching_rows(staging, claim.inventory, statement)
 
 
 def _functional(

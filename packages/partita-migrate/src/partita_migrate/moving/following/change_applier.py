@@ -18,7 +18,7 @@ from partita_migrate.moving.following.affected_items import AffectedItems
 from partita_migrate.moving.loading.distinct_keys import entities_by_value
 from partita_migrate.moving.logs.source_changes import RowChange, SourceTransaction
 from partita_migrate.moving.move import Move
-from partita_migrate.moving.target_access.item_positions import key_of, stamped, tombstone
+from partita_migrate.moving.target_access.item_positions import key_of, stamp, tombstone
 from partita_migrate.understanding.schema.inventory import ForeignKey
 
 ItemKey = tuple[str, ...]
@@ -57,7 +57,7 @@ class Applier:
                 self._apply(row_change, transaction.position, touched)
         self._collect(touched, transaction.position)
 
-    def taken_writes(self) -> list[tuple[TableDesign, Item]]:
+    def take_writes(self) -> list[tuple[TableDesign, Item]]:
         """Returns the collected writes and forgets them."""
         writes = list(self.writes.values())
         self.writes.clear()
@@ -143,7 +143,7 @@ class Applier:
 
     def _touch(self, number: int, rows: Iterable[Item], touched: Touched) -> None:
         table, entity = self.move.entities[number]
-        made_of = self.move.items.made_with_content
+        made_of = self.move.items.item_with_json
         for row in rows:
             key = self.state.key_text(entity.source, row)
             if (number, key) in touched:
@@ -163,7 +163,7 @@ class Applier:
     def _collect(self, touched: Touched, position: int) -> None:
         before = {old[0]: old[2] for old in touched.values() if old is not None}
         after: set[ItemKey] = set()
-        made_of = self.move.items.made_with_content
+        made_of = self.move.items.item_with_json
         for number, row_key in touched:
             table, entity = self.move.entities[number]
             stored = self.state.find(entity.source, row_key)
@@ -174,7 +174,7 @@ class Applier:
                 # When two rows make the same key, the last one wins, as it does in the source's
                 # log.
                 if key in after or before.get(key) != content:
-                    self.writes[key] = (table, stamped(item, position))
+                    self.writes[key] = (table, stamp(item, position))
                 after.add(key)
             self._note(number, row_key, stored.row if stored and not item_and_json else None)
         for (number, _), old in touched.items():

@@ -267,7 +267,7 @@ class Follower:
         self.applier.apply(transaction)
         self.transactions += bool(transaction.changes)
         if len(self.applier.writes) >= SENT_WRITES:
-            self._send(self.applier.taken_writes())
+            self._send(self.applier.take_writes())
 
     def _send(self, writes: list[Write]) -> None:
         self.sender.send(writes)
@@ -284,7 +284,7 @@ class Follower:
         # the same positions. The other way round, the state store would count on items that the
         # target never got. The source comes last: what a slot has confirmed can never be read
         # again.
-        self._send(self.applier.taken_writes())
+        self._send(self.applier.take_writes())
         refused = self.sender.finish()
         for key in self._tried:
             accept_item(state, key)

@@ -16,7 +16,7 @@ from partita.database.item.attribute_values import Item
 from partita.errors import PartitaError
 from partita.foundation.service_limits import ITEM_BYTES_MAX
 from partita_migrate.moving.following.change_applier import ItemKey, item_key
-from partita_migrate.moving.following.lag_progress import behind_first_place
+from partita_migrate.moving.following.lag_progress import load_progress
 from partita_migrate.moving.loading.distinct_keys import entities_by_value, entities_with_own_keys
 from partita_migrate.moving.loading.import_files import ImportFiles
 from partita_migrate.moving.loading.load_report import LANES, REPORT, SAME_KEY, ReadLane, TableLoad
@@ -202,7 +202,7 @@ class ItemLoading:
     ) -> None:
         total = sum(table_load.rows for table_load in tables)
         done = sum(table_load.accounted for table_load in tables)
-        progress = behind_first_place(self.move, self.progress)
+        progress = load_progress(self.move, self.progress)
         for table_load in tables:
             for chunk in self._chunks(table_load, workers):
                 with self.state.transaction():

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from sqlalchemy import text
 
 from partita_migrate.model.model_files import read_design
-from partita_migrate.moving.following.lag_progress import behind_first_place
+from partita_migrate.moving.following.lag_progress import load_progress
 from partita_migrate.moving.loading.load_report import (
     LANES,
     READ_SINCE,
@@ -260,7 +260,7 @@ class RowStaging:
     def _store(self, threads: int) -> None:
         done = sum(lane.rows for lane in self.lanes)
         total = sum(table.row_count for table in self.tables.values())
-        progress = behind_first_place(self.move, self.progress)
+        progress = load_progress(self.move, self.progress)
         while threads:
             chunk = self._waiting.get()
             if chunk is None:

@@ -21,7 +21,7 @@ from partita_migrate.moving.target_access.item_positions import (
     ONLY_OVER_KNOWN,
     is_tombstone,
     key_of,
-    stamped,
+    stamp,
 )
 from partita_migrate.moving.target_access.target_items import item_digest
 from partita_migrate.row_store.state_store import MOVE, StateStore
@@ -107,7 +107,7 @@ def _is_right(move: Move, reject: RejectedRow) -> bool:
         if stored is None:
             return True
         number = _numbers(move)[reject.table, reject.entity]
-        expected = move.items.made(number, stored.row)
+        expected = move.items.item_of(number, stored.row)
         if expected is None:
             return not move.items.refusal(number, stored.row)
         item = expected
@@ -159,7 +159,7 @@ def replay(move: Move) -> int:
                 move.state.reject(reject.table, reject.key, reject.entity, reason, stored.row)
             else:
                 move.state.accept(reject.table, reject.key, reject.entity)
-        move.target.put_over_older(applier.taken_writes(), ONLY_OVER_KNOWN)
+        move.target.put_over_older(applier.take_writes(), ONLY_OVER_KNOWN)
         _replay_items(move, [reject for reject in rejects if not reject.entity])
         right = {(reject.table, reject.key) for reject in rows} - still_rejected
         _recount(move, [table for table, _ in right])
@@ -178,7 +178,7 @@ def _replay_items(move: Move, rejects: list[RejectedRow]) -> None:
 def _put_again(move: Move, applier: Applier, number: int, row: Item) -> str:
     """Writes the item of a row unless another row's item has its key; returns why not, or ""."""
     table, _ = move.entities[number]
-    item = move.items.made(number, row)
+    item = move.items.item_of(number, row)
     if item is None:
         return move.items.refusal(number, row)
     applier.writes.pop(item_key(table, item), None)
@@ -191,14 +191,14 @@ def _put_again(move: Move, applier: Applier, number: int, row: Item) -> str:
         and item_digest(existing) != item_digest(item)
     ):
         return SAME_KEY
-    refused = move.target.put_over_older([(table, stamped(item, move.position))], ONLY_OVER_KNOWN)
+    refused = move.target.put_over_older([(table, stamp(item, move.position))], ONLY_OVER_KNOWN)
     return refused[0][2] if refused else ""
 
 
 def _change_now(move: Move, source: SourceDatabase, key: tuple[str, str], row: Item) -> RowChange:
     """Returns what has changed in a row since it was rejected."""
     name = key[0]
-    rows = move.origin.rows_like(source, move.state.tables[name], [row])
+    rows = move.origin.rows_with_keys_of(source, move.state.tables[name], [row])
     return RowChange(name, None, rows[0]) if rows else RowChange(name, row, None)
 
 

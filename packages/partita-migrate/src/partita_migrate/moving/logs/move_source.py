@@ -113,7 +113,7 @@ class MoveSource:
         order = ", ".join(map(str, places))
         return source.rows(f"{statement} ORDER BY {order} LIMIT {count}", **bound)
 
-    def rows_like(
+    def rows_with_keys_of(
         self, source: SourceDatabase, table: SourceTable, rows: Sequence[Item]
     ) -> list[Item]:
         """Reads the source's rows that have the primary keys of these rows."""

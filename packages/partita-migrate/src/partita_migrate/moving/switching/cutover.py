@@ -56,9 +56,9 @@ from partita_migrate.moving.verifying.verify import VerifyReport, check_unchange
 from partita_migrate.moving.way_back.follow_back import PLACES, SINCE, WayBackStart, note_of
 from partita_migrate.moving.way_back.items_to_rows import RowMapper, UnmappableItem
 from partita_migrate.moving.way_back.kinesis_changes import (
-    begun_stream,
     destination_of,
-    opened_stream,
+    open_stream,
+    open_stream_from_now,
     stream_arn,
 )
 from partita_migrate.moving.way_back.stream_markers import wait_for_marker
@@ -269,10 +269,10 @@ class _Cutover:
         target = self.move.target
         if stored is not None and stored.arn == arn:
             with suppress(StreamTrimmed):
-                stream = opened_stream(target, table, stored)
+                stream = open_stream(target, table, stored)
                 self.since.seconds[table.name] = wait_for_marker(target, table, stream)
                 return stream
-        stream = begun_stream(target, table, arn)
+        stream = open_stream_from_now(target, table, arn)
         self.since.seconds[table.name] = wait_for_marker(target, table, stream)
         return stream
 
@@ -323,7 +323,9 @@ class _Cutover:
                     if key is None:
                         # A guard or an aggregate: the next full verification compares it.
                         continue
-                    made = self.move.items.made(number, stored.row) if stored is not None else None
+                    made = (
+                        self.move.items.item_of(number, stored.row) if stored is not None else None
+                    )
                 if made is None or item_digest(made) != item_digest(item):
                     raise self._differs(table, item)
                 self.report.compared += 1

@@ -15,7 +15,7 @@ from typing import Any
 from partita.client import ClientError
 from partita.errors import PartitaError
 from partita_migrate.costing.estimate_stage import ESTIMATE_JSON, Estimates, monthly
-from partita_migrate.moving.following.move_samples import watched
+from partita_migrate.moving.following.move_samples import summarize_samples
 from partita_migrate.moving.loading.load_report import LOAD_JSON, LoadReport
 from partita_migrate.moving.move import Move, open_move
 from partita_migrate.moving.switching.fences import fence_of
@@ -36,7 +36,7 @@ from partita_migrate.moving.verifying.verify import VerifyReport, compare_sides
 from partita_migrate.moving.way_back.follow_back import PLACES, BackFollower
 from partita_migrate.moving.way_back.kinesis_changes import destination_of
 from partita_migrate.moving.way_back.table_streams import StreamCheckpoint
-from partita_migrate.proving.proof_run.user_acceptance import accepted
+from partita_migrate.proving.proof_run.user_acceptance import read_acceptance
 from partita_migrate.workspace.migration_folder import Folder
 from partita_migrate.workspace.stage_progress import Progress, silent
 
@@ -82,9 +82,9 @@ def finish(
             progress("Removing what the move has made", 0, 0)
             _remove(move, gate, report)
         report.seconds += round(time.monotonic() - began, 3)
-        report.watched = watched(folder)
+        report.watched = summarize_samples(folder)
         report.monthly_cost = _monthly_cost(folder, move.begun.model)
-        report.accepted = accepted(folder)
+        report.accepted = read_acceptance(folder)
         _loaded(folder, report)
         folder.write_json("finish.json", report)
         folder.write_text(REPORT, page(report))

@@ -40,7 +40,7 @@ from partita_migrate.moving.switching.switch_step import (
     switching,
 )
 from partita_migrate.moving.switching.target_write_block import TargetWriteBlock
-from partita_migrate.moving.target_access.item_positions import is_tombstone, stamped, tombstone
+from partita_migrate.moving.target_access.item_positions import is_tombstone, stamp, tombstone
 from partita_migrate.moving.target_access.target_client import batches
 from partita_migrate.moving.target_access.target_items import item_digest, key_hash
 from partita_migrate.moving.way_back.follow_back import BackFollower
@@ -221,7 +221,7 @@ class _Rollback:
             if existing is not None and not is_tombstone(existing):
                 if is_tombstone(made) or item_digest(existing) != item_digest(made):
                     replaced.append(_line(name, existing))
-            writes.append((table, stamped(made, position)))
+            writes.append((table, stamp(made, position)))
         self.report.replaced = len(replaced)
         if replaced:
             # Saved before they are replaced, so that nothing is lost.
@@ -255,7 +255,7 @@ class _Rollback:
         entity = self.move.entities[number][1]
         key = self.back.rows.key_in(entity, existing)
         stored = self.move.state.find(entity.source, key) if key is not None else None
-        made = self.move.items.made(number, stored.row) if stored is not None else None
+        made = self.move.items.item_of(number, stored.row) if stored is not None else None
         if made is None or key_hash(table, made) != key_hash(table, existing):
             return None
         return made

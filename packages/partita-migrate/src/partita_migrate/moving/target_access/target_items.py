@@ -60,13 +60,13 @@ class TargetItems:
         by_table = {table.name: _keys(table) for table in design.tables}
         self._keys = [by_table[table.name] for table, _ in self.entities]
 
-    def made(self, number: int, row: Item) -> Item | None:
+    def item_of(self, number: int, row: Item) -> Item | None:
         """Returns the item of a row; None without one, or when DynamoDB would refuse it."""
-        made = self.made_with_content(number, row)
+        made = self.item_with_json(number, row)
         return None if made is None else made[0]
 
-    def made_with_content(self, number: int, row: Item) -> tuple[Item, bytes] | None:
-        """Returns the item of a row and its JSON; None as in `made`."""
+    def item_with_json(self, number: int, row: Item) -> tuple[Item, bytes] | None:
+        """Returns the item of a row and its JSON; None as in `item_of`."""
         item, reason = self.make(number, row)
         if item is None or reason:
             return None

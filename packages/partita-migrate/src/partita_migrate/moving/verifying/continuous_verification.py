@@ -116,7 +116,7 @@ class ContinuousVerification:
         expected: list[tuple[TableDesign, Item]] = []
         for row in rows:
             for number in self.move.items.numbers.get(name, []):
-                item = self.move.items.made(number, row)
+                item = self.move.items.item_of(number, row)
                 if item is not None:
                     expected.append((self.move.entities[number][0], item))
         keys = [(table.name, key_of(table, item)) for table, item in expected]
@@ -148,7 +148,9 @@ class ContinuousVerification:
 
     def _read_by_keys(self, table: SourceTable, rows: Turn) -> None:
         keys = [self.move.state.key_text(table.name, row) for row in rows]
-        self._read(table, keys, lambda source: self.move.origin.rows_like(source, table, rows))
+        self._read(
+            table, keys, lambda source: self.move.origin.rows_with_keys_of(source, table, rows)
+        )
 
     def _read_on(self) -> None:
         """Reads the next rows of the source by primary key, starting over after the last table."""

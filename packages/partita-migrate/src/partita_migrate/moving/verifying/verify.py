@@ -34,7 +34,7 @@ from partita_migrate.moving.target_access.item_positions import (
     is_tombstone,
     key_of,
     position_of,
-    stamped,
+    stamp,
     tombstone,
 )
 from partita_migrate.moving.target_access.target_items import item_digest, key_hash
@@ -347,7 +347,7 @@ class _Verifier:
         applier = Applier(self.move, self.move.position)
         with self.state.transaction():
             applier.apply(SourceTransaction(self.move.position, "", time.time(), repairs))
-            self.move.target.put_over_older(applier.taken_writes(), ONLY_OVER_KNOWN)
+            self.move.target.put_over_older(applier.take_writes(), ONLY_OVER_KNOWN)
 
     # Items of the target, and those that rows make.
 
@@ -393,7 +393,7 @@ class _Verifier:
         expected: dict[bytes, tuple[bytes, int, Item]] = {}
         for number, (table, entity) in enumerate(self.move.entities):
             for row in state.rows(entity.source):
-                item = items.made(number, row)
+                item = items.item_of(number, row)
                 if item is not None and key_place(table, item) in places:
                     made = (item_digest(item), number, item)
                     expected.setdefault(key_hash(table, item), made)
@@ -411,7 +411,7 @@ class _Verifier:
         for number, (table, entity) in enumerate(self.move.entities):
             for key in self._sampled.get(entity.source, set()):
                 stored = self.state.find(entity.source, key)
-                item = self.move.items.made(number, stored.row) if stored is not None else None
+                item = self.move.items.item_of(number, stored.row) if stored is not None else None
                 if item is None:
                     continue
                 existing = self.move.target.call(
@@ -453,7 +453,7 @@ class _Verifier:
             self._write_again(table, item)
 
     def _write_again(self, table: TableDesign, item: Item) -> None:
-        again = stamped(item, self.move.position)
+        again = stamp(item, self.move.position)
         self.move.target.put_over_older([(table, again)], ONLY_OVER_KNOWN)
 
 

@@ -123,7 +123,7 @@ class RowMapper:
                 return number
         raise UnmappableItem("it is like no entity of the design")
 
-    def wishes(
+    def desired_rows(
         self, table: TableDesign, old: Item | None, new: Item | None
     ) -> Iterator[DesiredRow]:
         """Yields what a change of an item asks of rows, in the order of writing: a row under an old
@@ -131,7 +131,7 @@ class RowMapper:
         old = None if old is not None and is_tombstone(old) else old
         new = None if new is not None and is_tombstone(new) else new
         before = self._before(table, old)
-        after = self._wish(table, old, new) if new is not None else None
+        after = self._desired_row(table, old, new) if new is not None else None
         if before is not None and (
             after is None or (before.table, before.key_text) != (after.table, after.key_text)
         ):
@@ -168,7 +168,7 @@ class RowMapper:
         row = {name: value for name, value in current.items() if name not in gone}
         return DesiredRow(entity.source, key, row, text)
 
-    def _wish(self, table: TableDesign, old: Item | None, new: Item) -> DesiredRow | None:
+    def _desired_row(self, table: TableDesign, old: Item | None, new: Item) -> DesiredRow | None:
         number = self.entity_of(table, new)
         entity = self.move.entities[number][1]
         self._check_attributes(entity, old, new)

@@ -90,7 +90,7 @@ def _described(target: TargetClient, stream: str) -> dict[str, Any]:
     return summary
 
 
-def opened_stream(
+def open_stream(
     target: TargetClient, table: TableDesign, places: StreamCheckpoint
 ) -> ItemChangeStream:
     """Opens a table's changes at a stored position, in its own stream or in Kinesis."""
@@ -99,7 +99,7 @@ def opened_stream(
     return TableStream(target, table.name, places)
 
 
-def begun_stream(target: TargetClient, table: TableDesign, arn: str) -> ItemChangeStream:
+def open_stream_from_now(target: TargetClient, table: TableDesign, arn: str) -> ItemChangeStream:
     """Opens a table's changes from now on."""
     if SERVICE in arn:
         return KinesisTableStream(target, table, StreamCheckpoint(arn))

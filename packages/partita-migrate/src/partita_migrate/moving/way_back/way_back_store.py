@@ -54,11 +54,11 @@ class WayBackStore:
 
     def set_waiting(self, waiting: list[tuple[DesiredRow, str]]) -> None:
         self._run("DELETE FROM back_waiting")
-        for wish, why in waiting:
-            row = None if wish.row is None else _encode(wish.row)
+        for desired, why in waiting:
+            row = None if desired.row is None else _encode(desired.row)
             self._run(
                 "INSERT OR REPLACE INTO back_waiting VALUES (?, ?, ?, ?, ?)",
-                (wish.table, wish.key_text, _encode(wish.key), row, why),
+                (desired.table, desired.key_text, _encode(desired.key), row, why),
             )
 
     # Items that no row can represent.

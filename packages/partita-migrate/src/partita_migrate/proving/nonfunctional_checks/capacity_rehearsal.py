@@ -37,9 +37,9 @@ from partita_migrate.proving.nonfunctional_checks.rehearsal_items import (
 from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw
 from partita_migrate.proving.proof_run.proof_results import ProofCheck
 from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible
-from partita_migrate.proving.read_proofs.exists_filter import narrowed
+from partita_migrate.proving.read_proofs.exists_filter import answer_of
 from partita_migrate.proving.read_proofs.pattern_answer import PatternAnswer
-from partita_migrate.proving.sandbox.design_tables import BATCH_ITEMS, is_taken
+from partita_migrate.proving.sandbox.design_tables import BATCH_ITEMS, is_accepted
 from partita_migrate.proving.sandbox.private_dynamodb import (
     ClockedServer,
     DynamoDBClient,
@@ -298,7 +298,7 @@ class CapacityRehearsal:
             inventory = self.volumes.inventory
             return PatternAnswer(server, inventory, self.design, planner, subquestion, own, prefix)
 
-        answering = narrowed(planner, question, accesses, made)
+        answering = answer_of(planner, question, accesses, made)
         finest = planner.finest(exists_subqueries.plain(question))
         drawn = list(draw.usual(question, finest, ROWS_DRAWN))
         if isinstance(server, RecordingClient):
@@ -332,7 +332,7 @@ class CapacityRehearsal:
                     item = self.maker.item(entity, row)
                 except NotEncodable:
                     continue
-                if item is not None and is_taken(home, item):
+                if item is not None and is_accepted(home, item):
                     puts.append((home, item))
             if puts:
                 yield lambda puts=puts: _put(  # type: ignore[misc]

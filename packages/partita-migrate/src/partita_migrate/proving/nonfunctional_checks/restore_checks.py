@@ -13,7 +13,7 @@ from partita.client.client_errors import ClientError
 from partita.database.item.attribute_values import Item
 from partita_migrate.model.design import Design, TableDesign
 from partita_migrate.proving.proof_run.proof_results import ProofCheck
-from partita_migrate.proving.sandbox.design_tables import delete_table, scanned, wait_for
+from partita_migrate.proving.sandbox.design_tables import delete_table, scan_items, wait_for
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 
 ITEMS_MAX = 1_000_000
@@ -164,7 +164,7 @@ def _held(server: DynamoDBClient, name: str) -> TableContent | None:
     """Returns the content of a table, None for an empty one. Stops counting above `ITEMS_MAX`."""
     count, total = 0, 0
     first: Item = {}
-    for item in scanned(server, name):
+    for item in scan_items(server, name):
         first = first or item
         count += 1
         digest = hashlib.blake2b(_encode(item), digest_size=16).digest()

@@ -40,7 +40,7 @@ def passes(inventory: Inventory, tests: Sequence[ColumnTest], row: Item) -> bool
     return all(_holds(inventory, test, row.get(test.ref.column)) for test in tests)
 
 
-def taken_rows(
+def matching_rows(
     staging: StagedRows, inventory: Inventory, statement: Modification
 ) -> list[tuple[str, Item]]:
     """Returns some (table, row) pairs that the statement would change."""

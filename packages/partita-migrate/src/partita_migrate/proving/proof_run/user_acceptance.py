@@ -28,7 +28,7 @@ class _AcceptanceAnswers(Struct, frozen=True):
 
 def user_acceptance(folder: Folder, patterns: list[AccessPattern]) -> list[Acceptor]:
     """Returns the questions, with the names and dates that people have entered in `test.json`."""
-    answered = {pattern.question: pattern for pattern in accepted(folder)}
+    answered = {pattern.question: pattern for pattern in read_acceptance(folder)}
     most_called = sorted(patterns, key=lambda pattern: -pattern.calls_per_second)[:PATTERNS_ASKED]
     questions = [
         *QUESTIONS,
@@ -37,7 +37,7 @@ def user_acceptance(folder: Folder, patterns: list[AccessPattern]) -> list[Accep
     return [answered.get(question) or Acceptor(question=question) for question in questions]
 
 
-def accepted(folder: Folder) -> list[Acceptor]:
+def read_acceptance(folder: Folder) -> list[Acceptor]:
     """Returns the checklist as people have filled it in; empty before the first run of `test`."""
     if not folder.has(TEST):
         return []

@@ -85,7 +85,7 @@ def plain(value: AttributeValue | None) -> str:
     return f"{kind}{content}"
 
 
-def shown(row: Row, names: Sequence[str]) -> str:
+def format_row(row: Row, names: Sequence[str]) -> str:
     """Formats a row for people."""
     cells = (
         f"{name}={'NULL' if value is None else next(iter(value.values()))}"

@@ -83,7 +83,7 @@ class ExistsFilter:
         return bool(answering.rows({**values, **outer_values})) != is_negated
 
 
-def narrowed(
+def answer_of(
     planner: ReadPlanner,
     question: ResolvedQuery,
     accesses: Sequence[PatternAccess],

@@ -20,11 +20,11 @@ from partita_migrate.proving.read_proofs.answer_comparison import (
     SHOWN_ROWS,
     Row,
     difference,
+    format_row,
     plain,
-    shown,
 )
 from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible
-from partita_migrate.proving.read_proofs.exists_filter import ExistsFilter, narrowed
+from partita_migrate.proving.read_proofs.exists_filter import ExistsFilter, answer_of
 from partita_migrate.proving.read_proofs.pattern_answer import PatternAnswer
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
@@ -72,7 +72,7 @@ class ReadProof:
         try:
             finest = self.planner.finest(exists_subqueries.plain(question))
             sets = self.draw.sets(question, finest)
-            answering = narrowed(self.planner, question, accesses, self._answering)
+            answering = answer_of(self.planner, question, accesses, self._answering)
         except (NotServed, RequestNotPossible) as reason:
             return self._unproven(pattern, question, str(reason))
         before = self.server.calls
@@ -203,8 +203,8 @@ class ReadProof:
                 for name, value in parameter_set.values.items()
             },
             what=what,
-            sql=[shown(row, columns) for row in sql[:SHOWN_ROWS]],
-            items=[shown(row, columns) for row in items[:SHOWN_ROWS]],
+            sql=[format_row(row, columns) for row in sql[:SHOWN_ROWS]],
+            items=[format_row(row, columns) for row in items[:SHOWN_ROWS]],
         )
 
 

@@ -60,7 +60,7 @@ def wait_for(server: DynamoDBClient, name: str) -> None:
         time.sleep(0.2)
 
 
-def is_taken(table: TableDesign, item: Item) -> bool:
+def is_accepted(table: TableDesign, item: Item) -> bool:
     """True when DynamoDB would accept the item's keys."""
     if any(key.name not in item for key in table.keys):
         return False
@@ -102,7 +102,7 @@ def _write(server: DynamoDBClient, batches: list[dict[str, Any]]) -> None:
         batches = [left for answer in answers if (left := answer.get("UnprocessedItems"))]
 
 
-def scanned(server: DynamoDBClient, name: str) -> Iterator[Item]:
+def scan_items(server: DynamoDBClient, name: str) -> Iterator[Item]:
     """Yields all items of a table."""
     request: dict[str, Any] = {"TableName": name}
     while True:

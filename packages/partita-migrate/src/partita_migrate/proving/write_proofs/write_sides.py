@@ -12,9 +12,9 @@ from partita_migrate.proving.read_proofs.answer_comparison import plain
 from partita_migrate.proving.sandbox.design_tables import (
     create_tables,
     drop_tables,
-    is_taken,
+    is_accepted,
     put_all,
-    scanned,
+    scan_items,
 )
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
@@ -96,7 +96,7 @@ class WriteSides:
             if written is not None and entity.name not in written:
                 continue
             item = self.maker.item(entity, row)
-            if item is not None and is_taken(home, item):
+            if item is not None and is_accepted(home, item):
                 items[home.name, key_text(home, item)] = item
         return items
 
@@ -104,7 +104,7 @@ class WriteSides:
         return {
             (table.name, key_text(table, item)): item
             for table in self.design.tables
-            for item in scanned(self.server, f"{self.prefix}{table.name}")
+            for item in scan_items(self.server, f"{self.prefix}{table.name}")
         }
 
     def differences(self) -> list[str]:
