@@ -35,7 +35,7 @@ class RehearsalItems:
             )
         if self.items == self.total:
             return f"{self.items:,} items"
-        return f"{self.items:,} items: all of the {self.total:,} that are under requested keys"
+        return f"{self.items:,} items: all under requested keys, out of {self.total:,}"
 
 
 @dataclass
