@@ -26,7 +26,7 @@ from partita_migrate.model.design import Design, Entity, SecondaryIndex, TableDe
 from partita_migrate.model.items.item_maker import ItemMaker, row_of
 from partita_migrate.model.keys.key_formats import NotEncodable
 from partita_migrate.proving.proof_run.proof_results import KeyProblem, RowAcceptance, WayBackCheck
-from partita_migrate.row_store.row_store import CHUNK_ROWS
+from partita_migrate.row_store.row_store import CHUNK_ROWS, primary_keys
 from partita_migrate.row_store.staged_rows import StagedRows
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable, is_derived
@@ -56,9 +56,7 @@ class StagedItems:
         self.design = design
         self.inventory = inventory
         self.staging = staging
-        self.maker = ItemMaker(
-            staging, {table.name: table.primary_key for table in inventory.tables}
-        )
+        self.maker = ItemMaker(staging, primary_keys(inventory))
         self.problems: dict[tuple[str, str], KeyProblem] = {}
         self.imported: dict[str, int] = {}
         self.items: dict[str, int] = {}

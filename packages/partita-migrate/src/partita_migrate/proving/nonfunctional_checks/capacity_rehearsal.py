@@ -46,6 +46,7 @@ from partita_migrate.proving.sandbox.private_dynamodb import (
     clocked_server,
 )
 from partita_migrate.proving.staged_items import StagedItems
+from partita_migrate.row_store.row_store import primary_keys
 from partita_migrate.row_store.staged_rows import StagedRows
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
 from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
@@ -122,8 +123,7 @@ class CapacityRehearsal:
         self.staging = staging
         self.making = making
         self.calls_max = calls_max
-        keys = {table.name: table.primary_key for table in volumes.inventory.tables}
-        self.maker = ItemMaker(staging, keys)
+        self.maker = ItemMaker(staging, primary_keys(volumes.inventory))
         self.chance = random.Random(13)
 
     def checks(self, endpoint: str | None, prefix: str) -> list[ProofCheck]:

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from partita.database.item.attribute_values import AttributeValue
+from partita_migrate.proving.read_proofs.answer_rows import Row
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.statements.literal_values import folded
 from partita_migrate.understanding.statements.resolved_statements import ResolvedQuery
 
-Row = tuple[AttributeValue | None, ...]
 SHOWN_ROWS = 5
 
 

@@ -18,12 +18,11 @@ from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw,
 from partita_migrate.proving.proof_run.proof_results import AnswerDifference, PatternProof
 from partita_migrate.proving.read_proofs.answer_comparison import (
     SHOWN_ROWS,
-    Row,
     difference,
     format_row,
     plain,
 )
-from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible
+from partita_migrate.proving.read_proofs.answer_rows import RequestNotPossible, Row
 from partita_migrate.proving.read_proofs.exists_filter import ExistsFilter, answer_of
 from partita_migrate.proving.read_proofs.pattern_answer import PatternAnswer
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient

@@ -18,6 +18,7 @@ from partita_migrate.proving.sandbox.design_tables import (
 )
 from partita_migrate.proving.sandbox.private_dynamodb import DynamoDBClient
 from partita_migrate.proving.sandbox.source_snapshot import SourceSnapshot
+from partita_migrate.row_store.row_store import primary_keys
 from partita_migrate.row_store.staged_rows import StagedRows
 from partita_migrate.understanding.schema.inventory import Inventory
 from partita_migrate.understanding.sources.source_connection import SourceDatabase
@@ -47,9 +48,7 @@ class WriteSides:
         self.prefix = prefix
         self.snapshot = SourceSnapshot(copy, inventory, is_streamed=False)
         self.staging = StagedRows(space / "writes", inventory, design)
-        self.maker = ItemMaker(
-            self.staging, {table.name: table.primary_key for table in inventory.tables}
-        )
+        self.maker = ItemMaker(self.staging, primary_keys(inventory))
         self.is_filled = False
 
     def close(self) -> None:
