@@ -97,11 +97,11 @@ class StagedRows(RowStore):
     def most_frequent(self, table: str, columns: Sequence[str]) -> Item | None:
         """Returns a row with the values that most rows share."""
         lookup = self._lookup(table, tuple(columns))
-        if not lookup.home:
+        if not lookup.stored_in:
             return self._most_counted(table, columns)
         most = self._run(
-            f"SELECT min(row) FROM t{self._places[table]} WHERE {lookup.home} IS NOT NULL"
-            f" GROUP BY {lookup.home} ORDER BY count(*) DESC LIMIT 1"
+            f"SELECT min(row) FROM t{self._places[table]} WHERE {lookup.stored_in} IS NOT NULL"
+            f" GROUP BY {lookup.stored_in} ORDER BY count(*) DESC LIMIT 1"
         ).fetchone()
         return self.decode(most[0]) if most else None
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from partita.database.item.attribute_values import AttributeValue, Item
+from partita.database.item.attribute_values import Item
 from partita_migrate.model.design import Design
 from partita_migrate.row_store.row_store import RowStore
 from partita_migrate.understanding.schema.inventory import Inventory
@@ -208,19 +208,13 @@ class StateStore(RowStore):
 
     # Reading.
 
-    def matching(
-        self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]
-    ) -> Sequence[Item]:
-        """Returns the rows with these values, in the order of their primary keys."""
-        lookup = self._lookup(table, tuple(columns))
-        text = lookup.text(values)
-        if lookup.home == "pk" and not self._is_frozen:
+    def _matches(self, table: str, column: str, text: str) -> Sequence[Item]:
+        if self._is_frozen:
+            return self._cached(table, column, text)
+        if column == "pk":
             stored = self.find(table, text)
             return [stored.row] if stored is not None else []
-        if lookup.home:
-            find = self._cached if self._is_frozen else self._stored_matches
-            return find(table, lookup.home, text)
-        return self._searched(table, lookup, text)
+        return self._stored_matches(table, column, text)
 
     def some_rows(self, table: str, after: int, count: int) -> list[tuple[int, Item]]:
         """Returns (number, row) for up to `count` rows behind a number."""
