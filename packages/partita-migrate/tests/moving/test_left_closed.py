@@ -32,22 +32,22 @@ from .test_life import ready, rows_of
 from .test_move import assert_same
 
 BEFORE = {
-    "the target is closed": "switching.closing.TargetGate.close",
-    "triggers": "fences.fence.Fence.install",
+    "the target is closed": "switching.target_write_block.TargetWriteBlock.close",
+    "triggers": "switching.fences.source_fence.SourceFence.install",
     "streams": "switching.cutover._Cutover._begin_streams",
     "comparing": "switching.cutover._Cutover._compare_since",
     "catching up": "switching.cutover._Cutover._catch_up",
-    "the gate is closed": "fences.fence.Fence._try_to_close",
+    "the gate is closed": "switching.fences.source_fence.SourceFence._try_to_close",
     "comparing the rest": "switching.cutover._Cutover._compare",
     "noting the switch": "switching.cutover._Cutover._commit",
 }
 """Steps of a cutover before the point of no return, and where each can be made to fail."""
 BEHIND = {
-    "opening the target": "switching.closing.TargetGate.open",
-    "turning the switch": "fences.fence.Fence.turn",
+    "opening the target": "switching.target_write_block.TargetWriteBlock.open",
+    "turning the switch": "switching.fences.source_fence.SourceFence.turn",
 }
 ROLLBACK = {
-    "the target is closed": "switching.closing.TargetGate._wait",
+    "the target is closed": "switching.target_write_block.TargetWriteBlock._wait",
     "the rest": "switching.rollback._Rollback._drain",
     "stamping": "switching.rollback._Rollback._stamp",
     "noting the switch": "switching.rollback._Rollback._commit",
@@ -218,7 +218,7 @@ def test_a_finish_that_fails_when_the_log_is_gone_is_brought_to_its_end(
     cutover(folder, target)
     app.set(app.find("book", 1), "price", {"N": "9"})
     with monkeypatch.context() as patch:
-        broken(patch, "fences.fence.Fence.remove", PartitaError("broken"))
+        broken(patch, "switching.fences.source_fence.SourceFence.remove", PartitaError("broken"))
         with pytest.raises(PartitaError, match="broken"):
             finish(folder, target)
     with pytest.raises(PartitaError, match="is being finished"):

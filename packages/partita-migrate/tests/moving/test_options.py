@@ -218,8 +218,8 @@ def test_an_interrupt_ends_following_with_its_report(make_source: MakeSource, ta
 def test_large_tables_are_moved_and_verified_by_several_processes(
     make_source: MakeSource, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("loading.staging.SPLIT_ROWS_MIN", "loading.writing.PARALLEL_ROWS_MIN",
-                   "verify.PARALLEL_ROWS_MIN"):  # fmt: skip
+    for module in ("loading.lane_reader.SPLIT_ROWS_MIN", "loading.item_writer.PARALLEL_ROWS_MIN",
+                   "verifying.verify.PARALLEL_ROWS_MIN"):  # fmt: skip
         monkeypatch.setattr(f"partita_migrate.moving.{module}", 100)
     monkeypatch.setattr("partita_migrate.moving.loading.item_writer.CHUNK_ROWS", 60)
     source = make_source("postgresql", script(books=500))

@@ -58,7 +58,7 @@ def sending_process(pid: int) -> int | None:
     """Returns the process that sends for another, once it has started."""
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         for child in map(int, children.read_text().split()):
-            if b"moving.putting" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"processes.put_process" in Path(f"/proc/{child}/cmdline").read_bytes():
                 return child
     return None
 
