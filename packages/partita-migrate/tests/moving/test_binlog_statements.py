@@ -57,7 +57,7 @@ def test_rows_that_go_without_a_word_in_the_log_end_following(
     load(folder, target, is_followed=True)
     assert_same(verify(folder, target))
     source.run(statement)
-    with pytest.raises(PartitaError, match=r"has replaced rows of shelf.*Load again"):
+    with pytest.raises(PartitaError, match=r"has replaced rows of shelf.*Start over"):
         cutover(folder, target)
 
 

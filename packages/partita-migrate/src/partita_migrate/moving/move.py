@@ -171,6 +171,6 @@ def _check_same(
     if begun.fingerprint != fingerprint(design):
         raise PartitaError(f"{begun.model} has changed since the load was begun with it. {again}")
     if begun.source != str(origin.address):
-        raise PartitaError(f"The load was begun from {begun.source}, not {origin.address}. {again}")
+        raise PartitaError(f"This load reads {begun.source}, not {origin.address}. {again}")
     if begun.endpoint != (endpoint or ""):
-        raise PartitaError(f"The load was begun to {begun.endpoint}, not {endpoint}. {again}")
+        raise PartitaError(f"This load writes to {begun.endpoint}, not {endpoint}. {again}")

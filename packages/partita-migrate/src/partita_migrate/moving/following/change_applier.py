@@ -118,7 +118,7 @@ class Applier:
                 return None
             raise PartitaError(
                 f"The log changes a row of {change.table} that the load has never read, so the"
-                " state store belongs to another source. Load again into an empty folder."
+                " state store belongs to another source. Start over with a new load."
             )
         return {**new, **{name: full[name] for name in change.unsent if name in full}}
 

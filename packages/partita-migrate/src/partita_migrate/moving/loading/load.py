@@ -71,7 +71,8 @@ def load(
         if is_replaying:
             if move.begun.files:
                 raise PartitaError(
-                    "Rows that were loaded into files cannot be replayed; load again into files."
+                    "Rows that were loaded into files cannot be replayed; start over with a new"
+                    " load."
                 )
             replay(move)
         return _report(move, name, time.monotonic() - began)

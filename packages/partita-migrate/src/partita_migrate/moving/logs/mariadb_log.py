@@ -62,11 +62,12 @@ REFUSED = {
     XA_PREPARE: "runs XA transactions, whose rows are in the binlog before they are committed; they"
     " cannot be followed.",
     PARTIAL_UPDATE: "writes parts of documents into its binlog; set binlog_row_value_options='' and"
-    " load again.",
+    " start over with a new load.",
     **dict.fromkeys(
         COMPRESSED,
         "compresses its binlog; set log_bin_compress=OFF (MariaDB) or"
-        " binlog_transaction_compression=OFF (MySQL), for sessions as well, and load again.",
+        " binlog_transaction_compression=OFF (MySQL), for sessions as well, and start over"
+        " with a new load.",
     ),
 }
 """By type of event, why following stops there."""
@@ -166,8 +167,8 @@ class MariaDBLog(SourceLog):
                 code = AWAY if isinstance(error, SourceError) else error.args[0]
                 if code == PURGED:
                     raise LogLost(
-                        f"{self.origin.address} has purged its binlog from {resume} on; load again,"
-                        " and keep binlogs for longer than a load takes."
+                        f"{self.origin.address} has purged its binlog from {resume} on; start over"
+                        " with a new load, and keep binlogs for longer than a load takes."
                     ) from error
                 away_since = away_since or time.monotonic()
                 if code not in LOST or time.monotonic() - away_since > AWAY_SECONDS_MAX:
@@ -307,12 +308,13 @@ class _BinlogReader:
         elif _DML.match(statement) and (named or schema == self.database):
             raise PartitaError(
                 f"{self.origin.address} has a statement instead of rows in its binlog"
-                f" ({statement[:60]!r}): a session had binlog_format=STATEMENT. Load again."
+                f" ({statement[:60]!r}): a session had binlog_format=STATEMENT. Start over with a"
+                " new load."
             )
         elif named and _UNLOGGED.match(statement):
             raise PartitaError(
                 f"{self.origin.address} has replaced rows of {named[0]} without listing them in its"
-                f" binlog ({statement[:60]!r}). Load again."
+                f" binlog ({statement[:60]!r}). Start over with a new load."
             )
         elif any(re.search(rf"\b{re.escape(name)}\b", statement) for name in self.tables):
             with self.origin.connect() as source:
@@ -337,7 +339,7 @@ class _BinlogReader:
         if not rows.is_whole:
             raise PartitaError(
                 f"The binlog has only parts of rows of {table}: a session had a binlog_row_image"
-                " other than FULL. Load again."
+                " other than FULL. Start over with a new load."
             )
         whole, key = self._row_readers(rows.shape)
         data = EventBytes(rows.images)
@@ -362,7 +364,7 @@ class _BinlogReader:
             if not all(names):
                 raise PartitaError(
                     f"{self.origin.address} does not write column names into its binlog; set"
-                    " binlog_row_metadata=FULL and load again."
+                    " binlog_row_metadata=FULL and start over with a new load."
                 )
             check_columns(table, set(names))
             declared = {column.name: column for column in table.columns}

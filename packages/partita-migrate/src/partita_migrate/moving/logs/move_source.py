@@ -190,7 +190,7 @@ def _unread(value: Any) -> None:
 def changed(table: str, what: str) -> SchemaChanged:
     return SchemaChanged(
         f"The schema has changed since it was planned: {table}: {what}. Nothing after that was"
-        " carried over; change it back, or run plan and model again and load again."
+        " carried over; change it back, or start over with `plan`, `model` and a new load."
     )
 
 

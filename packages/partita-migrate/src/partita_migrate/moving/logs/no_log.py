@@ -38,7 +38,7 @@ class NoLog(SourceLog):
     def transactions(self, after: int, resume: str) -> Generator[SourceTransaction | None]:
         raise PartitaError(
             f"{self.origin.folder.path} was loaded without a position in the log, so its changes"
-            " cannot be followed; load again with --follow."
+            " cannot be followed; start over with `load --follow`."
         )
         yield None
 

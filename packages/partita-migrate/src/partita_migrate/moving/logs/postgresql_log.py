@@ -127,8 +127,8 @@ class PostgreSQLLog(SourceLog):
         for relation in self._relations():
             for (name,) in connection.execute(IDENTITIES, (relation,)):
                 raise PartitaError(
-                    f"{name} has another replica identity than its primary key, by which rows are"
-                    f" followed; run ALTER TABLE {name} REPLICA IDENTITY DEFAULT, or load once"
+                    f"{name} has a replica identity other than its primary key, which following"
+                    f" needs; run ALTER TABLE {name} REPLICA IDENTITY DEFAULT, or load once"
                     " with --no-follow."
                 )
 
@@ -241,7 +241,8 @@ class PostgreSQLLog(SourceLog):
                     if not self._has_slot(connection):
                         raise LogLost(
                             f"{self.origin.address} no longer has the replication slot"
-                            f" {self.name}, so changes since then are lost; load again."
+                            f" {self.name}, so changes since then are lost; start over with a"
+                            " new load."
                         )
                     self._check_published(connection)
                 for transaction in self._stream_from(after):
@@ -266,7 +267,7 @@ class PostgreSQLLog(SourceLog):
                 raise LogLost(
                     f"{self.origin.address} no longer publishes {relation}: it was dropped and"
                     " created again, or taken out of the publication, so changes since then are"
-                    " lost; load again."
+                    " lost; start over with a new load."
                 )
 
     def storage(self, source: SourceDatabase) -> str:

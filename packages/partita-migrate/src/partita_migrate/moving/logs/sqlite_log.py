@@ -121,7 +121,7 @@ class SQLiteLog(SourceLog):
             if TRIGGER.format(table=table.name, event="insert") not in triggers:
                 raise LogLost(
                     f"{self.origin.address} no longer logs changes of {table.name}: it was dropped"
-                    " and created again; load again."
+                    " and created again; start over with a new load."
                 )
         return ""
 

@@ -165,7 +165,7 @@ class _Cutover:
         if isinstance(move.log, NoLog):
             raise PartitaError(
                 f"{move.folder.path} was loaded without a position in the log, so it is unknown"
-                " what was written since; load again with --follow."
+                " what was written since; start over with `load --follow`."
             )
         self.report.fenced = [table.name for table in move.origin.tables]
         self.report.streams = [table.name for table in move.design.tables]

@@ -121,7 +121,7 @@ class RowMapper:
                 for attribute in constants
             ):
                 return number
-        raise UnmappableItem("it is like no entity of the design")
+        raise UnmappableItem("it does not look like an item of the design")
 
     def desired_rows(
         self, table: TableDesign, old: Item | None, new: Item | None
