@@ -12,7 +12,7 @@ from partita_migrate.moving.way_back.table_streams import (
     ItemChange,
     StreamCheckpoint,
     TableStream,
-    stream_of,
+    ensure_stream,
 )
 
 READ_SECONDS_MAX = 30.0
@@ -49,7 +49,7 @@ def test_what_a_stream_holds_already_is_not_read(target: str) -> None:
     try:
         put("before")
         stream = TableStream(
-            ours, "begun", StreamCheckpoint(stream_of(ours, "begun", is_made=False))
+            ours, "begun", StreamCheckpoint(ensure_stream(ours, "begun", is_made=False))
         )
         stream.skip()
         kept = msgspec.json.encode(stream.places)

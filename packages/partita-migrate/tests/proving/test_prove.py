@@ -341,7 +341,7 @@ def test_rows_items_and_load_are_not_done_twice(
             raise Killed
 
     monkeypatch.setattr(proving, "put_all", killed)
-    monkeypatch.setattr(proving, "_drop", lambda *_: None)
+    monkeypatch.setattr(proving, "_drop_tables", lambda *_: None)
     with pytest.raises(Killed):
         prove(folder, name=SINGLE, endpoint=endpoint)
     monkeypatch.undo()

@@ -86,7 +86,7 @@ def status(folder: Folder) -> MoveStatus:
     facts = StoredFacts(state_path(folder), LISTED_MAX)
     begun = facts.get(BEGUN, MoveOptions)
     phase = facts.get(PHASE, MovePhase) or MovePhase(FORWARD if begun else "")
-    verified = _verified(folder)
+    verified = _read_verification(folder)
     current = MoveStatus(
         folder=str(folder.path),
         holder=_holder(folder.path / MOVE / LOCK),
@@ -116,7 +116,7 @@ def status(folder: Folder) -> MoveStatus:
             StageStatus(name=name, is_done=all(folder.has(file) for file in files))
             for name, files in FILES
         ),
-        StageStatus(name="load", is_done=is_loaded, said=_loaded(current.tables)),
+        StageStatus(name="load", is_done=is_loaded, said=_describe_load(current.tables)),
         StageStatus(
             name="follow",
             is_done=is_loaded and current.is_followed,
@@ -125,7 +125,7 @@ def status(folder: Folder) -> MoveStatus:
         StageStatus(
             name="verify",
             is_done=verified is not None and verified.is_right and is_loaded,
-            said="" if verified is None else _compared(verified),
+            said="" if verified is None else _describe_verification(verified),
         ),
         StageStatus(name="cutover", is_done=phase.name in (BACKWARD, FINISHED)),
         StageStatus(name="finish", is_done=phase.name == FINISHED),
@@ -133,7 +133,7 @@ def status(folder: Folder) -> MoveStatus:
     return current
 
 
-def _verified(folder: Folder) -> VerifyReport | None:
+def _read_verification(folder: Folder) -> VerifyReport | None:
     if not folder.has(REPORT):
         return None
     report = folder.read_json(REPORT, VerifyReport)
@@ -154,12 +154,12 @@ def _tables(facts: StoredFacts) -> list[TableLoad]:
     return list(tables.values())
 
 
-def _loaded(tables: list[TableLoad]) -> str:
+def _describe_load(tables: list[TableLoad]) -> str:
     rows, expected = sum(table.rows for table in tables), sum(table.expected for table in tables)
     return f"{rows:,} of {max(rows, expected):,} rows" if tables else ""
 
 
-def _compared(verified: VerifyReport) -> str:
+def _describe_verification(verified: VerifyReport) -> str:
     kind = "a sample" if verified.is_sample else "all"
     left = verified.different - verified.repaired
     outcome = f"{left:,} difference{'' if left == 1 else 's'}" if left else "nothing differs"

@@ -125,13 +125,13 @@ def test(
     progress: Progress = silent,
 ) -> ProofRun:
     started = time.monotonic()
-    claim = _claim(folder, name)
+    claim = _read_claim(folder, name)
     with (
         connect(folder, ask) as source,
         source.limit(STATEMENT_SECONDS_MAX),
         SourceSnapshot(source, claim.inventory) as snapshot,
     ):
-        counts = _counts(claim, source)
+        counts = _count_rows(claim, source)
         is_whole = is_all or (sample is None and sum(counts.values()) <= ALL_ROWS_MAX)
         path = folder.path / RUNS / f"unfinished.{name.removesuffix('.toml')}.jsonl"
         head = RunHead(
@@ -143,10 +143,10 @@ def test(
         )
         with (
             UnfinishedRun(path, head, is_resumed=is_resumed) as unfinished,
-            _place(endpoint, unfinished) as place,
+            _open_server(endpoint, unfinished) as place,
             ExitStack() as stack,
         ):
-            staging = _staged(claim, snapshot, unfinished, progress)
+            staging = _stage_rows(claim, snapshot, unfinished, progress)
             stack.callback(staging.close)
             making = StagedItems(unfinished.space / "items", claim.design, claim.inventory, staging)
             stack.callback(making.close)
@@ -155,14 +155,14 @@ def test(
             if not is_whole:
                 part = _SampleCopy(claim, source, staging, place, sample or SAMPLE_ROWS, stack)
                 read_side, loaded, rows = part.snapshot, part.making, part.staging
-            stack.callback(_drop, place, claim.design, unfinished)
-            _load(loaded, claim.design, place, unfinished, progress)
+            stack.callback(_drop_tables, place, claim.design, unfinished)
+            _load_items(loaded, claim.design, place, unfinished, progress)
             draw = ParameterDraw(rows, claim.inventory)
             reads = ReadProof(
                 claim.design, claim.inventory, read_side, place.server, draw, place.prefix
             )
             writes = stack.enter_context(_write_proof(claim, source, staging, place))
-            functional = _functional(claim, reads, writes, unfinished, progress)
+            functional = _prove_patterns(claim, reads, writes, unfinished, progress)
             keys = [
                 *making.problems.values(),
                 *_ranges(claim),
@@ -183,20 +183,20 @@ def test(
                 functional=functional,
                 non_functional=[
                     *unfinished.checks(
-                        "rates", lambda: _rehearsed(claim, rows, loaded, making.count(), place)
+                        "rates", lambda: _rehearse(claim, rows, loaded, making.count(), place)
                     ),
                     *unfinished.checks(
                         "load", lambda: load_checks(place.server, claim.design, place.prefix)
                     ),
                 ],
-                recovery=unfinished.checks("recovery", lambda: _recovered(claim, place)),
+                recovery=unfinished.checks("recovery", lambda: _check_recovery(claim, place)),
                 user_acceptance=user_acceptance(folder, claim.patterns),
             )
-    _keep(folder, run)
+    _write_results(folder, run)
     return run
 
 
-def _claim(folder: Folder, name: str) -> DesignClaim:
+def _read_claim(folder: Folder, name: str) -> DesignClaim:
     volumes = read_volumes(folder)
     design = read_design(folder, name)
     patterns = read_patterns(folder, volumes.inventory).patterns
@@ -208,7 +208,7 @@ def _claim(folder: Folder, name: str) -> DesignClaim:
     return DesignClaim(folder, name, design, patterns, volumes)
 
 
-def _keep(folder: Folder, run: ProofRun) -> None:
+def _write_results(folder: Folder, run: ProofRun) -> None:
     """Writes `test.json` and a copy of it under the run's date, so that progress can be seen."""
     (folder.path / RUNS).mkdir(exist_ok=True)
     date = run.at.replace(":", "").replace("+0000", "Z")
@@ -217,7 +217,7 @@ def _keep(folder: Folder, run: ProofRun) -> None:
 
 
 @contextmanager
-def _place(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[TestServer]:
+def _open_server(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[TestServer]:
     """Yields a private server, or a prefix for tables on another server: that of a stopped run, if
     there is one."""
     with ExitStack() as stack:
@@ -236,7 +236,7 @@ def _place(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[TestServ
 # Rows.
 
 
-def _staged(
+def _stage_rows(
     claim: DesignClaim, snapshot: SourceSnapshot, unfinished: UnfinishedRun, progress: Progress
 ) -> StagedRows:
     staging = StagedRows(unfinished.space / STAGED_ROWS, claim.inventory, claim.design)
@@ -250,7 +250,7 @@ def _staged(
     return staging
 
 
-def _counts(claim: DesignClaim, source: SourceDatabase) -> dict[str, int]:
+def _count_rows(claim: DesignClaim, source: SourceDatabase) -> dict[str, int]:
     """Returns the source's own row counts, in the same transaction."""
     return {
         table.name: int(source.rows(f"SELECT count(*) FROM {source.relation(table)}")[0][0])
@@ -288,7 +288,7 @@ class _SampleCopy:
         stack.callback(self.making.close)
 
 
-def _load(
+def _load_items(
     making: StagedItems,
     design: Design,
     place: TestServer,
@@ -329,7 +329,7 @@ def _items_left(place: TestServer, design: Design) -> int:
     return sys.maxsize if is_whole else 0
 
 
-def _drop(place: TestServer, design: Design, unfinished: UnfinishedRun) -> None:
+def _drop_tables(place: TestServer, design: Design, unfinished: UnfinishedRun) -> None:
     existing = set(list_tables(place.server))
     for table in design.tables:
         if place.prefix + table.name in existing:
@@ -348,7 +348,7 @@ def _write_proof(
     if all(pattern.operation in ("read", "aggregate") for pattern in claim.patterns):
         yield "No pattern writes."
         return
-    rows = sampled_rows(staging, claim.inventory, WRITE_ROWS, _taken(claim, staging))
+    rows = sampled_rows(staging, claim.inventory, WRITE_ROWS, _rows_to_change(claim, staging))
     with ExitStack() as stack:
         try:
             copy = stack.enter_context(private_copy(source, claim.inventory, rows))
@@ -367,7 +367,7 @@ def _write_proof(
         yield proof
 
 
-def _taken(claim: DesignClaim, staging: StagedRows) -> Iterator[tuple[str, Item]]:
+def _rows_to_change(claim: DesignClaim, staging: StagedRows) -> Iterator[tuple[str, Item]]:
     """Yields rows that the write statements would change, so that the proof changes some."""
     statements = PatternStatements(SchemaLookup(claim.inventory))
     for pattern in claim.patterns:
@@ -377,7 +377,7 @@ def _taken(claim: DesignClaim, staging: StagedRows) -> Iterator[tuple[str, Item]
                 yield from matching_rows(staging, claim.inventory, statement)
 
 
-def _functional(
+def _prove_patterns(
     claim: DesignClaim,
     reads: ReadProof,
     writes: WriteProof | str,
@@ -398,12 +398,12 @@ def _functional(
         accesses = served.get(pattern.name, [])
         if not accesses:
             why = unserved.get(pattern.name, "no request of the model serves it")
-            proofs.append(_without(pattern, "unserved", why))
+            proofs.append(_without_proof(pattern, "unserved", why))
             continue
         try:
             statement = statements.of(pattern)
         except NotExact as reason:
-            proofs.append(_without(pattern, "unproven", str(reason)))
+            proofs.append(_without_proof(pattern, "unproven", str(reason)))
             continue
         finished = unfinished.of(pattern.name)
         if finished is not None:
@@ -414,10 +414,10 @@ def _functional(
             proofs.append(reads.of(pattern, statement, accesses, line))
         elif accesses[0].request == "TTL":
             proofs.append(
-                _without(pattern, "unproven", "DynamoDB deletes expired items at any time")
+                _without_proof(pattern, "unproven", "DynamoDB deletes expired items at any time")
             )
         elif isinstance(writes, str):
-            proofs.append(_without(pattern, "unproven", writes))
+            proofs.append(_without_proof(pattern, "unproven", writes))
         else:
             proofs.append(writes.of(pattern, statement, accesses, line))
         unfinished.add(proofs[-1])
@@ -425,7 +425,7 @@ def _functional(
     return proofs
 
 
-def _rehearsed(
+def _rehearse(
     claim: DesignClaim, staging: StagedRows, making: StagedItems, items: int, place: TestServer
 ) -> list[ProofCheck]:
     calls_max = claim.folder.section("test", ProofSettings).load_calls
@@ -438,14 +438,14 @@ def _rehearsed(
     return rehearsal.checks(place.server.endpoint, place.prefix)
 
 
-def _recovered(claim: DesignClaim, place: TestServer) -> list[ProofCheck]:
+def _check_recovery(claim: DesignClaim, place: TestServer) -> list[ProofCheck]:
     if not claim.folder.section("test", ProofSettings).recovery:
         detail = "[test] recovery in migration.toml is false."
         return [ProofCheck(name="back up, lose, restore", outcome="not done", detail=detail)]
     return recovery_checks(place.server, claim.design, place.prefix)
 
 
-def _without(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof:
+def _without_proof(pattern: AccessPattern, verdict: Verdict, why: str) -> PatternProof:
     return PatternProof(
         pattern=pattern.name,
         operation=pattern.operation,

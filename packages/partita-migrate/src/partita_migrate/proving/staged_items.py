@@ -152,7 +152,7 @@ class StagedItems:
                 if not entity.is_guard and entity.rows == "each":
                     is_imported = True
                     again |= row_of(entity, item)
-                chunk.append(self._kept(place, home, entity, item))
+                chunk.append(self._stored_item(place, home, entity, item))
             if reasons:
                 self.failed[table.name] = self.failed.get(table.name, 0) + 1
                 self.failures.setdefault(table.name, []).extend(reasons[:EXAMPLES_MAX])
@@ -165,7 +165,7 @@ class StagedItems:
                 self._store(chunk)
         self._store(chunk)
 
-    def _kept(
+    def _stored_item(
         self, place: int, home: TableDesign, entity: Entity, item: Item
     ) -> tuple[object, ...]:
         self.items[entity.source] = self.items.get(entity.source, 0) + 1

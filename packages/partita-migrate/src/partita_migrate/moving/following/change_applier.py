@@ -78,7 +78,7 @@ class Applier:
         old = self.state.find(table, old_key)
         new = change.new
         if new is not None and change.unsent:
-            new = self._completed(change, new, old.row if old else None, position)
+            new = self._complete(change, new, old.row if old else None, position)
             if new is None:
                 return
         # A row that was read at a later position contains this change already. Rows of this very
@@ -104,7 +104,7 @@ class Applier:
         for number in self._by_value.intersection(self.move.items.numbers.get(table, ())):
             touched.setdefault((number, key), None)
 
-    def _completed(
+    def _complete(
         self, change: RowChange, new: Item, stored: Item | None, position: int
     ) -> Item | None:
         """Fills in the columns that the log does not repeat (PostgreSQL's unchanged TOAST values).
@@ -214,7 +214,7 @@ class Applier:
                 continue
             parent_values: list[Any] = [value for value in values if value is not None]
             for row in list(self.state.matching(child, key.columns, parent_values)):
-                after = _carried(key, rule, row, new)
+                after = _cascaded_row(key, rule, row, new)
                 yield from self._cascades(child, row, after)
                 yield RowChange(child, row, after)
 
@@ -223,7 +223,7 @@ def item_key(table: TableDesign, item: Item) -> ItemKey:
     return (table.name, *[value for key in table.keys for value in item[key.name].values()])
 
 
-def _carried(key: ForeignKey, rule: str, row: Item, new: Item | None) -> Item | None:
+def _cascaded_row(key: ForeignKey, rule: str, row: Item, new: Item | None) -> Item | None:
     """Returns the child row after its parent's change: None for a deleted row."""
     if rule.upper() == "SET NULL":
         return {name: value for name, value in row.items() if name not in key.columns}

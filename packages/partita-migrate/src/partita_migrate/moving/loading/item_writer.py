@@ -119,7 +119,7 @@ class ChunkWriter:
                             continue
                     made.append((table.name, content[:-1] + self.stamp))
         if owners:
-            made = self._unclaimed(chunk, made, owners, places, failed)
+            made = self._drop_claimed(chunk, made, owners, places, failed)
         self.put(made)
         chunk.items = len(made)
         chunk.failed = len(failed)
@@ -127,7 +127,7 @@ class ChunkWriter:
         chunk.skipped = chunk.rows - chunk.stay - chunk.failed - chunk.imported
         return chunk
 
-    def _unclaimed(
+    def _drop_claimed(
         self,
         chunk: WrittenChunk,
         made: list[tuple[str, bytes]],

@@ -136,7 +136,7 @@ class LaneReader:
                 for part in result.partitions(CHUNK_ROWS):
                     rows = [stored(table.name, read_row(table.name, row)) for row in part]
                     lane.last = [
-                        _plain(value) for value in part[-1][len(column_readings) :]
+                        _to_stored_key(value) for value in part[-1][len(column_readings) :]
                     ] or None
                     lane.rows += len(rows)
                     yield RowChunk(replace(lane), rows, session.position)
@@ -384,7 +384,7 @@ def _range(
     behind, values = behind_key(keys, lane.last)
     if behind:
         conditions.append(behind)
-        bound |= {name: _bound(value) for name, value in values.items()}
+        bound |= {name: _to_driver_value(value) for name, value in values.items()}
     return (f" WHERE {' AND '.join(conditions)}" if conditions else ""), bound
 
 
@@ -394,13 +394,13 @@ def count_rows(source: SourceDatabase, table: SourceTable, lane: ReadLane) -> in
     return int(count)
 
 
-def _plain(value: Any) -> Any:
+def _to_stored_key(value: Any) -> Any:
     """Converts a key value for the state store."""
     if isinstance(value, bytes):
         return [value.hex()]
     return value if isinstance(value, int | float | str | None) else str(value)
 
 
-def _bound(value: Any) -> Any:
+def _to_driver_value(value: Any) -> Any:
     """Converts a key value from the state store back for the driver."""
     return bytes.fromhex(value[0]) if isinstance(value, list) else value

@@ -54,7 +54,7 @@ def load(
     """
     began = time.monotonic()
     if is_dry_run:
-        return _planned(folder, endpoint, name, where or {}, files, ask)
+        return _plan(folder, endpoint, name, where or {}, files, ask)
     with open_move(
         folder,
         endpoint,
@@ -75,7 +75,7 @@ def load(
                     " load."
                 )
             replay(move)
-        return _report(move, name, time.monotonic() - began)
+        return _write_report(move, name, time.monotonic() - began)
 
 
 def _load(move: Move, name: str, region: str, progress: Progress) -> None:
@@ -89,7 +89,7 @@ def _load(move: Move, name: str, region: str, progress: Progress) -> None:
     ItemLoading(move, progress, files).run()
 
 
-def _planned(
+def _plan(
     folder: Folder,
     endpoint: str | None,
     name: str,
@@ -120,7 +120,7 @@ def _planned(
     )
 
 
-def _report(move: Move, name: str, seconds: float) -> LoadReport:
+def _write_report(move: Move, name: str, seconds: float) -> LoadReport:
     report = LoadReport(
         source=str(move.origin.address),
         endpoint=move.target.endpoint,

@@ -114,15 +114,15 @@ class WorkerProcesses(Generic[Answer]):
         """Sends a task to the first idle process and returns its answer."""
         pipes = self._idle.get()
         try:
-            return self._asked(pipes, task)
+            return self._send_task(pipes, task)
         finally:
             self._idle.put(pipes)
 
     def one(self) -> Callable[[Any], Answer]:
         """Reserves a process for the caller; returns a function that sends it a task."""
-        return partial(self._asked, self._idle.get())
+        return partial(self._send_task, self._idle.get())
 
-    def _asked(self, pipes: WorkerPipes, task: Any) -> Answer:
+    def _send_task(self, pipes: WorkerPipes, task: Any) -> Answer:
         try:
             _write(pipes.tasks, _ANSWER, msgspec.msgpack.encode(task))
             kind, content = _read(pipes.answers)

@@ -66,7 +66,7 @@ from partita_migrate.moving.way_back.table_streams import (
     ItemChangeStream,
     StreamCheckpoint,
     StreamTrimmed,
-    stream_of,
+    ensure_stream,
 )
 from partita_migrate.moving.way_back.way_back_store import WayBackStore, key_bytes
 from partita_migrate.workspace.migration_folder import Folder
@@ -278,11 +278,11 @@ class _Cutover:
 
     def _stream(self, table: TableDesign) -> str:
         state = self.move.state
-        if not stream_of(self.move.target, table.name, is_made=False):
+        if not ensure_stream(self.move.target, table.name, is_made=False):
             made = {*(state.fact(STREAMS_MADE, list[str]) or []), table.name}
             with state.transaction():
                 state.set_fact(STREAMS_MADE, sorted(made))
-        return stream_of(self.move.target, table.name, is_made=True)
+        return ensure_stream(self.move.target, table.name, is_made=True)
 
     def _destination(self, table: TableDesign) -> str:
         state, target = self.move.state, self.move.target

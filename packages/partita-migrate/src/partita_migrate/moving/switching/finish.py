@@ -19,7 +19,7 @@ from partita_migrate.moving.following.move_samples import summarize_samples
 from partita_migrate.moving.loading.load_report import LOAD_JSON, LoadReport
 from partita_migrate.moving.move import Move, open_move
 from partita_migrate.moving.switching.fences import fence_of
-from partita_migrate.moving.switching.final_report import FinalReport, page
+from partita_migrate.moving.switching.final_report import FinalReport, render_page
 from partita_migrate.moving.switching.move_phase import (
     BACKWARD,
     DESTINATIONS_MADE,
@@ -85,9 +85,9 @@ def finish(
         report.watched = summarize_samples(folder)
         report.monthly_cost = _monthly_cost(folder, move.begun.model)
         report.accepted = read_acceptance(folder)
-        _loaded(folder, report)
+        _add_load_report(folder, report)
         folder.write_json("finish.json", report)
-        folder.write_text(REPORT, page(report))
+        folder.write_text(REPORT, render_page(report))
         with move.state.transaction():
             phase.name = FINISHED
             move.state.set_fact(PHASE, phase)
@@ -176,7 +176,7 @@ def _delete(move: Move, table: str, key: dict[str, Any]) -> None:
             raise PartitaError(f"{move.target.endpoint} refused: {error}") from error
 
 
-def _loaded(folder: Folder, report: FinalReport) -> None:
+def _add_load_report(folder: Folder, report: FinalReport) -> None:
     """Adds what became of each row when it was loaded."""
     if folder.has(LOAD_JSON):
         loaded = folder.read_json(LOAD_JSON, LoadReport)

@@ -213,9 +213,9 @@ class _Rollback:
             if touch[1] != marker_key(self.tables[touch[0]])
         ]
         self.report.items = len(touched)
-        for (name, key, item), existing in zip(touched, self._present(touched), strict=True):
+        for (name, key, item), existing in zip(touched, self._read_items(touched), strict=True):
             table = self.tables[name]
-            made = item if item is not None else self._made(name, existing)
+            made = item if item is not None else self._item_of_rows(name, existing)
             if made is None or is_tombstone(made):
                 made = tombstone(key, position)
             if existing is not None and not is_tombstone(existing):
@@ -234,7 +234,7 @@ class _Rollback:
         encoded = ((table.name, orjson.dumps(item)) for table, item in writes)
         self.move.target.put_all(batches(encoded))
 
-    def _present(self, touched: list[Touched]) -> Iterator[Item | None]:
+    def _read_items(self, touched: list[Touched]) -> Iterator[Item | None]:
         """Reads the items as they are now, some at a time; writes are refused meanwhile."""
         for start in range(0, len(touched), READ_AT_ONCE):
             keys = [(name, key) for name, key, _ in touched[start : start + READ_AT_ONCE]]
@@ -243,7 +243,7 @@ class _Rollback:
             except ClientError as error:
                 raise PartitaError(f"{self.move.target.endpoint} refused: {error}") from error
 
-    def _made(self, name: str, existing: Item | None) -> Item | None:
+    def _item_of_rows(self, name: str, existing: Item | None) -> Item | None:
         """Returns what rows make with the key of an existing item; None without one."""
         if existing is None or is_tombstone(existing):
             return None

@@ -141,7 +141,7 @@ class TargetClient:
             self._loop.close()
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:
-        return self._run(self._patiently(operation, request))
+        return self._run(self._call(operation, request))
 
     def call_once(self, operation: str, **request: Any) -> None:
         """Sends a request once, without retries."""
@@ -163,7 +163,7 @@ class TargetClient:
         """Runs another caller's coroutine that uses `client`."""
         return self._run(call)
 
-    async def _patiently(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
+    async def _call(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
         content = await self._send(operation, orjson.dumps(request))
         answer: dict[str, Any] = orjson.loads(content) if content else {}
         return answer
@@ -297,7 +297,7 @@ class TargetClient:
         async def get(place: int) -> None:
             name, key = keys[place]
             request = {"TableName": name, "Key": key, "ConsistentRead": True}
-            items[place] = (await self._patiently("GetItem", request)).get("Item")
+            items[place] = (await self._call("GetItem", request)).get("Item")
 
         self._all(get(place) for place in range(len(keys)))
         return items

@@ -74,9 +74,9 @@ class DigestSummer:
         self.tables = {table.name: table for table in items.tables}
 
     def run(self, task: SumTask) -> DigestSums:
-        return self._scanned(task) if task.segments else self._made(task)
+        return self._sum_segment(task) if task.segments else self._sum_rows(task)
 
-    def _made(self, task: SumTask) -> DigestSums:
+    def _sum_rows(self, task: SumTask) -> DigestSums:
         sums = _SumBuilder()
         items = self.items
         numbers = items.numbers.get(task.table, [])
@@ -94,7 +94,7 @@ class DigestSummer:
                 sums.add(where, content_digest(item, content))
         return sums.sums(rows=task.until - task.after, is_made=True)
 
-    def _scanned(self, task: SumTask) -> DigestSums:
+    def _sum_segment(self, task: SumTask) -> DigestSums:
         sums = _SumBuilder()
         tombstones = 0
         table, place = self._home(self.tables[task.table])

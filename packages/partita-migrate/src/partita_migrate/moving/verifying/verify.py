@@ -234,12 +234,12 @@ class _Verifier:
                 workers = stack.enter_context(self._workers())
                 # Rows are compared here while worker processes sum up items.
                 tasks = stack.enter_context(ThreadPoolExecutor(1))
-                summed = tasks.submit(self._differing, workers)
+                summed = tasks.submit(self._differing_places, workers)
                 self._compare_all_rows(session)
                 different = summed.result()
             else:
                 self._compare_all_rows(session)
-                different = self._differing(None)
+                different = self._differing_places(None)
         if different:
             self._compare_items(different)
 
@@ -267,7 +267,7 @@ class _Verifier:
         if not table.primary_key:
             self._compare_counts(table, session)
             return
-        keep = self._chosen(table.name)
+        keep = self._sampled_keys(table.name)
         compared = 0
         repairs: list[RowChange] = []
         unknown: set[str] = set()
@@ -330,7 +330,7 @@ class _Verifier:
             finally:
                 result.close()
 
-    def _chosen(self, table: str) -> set[str] | None:
+    def _sampled_keys(self, table: str) -> set[str] | None:
         if self.sample is None:
             return None
         count = self.state.count(table)
@@ -356,7 +356,7 @@ class _Verifier:
         setup = worker_setup(self.move, count)
         return WorkerProcesses(digest_sums.__name__, setup, DigestSums, self.move.lock, count)
 
-    def _differing(
+    def _differing_places(
         self, workers: WorkerProcesses[DigestSums] | None, *, by_key: bool = False
     ) -> set[int]:
         """Returns where the sums of both sides differ: numbers of tables, or places of keys."""
@@ -365,15 +365,17 @@ class _Verifier:
         tasks = digest_sums.tasks(
             self.last, self.move.design.tables, SUMMED_ROWS, SEGMENTS, by_key=by_key
         )
-        for sums_of_task in workers.in_order(tasks) if workers else self._summed(tasks):
+        for sums_of_task in workers.in_order(tasks) if workers else self._sum_here(tasks):
             (made if sums_of_task.is_made else scanned).add(sums_of_task)
             done += sums_of_task.rows
             self.behind("Items once more" if by_key else "Items", done, total)
         self.report.items, self.report.tombstones = scanned.items, scanned.tombstones
         differing = made.differing(scanned)
-        return self._differing(workers, by_key=True) if differing and not by_key else differing
+        return (
+            self._differing_places(workers, by_key=True) if differing and not by_key else differing
+        )
 
-    def _summed(self, tasks: Iterable[SumTask]) -> Iterator[DigestSums]:
+    def _sum_here(self, tasks: Iterable[SumTask]) -> Iterator[DigestSums]:
         summing = DigestSummer(self.move.items, self.state, self.move.target)
         self.state.freeze(is_frozen=True)
         try:

@@ -122,9 +122,9 @@ class BackFollower:
         self.lag_seconds = 0.0
         self.away_seconds_max = AWAY_SECONDS_MAX
         self._kept_at = time.monotonic()
-        self._streams = self._opened()
+        self._streams = self._open_streams()
 
-    def _opened(self) -> list[ItemChangeStream]:
+    def _open_streams(self) -> list[ItemChangeStream]:
         places = self.move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}
         target, tables = self.move.target, self.tables
         return [open_stream(target, tables[name], one) for name, one in places.items()]
@@ -171,11 +171,11 @@ class BackFollower:
             self._keep_places()
             return 0
         try:
-            self._carry([change for change in changes if not self._is_own(change)])
+            self._carry_over([change for change in changes if not self._is_own(change)])
             self.marks.update(filter(None, map(mark_of, changes)))
         except BaseException:
             # The records are read again from the positions in the state store.
-            self._streams = self._opened()
+            self._streams = self._open_streams()
             raise
         self.lag_seconds = max(time.time() - changes[-1].at, 0.0)
         self.changes += len(changes)
@@ -186,7 +186,7 @@ class BackFollower:
     def retry(self) -> list[tuple[DesiredRow, str]]:
         """Tries the rows that wait once more, and returns those that still wait."""
         if self.store.waiting():
-            self._carry([])
+            self._carry_over([])
         return self.store.waiting()
 
     def _is_own(self, change: ItemChange) -> bool:
@@ -210,14 +210,14 @@ class BackFollower:
 
     # Rows.
 
-    def _carry(self, changes: list[ItemChange]) -> None:
+    def _carry_over(self, changes: list[ItemChange]) -> None:
         with self.move.state.transaction():
             desired_rows = {
                 (desired.table, desired.key_text): desired for desired, _ in self.store.waiting()
             }
             self.rows.pending = desired_rows
             for change in changes:
-                self._ask(change, desired_rows)
+                self._add_desired_rows(change, desired_rows)
             done, waiting = self._write(list(desired_rows.values()))
             self._note(changes, done)
             self.store.set_waiting(waiting)
@@ -236,7 +236,9 @@ class BackFollower:
             with self.move.state.transaction():
                 self._set_places()
 
-    def _ask(self, change: ItemChange, desired_rows: dict[tuple[str, str], DesiredRow]) -> None:
+    def _add_desired_rows(
+        self, change: ItemChange, desired_rows: dict[tuple[str, str], DesiredRow]
+    ) -> None:
         table = self.tables[change.table]
         try:
             for desired in self.rows.desired_rows(table, change.old, change.new):

@@ -69,7 +69,7 @@ class StreamTrimmed(PartitaError):
     incomplete."""
 
 
-def stream_of(target: TargetClient, table: str, *, is_made: bool) -> str:
+def ensure_stream(target: TargetClient, table: str, *, is_made: bool) -> str:
     """Returns the ARN of a table's stream; switches it on when `is_made`, otherwise "" without
     one."""
     end = time.monotonic() + ENABLE_SECONDS_MAX
@@ -118,7 +118,7 @@ class TableStream:
             if shard.is_closed:
                 self.places.shards[shard.shard_id] = FINISHED
                 continue
-            iterator = patiently(self._target, partial(self._stream.end, shard))
+            iterator = retry_while_away(self._target, partial(self._stream.end, shard))
             self.places.iterators[shard.shard_id] = iterator
             self._stream.begin(shard.shard_id, iterator)
 
@@ -131,7 +131,7 @@ class TableStream:
         for shard in ready_shards(self._shards, finished):
             place = self.places.shards.get(shard.shard_id, TRIM_HORIZON)
             read = partial(self._stream.read, shard, place, PAGE_RECORDS)
-            page = patiently(self._target, read)
+            page = retry_while_away(self._target, read)
             # The service starts over at the oldest record when the one at our place has been
             # trimmed.
             if page is None or (place != TRIM_HORIZON and page.position == TRIM_HORIZON):
@@ -147,7 +147,7 @@ class TableStream:
         return changes
 
     def _list(self) -> None:
-        self._shards = patiently(self._target, self._stream.shards)
+        self._shards = retry_while_away(self._target, self._stream.shards)
         self._listed_at = time.monotonic()
         listed = {shard.shard_id for shard in self._shards}
         lost = [
@@ -167,7 +167,9 @@ class TableStream:
         )
 
 
-def patiently(target: TargetClient, call: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
+def retry_while_away(
+    target: TargetClient, call: Callable[[], Coroutine[Any, Any, Result]]
+) -> Result:
     """Calls the target again while it restarts or throttles."""
     pause, away_since = PAUSE_SECONDS, time.monotonic()
     while True:

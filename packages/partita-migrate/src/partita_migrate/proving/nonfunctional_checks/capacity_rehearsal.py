@@ -129,7 +129,7 @@ class CapacityRehearsal:
     def checks(self, endpoint: str | None, prefix: str) -> list[ProofCheck]:
         """Runs the rehearsals; `endpoint` is the server that has all items, in tables with that
         prefix."""
-        requested = self._asked(endpoint, prefix)
+        requested = self._requested_keys(endpoint, prefix)
         with clocked_server() as clocked:
             server = DynamoDBClient(clocked.endpoint, is_retrying=False)
             try:
@@ -162,7 +162,7 @@ class CapacityRehearsal:
 
     # Tables with items, and the units that the patterns need.
 
-    def _asked(self, endpoint: str | None, prefix: str) -> RequestedKeys:
+    def _requested_keys(self, endpoint: str | None, prefix: str) -> RequestedKeys:
         """Returns the keys that the runs will read; where one request leads to another, it is sent
         to find out."""
         server = RecordingClient(endpoint, self.design, prefix)
@@ -227,8 +227,8 @@ class CapacityRehearsal:
                 scanned.get(name, 0.0) for name in names
             )
             return {
-                "ReadCapacityUnits": _whole(read * share),
-                "WriteCapacityUnits": _whole(
+                "ReadCapacityUnits": _provisioned_units(read * share),
+                "WriteCapacityUnits": _provisioned_units(
                     sum(resource.write_units for resource in used) * share
                 ),
             }
@@ -306,7 +306,7 @@ class CapacityRehearsal:
                 {repr(parameter_set.values): parameter_set for parameter_set in drawn}.values()
             )
         for parameter_set in drawn:
-            yield lambda values=parameter_set.values: _ignore(answering.rows(values))  # type: ignore[misc]
+            yield lambda values=parameter_set.values: _drop_rows(answering.rows(values))  # type: ignore[misc]
 
     def _writes(
         self, server: DynamoDBClient, accesses: Sequence[PatternAccess], *, is_new: bool
@@ -459,7 +459,7 @@ def _has(resource: dict[str, Any], units: dict[str, int]) -> bool:
     return all(current.get(name) == amount for name, amount in units.items())
 
 
-def _whole(amount: float) -> int:
+def _provisioned_units(amount: float) -> int:
     return max(math.ceil(round(amount / TARGET, 9)), 1)
 
 
@@ -483,5 +483,5 @@ def _renumbered(home: TableDesign, item: Item, number: int) -> Item:
     return {**item, name: {kind: f"{content}~{number}" if kind == "S" else str(10**30 + number)}}
 
 
-def _ignore(rows: object) -> None:
+def _drop_rows(rows: object) -> None:
     """Drops the rows of a read."""

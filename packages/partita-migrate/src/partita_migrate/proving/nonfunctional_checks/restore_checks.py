@@ -36,7 +36,7 @@ class TableContent(NamedTuple):
 
 
 def recovery_checks(server: DynamoDBClient, design: Design, prefix: str) -> list[ProofCheck]:
-    contents = {table.name: _held(server, prefix + table.name) for table in design.tables}
+    contents = {table.name: _read_content(server, prefix + table.name) for table in design.tables}
     fit = {
         name: content
         for name, content in contents.items()
@@ -50,12 +50,12 @@ def recovery_checks(server: DynamoDBClient, design: Design, prefix: str) -> list
     ]
     tables = [table for table in design.tables if table.name in fit]
     return [
-        _lose(server, tables, prefix, fit, left_out),
-        _spoil(server, tables, prefix, fit, left_out),
+        _lose_and_restore(server, tables, prefix, fit, left_out),
+        _spoil_and_restore(server, tables, prefix, fit, left_out),
     ]
 
 
-def _lose(
+def _lose_and_restore(
     server: DynamoDBClient,
     tables: Iterable[TableDesign],
     prefix: str,
@@ -73,14 +73,16 @@ def _lose(
             delete_table(server, place)
             server.call("RestoreTableFromBackup", TargetTableName=place, BackupArn=arn)
             wait_for(server, place)
-            after[table.name] = _held(server, place)
+            after[table.name] = _read_content(server, place)
             server.call("DeleteBackup", BackupArn=arn)
     except ClientError as error:
         return ProofCheck(name=LOSE, outcome="not done", detail=f"the server says {error}.")
-    return _compared(LOSE, before, after, left_out, "CreateBackup and RestoreTableFromBackup")
+    return _compare_contents(
+        LOSE, before, after, left_out, "CreateBackup and RestoreTableFromBackup"
+    )
 
 
-def _spoil(
+def _spoil_and_restore(
     server: DynamoDBClient,
     tables: list[TableDesign],
     prefix: str,
@@ -111,15 +113,15 @@ def _spoil(
                 RestoreDateTime=moment,
             )
             wait_for(server, restored)
-            after[table.name] = _held(server, restored)
+            after[table.name] = _read_content(server, restored)
             server.call("DeleteTable", TableName=restored)
             server.call("PutItem", TableName=place, Item=before[table.name].first)
     except ClientError as error:
         return ProofCheck(name=SPOIL, outcome="not done", detail=f"the server says {error}.")
-    return _compared(SPOIL, before, after, left_out, "RestoreTableToPointInTime")
+    return _compare_contents(SPOIL, before, after, left_out, "RestoreTableToPointInTime")
 
 
-def _compared(
+def _compare_contents(
     name: str,
     before: Mapping[str, TableContent],
     after: Mapping[str, TableContent | None],
@@ -160,7 +162,7 @@ def _wait_for_backup(server: DynamoDBClient, arn: str) -> None:
         time.sleep(0.05)
 
 
-def _held(server: DynamoDBClient, name: str) -> TableContent | None:
+def _read_content(server: DynamoDBClient, name: str) -> TableContent | None:
     """Returns the content of a table, None for an empty one. Stops counting above `ITEMS_MAX`."""
     count, total = 0, 0
     first: Item = {}

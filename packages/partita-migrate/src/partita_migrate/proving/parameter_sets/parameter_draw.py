@@ -50,17 +50,17 @@ class ParameterDraw:
     def sets(self, question: ResolvedQuery, finest: str) -> list[ParameterSet]:
         """Returns parameter sets, each with other values."""
         alternatives = question.alternatives
-        question = _whole(question)
+        question = _flatten(question)
         unique: dict[str, ParameterSet] = {}
         for parameter_set in self._sets(question, finest):
             unique.setdefault(
                 repr(sorted(parameter_set.values.items(), key=lambda pair: pair[0])), parameter_set
             )
-        return [*unique.values(), *_mixed(list(unique.values()), alternatives)]
+        return [*unique.values(), *_mix_alternatives(list(unique.values()), alternatives)]
 
     def usual(self, question: ResolvedQuery, finest: str, count: int) -> Iterator[ParameterSet]:
         """Yields values of rows from all over the data, as often as rows have them."""
-        question = _whole(question)
+        question = _flatten(question)
         for row in self.staging.spread(finest, count):
             chain = self._chain(question, finest, row)
             if chain is not None:
@@ -94,13 +94,13 @@ class ParameterDraw:
             usual = ParameterSet(
                 "no rows",
                 {
-                    parameter_set.name: self._made_up(parameter_set.ref)
+                    parameter_set.name: self._made_up_value(parameter_set.ref)
                     for parameter_set in question.parameters()
                 },
             )
             yield usual
         for parameter in parameters:
-            yield from self._odd(usual, parameter)
+            yield from self._unusual_values(usual, parameter)
         if any(
             isinstance(parameter_set, Parameter)
             for parameter_set in (question.limit, question.offset)
@@ -135,9 +135,9 @@ class ParameterDraw:
                 if with_value and sorting.ref.table == finest:
                     yield "first of the order", with_value[0]
                     yield "last of the order", with_value[-1]
-        yield from self._telling(question, finest, spread)
+        yield from self._confusable_rows(question, finest, spread)
 
-    def _telling(
+    def _confusable_rows(
         self, question: ResolvedQuery | Modification, finest: str, spread: list[Item]
     ) -> Iterator[tuple[str, Item]]:
         """Yields rows with values that are easily confused."""
@@ -187,17 +187,19 @@ class ParameterDraw:
             row_value = chain.get(test.ref.table, {}).get(test.ref.column)
             for position, value in enumerate(test.values):
                 if isinstance(value, Parameter):
-                    values[value.name] = _in_form(self._drawn(test, row_value, position), test.form)
+                    values[value.name] = _in_form(
+                        self._draw_value(test, row_value, position), test.form
+                    )
         return ParameterSet(case, values)
 
-    def _drawn(
+    def _draw_value(
         self, test: ColumnTest, row_value: AttributeValue | None, position: int
     ) -> AttributeValue | None:
         if row_value is None:
             rows = self.staging.spread(test.ref.table, SPREAD_ROWS)
             row_value = next((row[test.ref.column] for row in rows if test.ref.column in row), None)
         if row_value is None:
-            return self._made_up(test.ref)
+            return self._made_up_value(test.ref)
         if position and test.operator in ("in", "not in"):
             rows = self.staging.spread(test.ref.table, SPREAD_ROWS)
             others = [row[test.ref.column] for row in rows if test.ref.column in row]
@@ -224,7 +226,7 @@ class ParameterDraw:
                 ("whole range", column_values[0], column_values[-1]),
                 ("up to the row", column_values[0], row_value),
                 ("from the row on", row_value, column_values[-1]),
-                ("around a boundary", moved(row_value, -1), moved(row_value, 1)),
+                ("around a boundary", neighbor_value(row_value, -1), neighbor_value(row_value, 1)),
             ):
                 yield ParameterSet(
                     f"{case}, {name}",
@@ -246,7 +248,7 @@ class ParameterDraw:
 
     # Values that are not in the data.
 
-    def _odd(self, usual: ParameterSet, parameter: Parameter) -> Iterator[ParameterSet]:
+    def _unusual_values(self, usual: ParameterSet, parameter: Parameter) -> Iterator[ParameterSet]:
         value = usual.values.get(parameter.name)
         name = parameter.name
         yield ParameterSet(f"NULL for {name}", {**usual.values, name: None})
@@ -255,7 +257,7 @@ class ParameterDraw:
         column = self._column(parameter.ref)
         if column != "enum":
             # Servers refuse to compare an enumeration with a label that it does not have.
-            yield ParameterSet(f"absent {name}", {**usual.values, name: _absent(value)})
+            yield ParameterSet(f"absent {name}", {**usual.values, name: _absent_value(value)})
         text = value.get("S")
         if isinstance(text, str) and column == "string":
             other = text.swapcase()
@@ -298,22 +300,22 @@ class ParameterDraw:
                 bare = {**usual.values, name: {"S": candidate.rstrip(" ")}}
                 yield ParameterSet(f"no blank behind {name}", bare)
 
-    def _made_up(self, ref: ColumnRef | None) -> AttributeValue:
+    def _made_up_value(self, ref: ColumnRef | None) -> AttributeValue:
         """Returns a value of the column's type for a column without values."""
         kind = self._column(ref)
         if ref is None or kind in ("integer", "decimal", "float"):
             return {"N": "1"}
-        return {"BOOL": True} if kind == "boolean" else _absent({"S": "x"})
+        return {"BOOL": True} if kind == "boolean" else _absent_value({"S": "x"})
 
     def _column(self, ref: ColumnRef | None) -> str:
-        column = self._inventoried(ref)
+        column = self._find_column(ref)
         return column.kind if column is not None else "other"
 
     def _collation(self, ref: ColumnRef | None) -> str:
-        column = self._inventoried(ref)
+        column = self._find_column(ref)
         return column.collation if column is not None else ""
 
-    def _inventoried(self, ref: ColumnRef | None) -> SourceColumn | None:
+    def _find_column(self, ref: ColumnRef | None) -> SourceColumn | None:
         table = self.inventory.table(ref.table) if ref is not None else None
         columns = table.columns if table is not None else []
         return next((column for column in columns if ref and column.name == ref.column), None)
@@ -327,7 +329,7 @@ class ParameterDraw:
         return counts
 
 
-def _whole(question: ResolvedQuery) -> ResolvedQuery:
+def _flatten(question: ResolvedQuery) -> ResolvedQuery:
     """Returns the statement with the tests of all alternatives and subqueries, joined to its
     rows."""
     joins, tests = list(question.joins), list(question.all_tests)
@@ -350,7 +352,7 @@ def _is_outer(value: Parameter | Constant) -> bool:
     return isinstance(value, Parameter) and value.outer is not None
 
 
-def _mixed(
+def _mix_alternatives(
     sets: list[ParameterSet], alternatives: tuple[tuple[ColumnTest, ...], ...]
 ) -> Iterator[ParameterSet]:
     """Gives each alternative the values of another row, so that each finds some rows."""
@@ -370,7 +372,7 @@ def _in_form(value: AttributeValue | None, form: str) -> AttributeValue | None:
     return {"S": FORMS[form](value["S"])}
 
 
-def _absent(value: AttributeValue) -> AttributeValue:
+def _absent_value(value: AttributeValue) -> AttributeValue:
     """Returns a value of the same type that no row has."""
     if "N" in value:
         return {"N": "987654321"}
@@ -387,7 +389,7 @@ def _absent(value: AttributeValue) -> AttributeValue:
     return {"S": "~nobody" if len(text) >= 7 else "~"}
 
 
-def moved(value: AttributeValue, sign: int) -> AttributeValue:
+def neighbor_value(value: AttributeValue, sign: int) -> AttributeValue:
     """Returns a value just before or after this one."""
     if "N" in value:
         number = Decimal(value["N"]) + sign

@@ -41,7 +41,9 @@ class PatternAnswer:
         self.planner = planner
         self.dialect = inventory.dialect
         self.parts: list[tuple[ReadRequests, RowCombiner]] = []
-        for branch, own in zip(branches(question), _grouped(accesses, question), strict=True):
+        for branch, own in zip(
+            branches(question), _group_by_alternative(accesses, question), strict=True
+        ):
             first, *others = own
             table = design.table(first.table)
             if first.request not in READS or table is None:
@@ -87,7 +89,7 @@ class PatternAnswer:
         return 0
 
 
-def _grouped(
+def _group_by_alternative(
     accesses: Sequence[PatternAccess], question: ResolvedQuery
 ) -> list[list[PatternAccess]]:
     """Groups accesses by alternative; each group begins with the request that finds its items."""

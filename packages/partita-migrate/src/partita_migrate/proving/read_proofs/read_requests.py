@@ -156,7 +156,7 @@ class ReadRequests:
         self, named_values: NamedValues, items_needed: int | None, page_items: int | None
     ) -> list[Item]:
         items: list[Item] = []
-        for request_values in self._each(named_values):
+        for request_values in self._each_request(named_values):
             if self.access.request == "GetItem":
                 items += self._get(request_values)
             else:
@@ -173,7 +173,7 @@ class ReadRequests:
         ]
         return not self.access.sorts and any(name.endswith(BUCKET) for name in names)
 
-    def _each(self, named_values: NamedValues) -> Iterator[dict[str, AttributeValue]]:
+    def _each_request(self, named_values: NamedValues) -> Iterator[dict[str, AttributeValue]]:
         """Yields the values of each request: one for every value of an IN and every shard."""
         names = dict.fromkeys(
             part.name for condition in self.access.key for part in template_fields(condition.value)
@@ -203,7 +203,7 @@ class ReadRequests:
             # Values that the collation considers equal have the same key; it is read once.
             try:
                 key = repr(
-                    [self._filled(condition.value, request_values) for condition in self.access.key]
+                    [self._fill(condition.value, request_values) for condition in self.access.key]
                 )
             except NotEncodable:
                 # The key cannot represent this value, so no row has it.
@@ -245,10 +245,10 @@ class ReadRequests:
         return (
             is_alone
             and named_values[parts[0].name].keys() <= {"S", "B"}
-            and not self._filled(condition.value, named_values)
+            and not self._fill(condition.value, named_values)
         )
 
-    def _filled(self, template: str, named_values: Mapping[str, AttributeValue]) -> str:
+    def _fill(self, template: str, named_values: Mapping[str, AttributeValue]) -> str:
         return filled(template, lambda part: _part_text(part, named_values[part.name]))
 
     def _attribute(self, name: str) -> ItemAttribute:

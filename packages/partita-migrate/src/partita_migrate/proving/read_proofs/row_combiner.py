@@ -48,7 +48,7 @@ class RowCombiner:
             cells: Cells = {ref: item.get(name) for ref, name in first.items()}
             is_whole = True
             for access, names in zip(self.lookups, self.brought.attributes[1:], strict=True):
-                other = self._looked_up(access, item, cells, fetched)
+                other = self._look_up(access, item, cells, fetched)
                 is_whole = is_whole and (other is not None or self._is_outer(access))
                 for ref, name in names.items():
                     cells.setdefault(ref, (other or {}).get(name))
@@ -56,7 +56,7 @@ class RowCombiner:
                 rows.append(tuple(cells.get(ref) for ref in self.question.columns))
         return rows
 
-    def _looked_up(
+    def _look_up(
         self, access: PatternAccess, item: Item, cells: Cells, fetched: FetchedItems
     ) -> Item | None:
         """Returns an item by key; each key is read once, however many rows refer to it."""

@@ -94,7 +94,7 @@ def _sqlite(space: Path, source: SourceDatabase) -> Iterator[URL]:
 
 @contextmanager
 def _mariadb(space: Path, source: SourceDatabase) -> Iterator[URL]:
-    server, install = _found("mariadbd"), _found("mariadb-install-db")
+    server, install = _program_path("mariadbd"), _program_path("mariadb-install-db")
     install_command = [
         install,
         "--no-defaults",
@@ -117,7 +117,7 @@ def _mysql(space: Path, source: SourceDatabase) -> Iterator[URL]:
 def _mysqld() -> str:
     """Returns MySQL's server; where MariaDB is installed, `mysqld` is often a link to its
     server."""
-    for folder in _folders():
+    for folder in _program_folders():
         server = shutil.which("mysqld", path=folder)
         if server is None:
             continue
@@ -167,7 +167,7 @@ def _mysql_family(
 
 @contextmanager
 def _postgresql(space: Path, source: SourceDatabase) -> Iterator[URL]:
-    server, initdb = _found("postgres"), _found("initdb")
+    server, initdb = _program_path("postgres"), _program_path("initdb")
     as_user: list[str] = []
     if os.geteuid() == 0:
         # PostgreSQL refuses to run as root.
@@ -223,14 +223,14 @@ def _running(command: Sequence[str], space: Path, url: URL) -> Iterator[None]:
     with (space / "log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, cwd=space)
     try:
-        _wait(process, url)
+        _wait_until_ready(process, url)
         yield
     finally:
         process.kill()
         process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], url: URL) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], url: URL) -> None:
     end = time.monotonic() + START_SECONDS_MAX
     engine = create_engine(url, poolclass=NullPool)
     while True:
@@ -245,14 +245,14 @@ def _wait(process: subprocess.Popen[bytes], url: URL) -> None:
             time.sleep(0.1)
 
 
-def _found(program: str) -> str:
-    where = shutil.which(program, path=os.pathsep.join(_folders()))
+def _program_path(program: str) -> str:
+    where = shutil.which(program, path=os.pathsep.join(_program_folders()))
     if where is None:
         raise CopyNotPossible(f"{program} is not installed here, and writes need a private copy.")
     return where
 
 
-def _folders() -> list[str]:
+def _program_folders() -> list[str]:
     """Returns where programs are looked for; Debian installs servers outside of a user's PATH."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     return [*os.environ.get("PATH", "").split(os.pathsep), "/usr/sbin", *map(str, versions)]
@@ -293,7 +293,7 @@ def _postgresql_schema(
     address = source.address.url
     environment = {**os.environ, "PGPASSWORD": source.address.password or ""}
     command = [
-        _found("pg_dump"), "--schema-only", "--no-owner", "--no-privileges",
+        _program_path("pg_dump"), "--schema-only", "--no-owner", "--no-privileges",
         f"--host={address.host or 'localhost'}", f"--port={address.port or 5432}",
         f"--username={address.username or ''}", str(address.database or ""),
     ]  # fmt: skip
@@ -337,7 +337,7 @@ def _fill(
             insert(copy, table, row, family)
     if family == "postgresql":
         copy.connection.exec_driver_sql("SET session_replication_role = origin")
-        _move_sequences(copy, inventory)
+        _advance_sequences(copy, inventory)
     if family == "mysql":
         copy.connection.exec_driver_sql("SET FOREIGN_KEY_CHECKS = 1")
     if family == "sqlite" and inventory.keeps_references:
@@ -358,7 +358,7 @@ def insert(copy: SourceDatabase, table: SourceTable, row: Item, family: str) -> 
     )
 
 
-def _move_sequences(copy: SourceDatabase, inventory: Inventory) -> None:
+def _advance_sequences(copy: SourceDatabase, inventory: Inventory) -> None:
     """Sets sequences behind the rows that were inserted."""
     for table in inventory.tables:
         for column in table.columns:

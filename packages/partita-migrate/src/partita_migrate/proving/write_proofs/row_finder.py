@@ -33,7 +33,7 @@ class RowFinder:
         self.reads = planner.reads
         self.staging = sides.staging
 
-    def found(
+    def find_rows(
         self,
         statement: Modification | None,
         parameter_set: ParameterSet,
@@ -44,7 +44,7 @@ class RowFinder:
             return []
         question = self.planner.rows_question(statement)
         return self._rows_by(
-            question, parameter_set.values, self._finding(statement.table, accesses)
+            question, parameter_set.values, self._finding_request(statement.table, accesses)
         )
 
     def dependents(
@@ -57,7 +57,7 @@ class RowFinder:
         dependent_rows: dict[str, tuple[str, Item]] = {}
         requests = self._reads_of_others(statement.table, accesses, forbids=False)
         for copies in self.planner.copies(statement):
-            access = _next(requests, copies.entity.name)
+            access = _next_request(requests, copies.entity.name)
             if access is None:
                 raise RequestNotPossible(
                     f"no request finds the items of {copies.entity.name} that change too"
@@ -81,7 +81,9 @@ class RowFinder:
         requests = self._reads_of_others(statement.table, accesses, forbids=True)
         for question in self.planner.restricting(statement.table):
             names = [request.name for _, request in self.sides.entities(question.table)]
-            access = next((request for name in names if (request := _next(requests, name))), None)
+            access = next(
+                (request for name in names if (request := _next_request(requests, name))), None
+            )
             if access is None:
                 continue
             for row in rows:
@@ -106,7 +108,7 @@ class RowFinder:
             for row in rows
         )
 
-    def _finding(self, table: str, accesses: Sequence[PatternAccess]) -> PatternAccess:
+    def _finding_request(self, table: str, accesses: Sequence[PatternAccess]) -> PatternAccess:
         """Returns the request that finds the rows: one before the write, otherwise the key of the
         write."""
         for access in accesses:
@@ -215,7 +217,7 @@ def passed_column(attribute: ItemAttribute, value: str) -> str:
     return own if not fields or fields[0].name == attribute.name else fields[0].name
 
 
-def _next(requests: dict[str, list[PatternAccess]], entity: str) -> PatternAccess | None:
+def _next_request(requests: dict[str, list[PatternAccess]], entity: str) -> PatternAccess | None:
     """Takes the next request for a type of items; the last one serves all that are left."""
     own = requests.get(entity, [])
     return own.pop(0) if len(own) > 1 else next(iter(own), None)

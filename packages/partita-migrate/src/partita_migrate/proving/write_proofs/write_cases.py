@@ -8,7 +8,11 @@ from decimal import Decimal
 from partita.database.item.attribute_values import AttributeValue, Item
 from partita_migrate.designing.requests.write_planner import WritePlanner
 from partita_migrate.proving.parameter_sets.matching_rows import own_tests, passes
-from partita_migrate.proving.parameter_sets.parameter_draw import ParameterDraw, ParameterSet, moved
+from partita_migrate.proving.parameter_sets.parameter_draw import (
+    ParameterDraw,
+    ParameterSet,
+    neighbor_value,
+)
 from partita_migrate.proving.read_proofs.answer_comparison import plain
 from partita_migrate.proving.write_proofs.row_finder import is_referred_to
 from partita_migrate.row_store.staged_rows import StagedRows
@@ -121,7 +125,7 @@ class WriteCases:
         if "S" in current and column.kind in ("string", "other"):
             return {"S": _other_text(str(current["S"]), number, column.length_max or 60)}
         if "S" in current and column.kind in ("date", "datetime"):
-            return moved(current, number)
+            return neighbor_value(current, number)
         if "S" in current and column.kind == "uuid":
             return {"S": f"00000000-0000-4000-8000-{number:012}"}
         return current
@@ -158,7 +162,7 @@ class WriteCases:
         question = self.planner.rows_question(statement)
         sets = draw.sets(question, table.name)
         if not statement.changes:
-            sets = [*self._free(draw, question, table), *sets]
+            sets = [*self._deletable_row(draw, question, table), *sets]
         keys = {name for columns in _unique(table) for name in columns}
         changes_of_keys = [change for change in statement.changes if change.ref.column in keys]
         first = sets[: SETS_MAX - 2 - bool(changes_of_keys)]
@@ -169,12 +173,14 @@ class WriteCases:
         ]
         for number, parameter_set in enumerate([*first, *blanks[:1]], 1):
             yield ParameterSet(
-                parameter_set.case, self._changed(statement, table, parameter_set, number)
+                parameter_set.case, self._changed_values(statement, table, parameter_set, number)
             )
         if sets and any(isinstance(change.value, Parameter) for change in changes_of_keys):
-            yield ParameterSet("a value that is taken", self._changed(statement, table, sets[0], 0))
+            yield ParameterSet(
+                "a value that is taken", self._changed_values(statement, table, sets[0], 0)
+            )
 
-    def _free(
+    def _deletable_row(
         self, draw: ParameterDraw, question: ResolvedQuery, table: SourceTable
     ) -> Iterator[ParameterSet]:
         """Yields a row that may be deleted, where foreign keys restrict deletes."""
@@ -190,7 +196,7 @@ class WriteCases:
                 yield draw.of_row(question, table.name, row, "nothing refers to it")
                 return
 
-    def _changed(
+    def _changed_values(
         self, statement: Modification, table: SourceTable, parameter_set: ParameterSet, number: int
     ) -> dict[str, AttributeValue | None]:
         """Returns values of other rows; for unique columns new ones, unless `number` is 0."""

@@ -140,7 +140,7 @@ class WriteProof:
         try:
             # What the application reads before it writes.
             change = self._change(statement)
-            rows = self.finding.found(change, parameter_set, accesses)
+            rows = self.finding.find_rows(change, parameter_set, accesses)
             dependents = self.finding.dependents(change, rows, accesses)
             forbidden = self.finding.forbidden(change, rows, accesses)
         except (ClientError, NotEncodable, RequestNotPossible, NotServed) as error:
