@@ -79,7 +79,6 @@ class WorkerProcesses(Generic[Answer]):
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__, self._job, *map(str, theirs)],
             stdin=subprocess.DEVNULL,
-            # The command's own output may be JSON.
             stdout=subprocess.DEVNULL,
             pass_fds=[self._lock, *theirs],
         )
@@ -96,7 +95,6 @@ class WorkerProcesses(Generic[Answer]):
         self, kind: type[BaseException] | None, error: object, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            # A worker may be waiting for a target that is away.
             self._process.kill()
         for pipes in self._pipes:
             with suppress(OSError):
@@ -114,15 +112,15 @@ class WorkerProcesses(Generic[Answer]):
         """Sends a task to the first idle process and returns its answer."""
         pipes = self._idle.get()
         try:
-            return self._send_task(pipes, task)
+            return self._asked(pipes, task)
         finally:
             self._idle.put(pipes)
 
     def one(self) -> Callable[[Any], Answer]:
         """Reserves a process for the caller; returns a function that sends it a task."""
-        return partial(self._send_task, self._idle.get())
+        return partial(self._asked, self._idle.get())
 
-    def _send_task(self, pipes: WorkerPipes, task: Any) -> Answer:
+    def _asked(self, pipes: WorkerPipes, task: Any) -> Answer:
         try:
             _write(pipes.tasks, _ANSWER, msgspec.msgpack.encode(task))
             kind, content = _read(pipes.answers)
@@ -195,7 +193,6 @@ def main() -> None:
     for other in pairs[1:]:
         child = os.fork()
         if child == 0:
-            # A forked process does not inherit this setting.
             _end_with_parent()
             mine, children = other, []
             break
