@@ -83,6 +83,7 @@ class MoveStatus(Struct, kw_only=True):
 
 
 def status(folder: Folder) -> MoveStatus:
+    """Returns how far the migration in a folder is."""
     facts = StoredFacts(state_path(folder), LISTED_MAX)
     begun = facts.get(BEGUN, MoveOptions)
     phase = facts.get(PHASE, MovePhase) or MovePhase(FORWARD if begun else "")

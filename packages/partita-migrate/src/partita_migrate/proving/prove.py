@@ -99,11 +99,11 @@ class DesignClaim:
 
     @property
     def tables(self) -> list[SourceTable]:
-        return [one for one in self.inventory.tables if one.is_readable and one.columns]
+        return [table for table in self.inventory.tables if table.is_readable and table.columns]
 
 
 @dataclass(frozen=True)
-class TestServer:
+class ProofServer:
     """The server that a design is proven on, with a prefix of table names and a folder for
     temporary files."""
 
@@ -124,6 +124,12 @@ def test(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> ProofRun:
+    """Proves a design: makes items of the source's rows, loads them, and compares the answers of
+    every statement.
+
+    `sample` is the number of rows of each table, `is_all` takes every row, and `is_resumed` reuses
+    what a stopped run has finished.
+    """
     started = time.monotonic()
     claim = _read_claim(folder, name)
     with (
@@ -139,7 +145,7 @@ def test(
             source=str(source.address),
             is_all=is_whole,
             rows=counts,
-            statements={one.name: one.statement or "" for one in claim.patterns},
+            statements={pattern.name: pattern.statement or "" for pattern in claim.patterns},
         )
         with (
             UnfinishedRun(path, head, is_resumed=is_resumed) as unfinished,
@@ -179,7 +185,7 @@ def test(
                 summary=_summary(functional, len(keys)),
                 acceptance=making.acceptance(counts),
                 way_back=making.way_back(),
-                keys=[ModelLines(folder, name).of_key(one) for one in keys],
+                keys=[ModelLines(folder, name).of_key(pattern) for pattern in keys],
                 functional=functional,
                 non_functional=[
                     *unfinished.checks(
@@ -217,7 +223,7 @@ def _write_results(folder: Folder, run: ProofRun) -> None:
 
 
 @contextmanager
-def _open_server(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[TestServer]:
+def _open_server(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[ProofServer]:
     """Yields a private server, or a prefix for tables on another server: that of a stopped run, if
     there is one."""
     with ExitStack() as stack:
@@ -230,7 +236,7 @@ def _open_server(endpoint: str | None, unfinished: UnfinishedRun) -> Iterator[Te
         left = unfinished.left
         if left is not None and left.endpoint == endpoint:
             prefix = left.prefix
-        yield TestServer(server, shown, prefix, space)
+        yield ProofServer(server, shown, prefix, space)
 
 
 # Rows.
@@ -266,7 +272,7 @@ class _SampleCopy:
         claim: DesignClaim,
         source: SourceDatabase,
         whole: StagedRows,
-        place: TestServer,
+        place: ProofServer,
         count: int,
         stack: ExitStack,
     ) -> None:
@@ -291,7 +297,7 @@ class _SampleCopy:
 def _load_items(
     making: StagedItems,
     design: Design,
-    place: TestServer,
+    place: ProofServer,
     unfinished: UnfinishedRun,
     progress: Progress,
 ) -> None:
@@ -313,7 +319,7 @@ def _load_items(
             )
 
 
-def _items_left(place: TestServer, design: Design) -> int:
+def _items_left(place: ProofServer, design: Design) -> int:
     """Returns more than any number of items when the tables of a stopped run all exist; otherwise
     deletes what is left of them and returns 0."""
     names = [
@@ -329,7 +335,7 @@ def _items_left(place: TestServer, design: Design) -> int:
     return sys.maxsize if is_whole else 0
 
 
-def _drop_tables(place: TestServer, design: Design, unfinished: UnfinishedRun) -> None:
+def _drop_tables(place: ProofServer, design: Design, unfinished: UnfinishedRun) -> None:
     existing = set(list_tables(place.server))
     for table in design.tables:
         if place.prefix + table.name in existing:
@@ -342,7 +348,7 @@ def _drop_tables(place: TestServer, design: Design, unfinished: UnfinishedRun) -
 
 @contextmanager
 def _write_proof(
-    claim: DesignClaim, source: SourceDatabase, staging: StagedRows, place: TestServer
+    claim: DesignClaim, source: SourceDatabase, staging: StagedRows, place: ProofServer
 ) -> Iterator[WriteProof | str]:
     """Yields the proof of writes, or a sentence that says why writes cannot be run here."""
     if all(pattern.operation in ("read", "aggregate") for pattern in claim.patterns):
@@ -426,7 +432,7 @@ def _prove_patterns(
 
 
 def _rehearse(
-    claim: DesignClaim, staging: StagedRows, making: StagedItems, items: int, place: TestServer
+    claim: DesignClaim, staging: StagedRows, making: StagedItems, items: int, place: ProofServer
 ) -> list[ProofCheck]:
     calls_max = claim.folder.section("test", ProofSettings).load_calls
     if not calls_max:
@@ -438,7 +444,7 @@ def _rehearse(
     return rehearsal.checks(place.server.endpoint, place.prefix)
 
 
-def _check_recovery(claim: DesignClaim, place: TestServer) -> list[ProofCheck]:
+def _check_recovery(claim: DesignClaim, place: ProofServer) -> list[ProofCheck]:
     if not claim.folder.section("test", ProofSettings).recovery:
         detail = "[test] recovery in migration.toml is false."
         return [ProofCheck(name="back up, lose, restore", outcome="not done", detail=detail)]

@@ -50,6 +50,7 @@ class Applier:
         self._by_value = entities_by_value(move.entities, move.inventory)
 
     def apply(self, transaction: SourceTransaction) -> None:
+        """Applies a transaction to the state store and collects its writes."""
         touched: Touched = {}
         for change in transaction.changes:
             self.changes += 1
@@ -66,6 +67,7 @@ class Applier:
     # Rows.
 
     def _apply(self, change: RowChange, position: int, touched: Touched) -> None:
+        """Applies the change of one row, unless the row was read after it."""
         table = change.table
         if change.old is None and change.new is None:
             # TRUNCATE.
@@ -125,6 +127,7 @@ class Applier:
     def _replace(
         self, table: str, old: Item | None, new: Item | None, position: int, touched: Touched
     ) -> None:
+        """Puts a row in the place of another one, and notes the items that either affects."""
         paths = list(self.reach.paths(table, old, new))
         # Items are made once before the row changes and once after it (in `_collect`), so every
         # item that either state of the row leads to has to be noted: by the old and the new foreign
@@ -142,6 +145,7 @@ class Applier:
                 self._touch(path.entity, self.reach.reached(path, new, self.state), touched)
 
     def _touch(self, number: int, rows: Iterable[Item], touched: Touched) -> None:
+        """Keeps the items of rows as they are before the transaction."""
         table, entity = self.move.entities[number]
         made_of = self.move.items.item_with_json
         for row in rows:
@@ -161,6 +165,7 @@ class Applier:
             )
 
     def _collect(self, touched: Touched, position: int) -> None:
+        """Compares the items of all touched rows with those before, and collects what differs."""
         before = {old[0]: old[2] for old in touched.values() if old is not None}
         after: set[ItemKey] = set()
         made_of = self.move.items.item_with_json
@@ -204,6 +209,7 @@ class Applier:
         yield change
 
     def _cascades(self, table: str, old: Item, new: Item | None) -> Iterator[RowChange]:
+        """Yields the changes of child rows, and of their children."""
         for child, key in self._children.get(table, ()):
             rule = (key.on_delete if new is None else key.on_update) or ""
             values = [old.get(name) for name in key.referenced_columns]

@@ -343,6 +343,7 @@ class Follower:
                 self.move.origin.check_schema(source)
 
     def report(self) -> FollowResult:
+        """Returns what following has done so far."""
         position = self.move.position
         behind = self.move.log.bytes_behind(position, self.log_end())
         return FollowResult(

@@ -177,6 +177,7 @@ class ItemLoading:
         self.claims = {n for n in range(len(move.entities)) if n not in proven}
 
     def run(self) -> None:
+        """Writes the items of all rows that are not written yet."""
         self.state.freeze(is_frozen=True)
         tables = self.state.fact(REPORT, list[TableLoad]) or self._begin()
         with ExitStack() as stack:

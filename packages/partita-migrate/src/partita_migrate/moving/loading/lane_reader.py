@@ -184,6 +184,7 @@ class RowStaging:
         self._is_over = False
 
     def run(self) -> None:
+        """Reads all lanes that are not read to their end, and indexes the rows."""
         self.move.log.tell = lambda sentence: self.progress(sentence, 0, 0)
         self._check_schema()
         self.move.log.prepare()
@@ -258,6 +259,7 @@ class RowStaging:
         return lanes
 
     def _store(self, threads: int) -> None:
+        """Stores the chunks that the reading threads deliver, until all have ended."""
         done = sum(lane.rows for lane in self.lanes)
         total = sum(table.row_count for table in self.tables.values())
         progress = load_progress(self.move, self.progress)

@@ -97,6 +97,7 @@ def _plan(
     files: str,
     ask: Callable[[str], str] | None,
 ) -> LoadReport:
+    """Returns the report of a dry run, which only counts the source's rows."""
     read_design(folder, name)
     inventory = read_inventory(folder)
     parts_of(inventory, where)
@@ -121,6 +122,7 @@ def _plan(
 
 
 def _write_report(move: Move, name: str, seconds: float) -> LoadReport:
+    """Writes `load.json` and the rejects, and returns the report."""
     report = LoadReport(
         source=str(move.origin.address),
         endpoint=move.target.endpoint,

@@ -75,11 +75,13 @@ def write_rejects(move: Move) -> str:
 
 
 def reject_item(state: StateStore, table: TableDesign, item: Item, reason: str) -> None:
+    """Records an item that the target refused."""
     name, *key = item_key(table, item)
     state.reject(name, ", ".join(key), "", reason, item)
 
 
 def accept_item(state: StateStore, key: ItemKey) -> None:
+    """Drops the record of a refused item."""
     state.accept(key[0], ", ".join(key[1:]), "")
 
 
@@ -99,6 +101,7 @@ def settle(move: Move) -> int:
 
 
 def _is_right(move: Move, reject: RejectedRow) -> bool:
+    """True when a reject has been put right meanwhile."""
     home, item = _home(move, reject), reject.row
     if reject.entity:
         if not move.state.tables[reject.table].primary_key:

@@ -263,6 +263,7 @@ class _BinlogReader:
             self._put(error)
 
     def _read(self) -> None:
+        """Groups events into transactions; runs in a thread of its own."""
         with self.origin.connect() as source:
             arguments = self.origin.arguments(source)
         arguments |= {"read_timeout": 60, "connect_timeout": 10}
@@ -331,6 +332,7 @@ class _BinlogReader:
                 yield name
 
     def _changes(self, event: BinlogEvent) -> Iterator[RowChange]:
+        """Yields the row changes of an event of a moved table."""
         assert self._stream is not None
         rows = self._stream.rows(event)
         table = rows.shape.table

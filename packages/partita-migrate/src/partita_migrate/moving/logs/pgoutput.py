@@ -40,6 +40,7 @@ class PgoutputDecoder:
         self._committed_at = 0.0
 
     def message(self, content: bytes) -> SourceTransaction | None:
+        """Decodes one message; returns the transaction that it completes, if any."""
         kind = content[:1]
         if kind == b"B":
             self._position, at = struct.unpack_from(">Qq", content, 1)

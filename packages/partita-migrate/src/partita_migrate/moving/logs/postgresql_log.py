@@ -298,6 +298,7 @@ class PostgreSQLLog(SourceLog):
     def _read(
         self, stream: pq.abc.PGconn, decode: PgoutputDecoder, after: int
     ) -> Iterator[SourceTransaction | None]:
+        """Yields transactions behind `after`, and None while there is nothing to read."""
         reported_at = 0.0
         is_within = False
         while True:

@@ -216,6 +216,7 @@ class _Cutover:
                 open_fence(self.move, self.fence)
 
     def _switch_over(self, wait_seconds: float) -> None:
+        """Carries out the numbered steps of the module's description."""
         # Nobody may write at the target before it is authoritative. A target without policies
         # cannot be closed, which is accepted here.
         self._say("Closing the target for others")
@@ -331,6 +332,7 @@ class _Cutover:
                 self.report.compared += 1
 
     def _written_since(self, table: TableDesign, position: int) -> Iterator[Item]:
+        """Yields the items of a table that were written behind a position."""
         request: dict[str, Any] = {
             "TableName": table.name,
             "ConsistentRead": True,
@@ -384,6 +386,7 @@ class _Cutover:
             )
 
     def _commit(self, streams: list[ItemChangeStream], began: float) -> None:
+        """Records that the target is authoritative, and where the way back begins."""
         state = self.move.state
         phase = phase_of(state)
         phase.name = BACKWARD

@@ -108,6 +108,7 @@ def _check(name: str, *, is_given_up: bool) -> None:
 
 
 def _leftovers(move: Move) -> list[str]:
+    """Returns what the move has created and `finish` removes."""
     leftovers = ["the tables partita_fence and partita_switch, and triggers named partita_fence"]
     leftovers += {
         "postgresql": ["the slot and the publication of the move"],
@@ -121,6 +122,7 @@ def _leftovers(move: Move) -> list[str]:
 
 
 def _compare(move: Move, report: FinalReport, progress: Progress) -> None:
+    """Carries back the last changes, and compares both sides."""
     progress("Following back", 0, 0)
     back = BackFollower(move, fence_of(move.origin), progress)
     back.catch_up()

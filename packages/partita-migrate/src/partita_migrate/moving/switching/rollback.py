@@ -137,6 +137,7 @@ class _Rollback:
         self.tables = {table.name: table for table in move.design.tables}
 
     def run(self, *, is_stopped: bool, is_dry_run: bool) -> None:
+        """Carries out the numbered steps of the module's description."""
         self.progress("Following back", 0, 0)
         self.back.catch_up()
         self._check(self._lasting_obstacles(), is_dry_run=is_dry_run)
@@ -176,6 +177,7 @@ class _Rollback:
         return lasting
 
     def _check(self, obstacles: list[str], *, is_dry_run: bool) -> None:
+        """Raises when something that was written at the target does not fit into the source."""
         self.report.obstacles = obstacles
         self.report.changes, self.report.rows = self.back.changes, self.back.written
         if self.report.obstacles and not is_dry_run:
@@ -205,6 +207,8 @@ class _Rollback:
     # Items that applications wrote become items that rows make.
 
     def _stamp(self, position: int) -> None:
+        """Writes again what applications have written, as rows make it, and keeps what that
+        replaces."""
         replaced: list[bytes] = []
         writes = []
         touched = [
@@ -261,6 +265,7 @@ class _Rollback:
         return made
 
     def _commit(self, position: int, resume: str, began: float) -> None:
+        """Records that the source is authoritative, and where following goes on."""
         state = self.move.state
         phase = phase_of(state)
         phase.name = FORWARD

@@ -54,6 +54,7 @@ class TargetWriteBlock:
 
     @property
     def is_closed(self) -> bool:
+        """True while the target may be closed."""
         return self.move.state.fact(CLOSED, SavedPolicies) is not None
 
     def close(self, *, is_forced: bool = False) -> None:

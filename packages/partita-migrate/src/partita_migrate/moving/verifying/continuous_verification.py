@@ -80,6 +80,7 @@ class ContinuousVerification:
         self._due = time.monotonic() + EVERY_SECONDS
 
     def _take_turns(self) -> None:
+        """Compares some items, and reads the same rows and the next ones of the source."""
         table, rows = next(self._store)
         self._compare_items(table.name, rows)
         if rows:

@@ -186,6 +186,7 @@ class _Verifier:
         self._sampled: dict[str, set[str]] = {}
 
     def run(self, *, is_following: bool) -> None:
+        """Brings both sides to one position and compares them."""
         if phase_of(self.move.state).name == BACKWARD:
             if is_following:
                 from partita_migrate.moving.way_back.follow_back import catch_up_back
@@ -264,6 +265,7 @@ class _Verifier:
             self._compare_rows(table, session)
 
     def _compare_rows(self, table: SourceTable, session: LogSession) -> None:
+        """Compares the source's rows of a table with those of the state store."""
         if not table.primary_key:
             self._compare_counts(table, session)
             return
@@ -309,6 +311,7 @@ class _Verifier:
                 yield RowChange(table.name, row, None)
 
     def _compare_counts(self, table: SourceTable, session: LogSession) -> None:
+        """Compares a table without a primary key by its number of rows."""
         relation = session.source.relation(table)
         ((count,),) = session.source.rows(f"SELECT count(*) FROM {relation}")
         stored_count = self.state.count(table.name)

@@ -132,6 +132,7 @@ class BackFollower:
     # Rounds.
 
     def run(self, stop: Event) -> None:
+        """Follows until `stop` is set."""
         watch = MoveSampler(self.move)
         while not stop.is_set():
             if not self.round():
@@ -211,6 +212,7 @@ class BackFollower:
     # Rows.
 
     def _carry_over(self, changes: list[ItemChange]) -> None:
+        """Writes the rows that these changes ask for, and those that still wait."""
         with self.move.state.transaction():
             desired_rows = {
                 (desired.table, desired.key_text): desired for desired, _ in self.store.waiting()
@@ -252,6 +254,7 @@ class BackFollower:
     def _write(
         self, desired_rows: list[DesiredRow]
     ) -> tuple[list[DesiredRow], list[tuple[DesiredRow, str]]]:
+        """Writes rows into the source, again and again while it is away or busy."""
         if not desired_rows:
             return [], []
         away_since = time.monotonic()

@@ -62,6 +62,8 @@ class RowMapper:
         self._types = {table.name: type_attribute(table) for table in move.design.tables}
 
     def _assign(self, table: SourceTable) -> None:
+        """Decides for each column of a table which entity's items decide its value on the way
+        back."""
         if not table.primary_key:
             return
         holders = {
@@ -169,6 +171,7 @@ class RowMapper:
         return DesiredRow(entity.source, key, row, text)
 
     def _desired_row(self, table: TableDesign, old: Item | None, new: Item) -> DesiredRow | None:
+        """Returns the row that an item asks for; None for items that decide no column."""
         number = self.entity_of(table, new)
         entity = self.move.entities[number][1]
         self._check_attributes(entity, old, new)
@@ -222,6 +225,7 @@ class RowMapper:
         return key
 
     def _check_attributes(self, entity: Entity, old: Item | None, new: Item) -> None:
+        """Raises when an item has attributes that no row can hold."""
         attributes = {attribute.name: attribute for attribute in entity.attributes}
         strange = sorted(new.keys() - attributes.keys() - set(OWN))
         strange = [name for name in strange if (old or {}).get(name) != new[name]]

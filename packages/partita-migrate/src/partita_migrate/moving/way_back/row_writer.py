@@ -82,6 +82,7 @@ class RowWriter:
         return done, []
 
     def _write(self, session: SourceSession, desired: DesiredRow) -> DesiredRow:
+        """Writes one row and checks that the source holds exactly that."""
         table = self.rows.tables[desired.table]
         where, key = self._where(session, table, desired.key)
         relation = session.relation(table)
