@@ -249,6 +249,7 @@ def _stage_rows(
     total = sum(table.row_count for table in claim.tables)
     done = 0
     for table in claim.tables:
+        # A stopped run may have staged this table already.
         if not staging.has(table.name):
             for count in staging.fill(table.name, snapshot.rows(table)):
                 progress("Rows", min(done + count, total), total)

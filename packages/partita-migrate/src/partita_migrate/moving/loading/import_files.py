@@ -47,6 +47,7 @@ class ImportFiles:
         for table, item in items:
             by_table.setdefault(table, []).append(b'{"Item":%b}\n' % item)
         for table, lines in by_table.items():
+            # Without a time in its header, the file has the same bytes whenever it is written.
             content = gzip.compress(b"".join(lines), compresslevel=1, mtime=0)
             self._put(f"{table}/data/{self._chunk}.json.gz", content)
 

@@ -126,6 +126,7 @@ class LaneReader:
             # Ordered by position in the SELECT: an expression may carry the name of its column.
             places = range(len(column_readings) + 1, len(column_readings) + 1 + len(keys))
             statement += f" ORDER BY {', '.join(map(str, places))}"
+        # Drivers otherwise fetch the whole result into memory.
         options = {"stream_results": True, "max_row_buffer": CHUNK_ROWS}
         read_row, stored = self.origin.read_row, self.state.stored
         with session.source.errors():

@@ -162,5 +162,6 @@ def _closing(policy: str, arn: str, agent: str) -> str:
         "Resource": arn,
         "Condition": {"StringNotEquals": {"aws:UserAgent": agent}},
     }
+    # An earlier attempt may have left its statement behind.
     others = [statement for statement in statements if statement.get("Sid") != SID]
     return json.dumps({**document, "Statement": [*others, ours]})

@@ -153,6 +153,7 @@ class RowWriter:
         names = [name for name in self.rows.columns[table.name] if name in row]
         listed = ", ".join(map(session.quote, names))
         marks = ", ".join([VALUE] * len(names))
+        # GENERATED ALWAYS AS IDENTITY refuses explicit values otherwise.
         over = " OVERRIDING SYSTEM VALUE" if self.family == "postgresql" else ""
         values = [self._value(table, name, row) for name in names]
         session.change(

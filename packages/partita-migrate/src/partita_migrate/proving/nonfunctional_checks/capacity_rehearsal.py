@@ -355,6 +355,8 @@ class CapacityRehearsal:
         self._provision(server, share)
         clocked.advance(run.idle_seconds)
         tally = CallOutcomes()
+        # Patterns start at different fractions of a call, so that slow ones do not all come at
+        # once.
         due = {pattern_name: self.chance.random() for pattern_name in rates}
         for _ in range(run.seconds):
             clocked.advance(1)

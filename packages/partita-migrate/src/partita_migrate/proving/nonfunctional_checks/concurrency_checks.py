@@ -45,6 +45,7 @@ def _many_clients(server: DynamoDBClient, design: Design, prefix: str) -> ProofC
         "ExpressionAttributeValues": {":one": {"N": "1"}},
     }
     server.call_all(("UpdateItem", dict(counted)) for _ in range(CLIENTS))
+    # Optimistic locking: of many writes with the same condition, one may succeed.
     locked = {
         **target,
         "UpdateExpression": "SET #c = :new",

@@ -99,6 +99,7 @@ def _spoil_and_restore(
                 PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
             )
         moment = _next_second()
+        # Only writes after this second are to be undone.
         for table in tables:
             spoilt = {**before[table.name].first, PROBE: {"S": "spoilt"}}
             server.call("PutItem", TableName=prefix + table.name, Item=spoilt)

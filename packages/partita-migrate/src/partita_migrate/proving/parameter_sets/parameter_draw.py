@@ -165,6 +165,7 @@ class ParameterDraw:
         """Returns a row with the rows that a statement's joins lead to."""
         chain = {finest: row}
         waiting = list(question.joins)
+        # Joins may be written in any order, so they are tried until none leads further.
         for _ in range(len(waiting) + 1):
             for join in waiting:
                 for turned in (join.pairs, tuple((b, a) for a, b in join.pairs)):

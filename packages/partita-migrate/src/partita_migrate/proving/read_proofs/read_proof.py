@@ -148,6 +148,8 @@ class ReadProof:
         try:
             rows = answering.rows(parameter_set.values)
             what = self._difference(question, parameter_set, sql, rows)
+            # A request that is right in one page may be wrong in several, when a limit or a filter
+            # is applied to each of them.
             if not what and is_paged:
                 paged = answering.rows(parameter_set.values, page_items=PAGE_ITEMS)
                 what = self._difference(question, parameter_set, sql, paged)

@@ -59,6 +59,7 @@ def _process(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
         env=environment,
+        # Away from a partita.toml in the current folder.
         cwd=gettempdir(),
     )
     try:

@@ -179,6 +179,7 @@ class WriteSender:
                 put["ConditionExpression"] = "attribute_not_exists(#k)"
                 put["ExpressionAttributeNames"] = {"#k": self.sides.home(key[0]).partition_key.name}
             calls.append({"Put": put})
+        # All or nothing as far as DynamoDB allows it: a transaction has at most 100 items.
         for start in range(0, len(calls), TRANSACTION_ITEMS):
             self.sides.server.call(
                 "TransactWriteItems", TransactItems=calls[start : start + TRANSACTION_ITEMS]

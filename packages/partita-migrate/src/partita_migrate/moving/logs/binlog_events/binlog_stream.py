@@ -130,6 +130,7 @@ class BinlogStream:
         shape = self._tables[body[:6]]
         (flags,) = struct.unpack_from("<H", body, 6)
         place = 8
+        # Newer events have extra data, whose length includes its own two bytes.
         if event.kind in WITH_EXTRA_DATA:
             (extra,) = struct.unpack_from("<H", body, place)
             place += extra
@@ -137,6 +138,8 @@ class BinlogStream:
         size = (count + 7) // 8
         every = (1 << count) - 1
         is_whole = True
+        # A bit for each column that is in the images; an update has one such mask for the row
+        # before and one for the row after.
         for _ in range(2 if event.kind in UPDATE_ROWS else 1):
             # MySQL also sets the unused bits behind the last column.
             is_whole &= int.from_bytes(body[place : place + size], "little") & every == every
