@@ -37,7 +37,7 @@ class MoveSource:
     ) -> None:
         self.folder = folder
         self.inventory = inventory
-        self.tables = [one for one in inventory.tables if one.is_readable and one.columns]
+        self.tables = [table for table in inventory.tables if table.is_readable and table.columns]
         """The tables that the move reads."""
         self._ask = ask
         self._password: str | None = None
@@ -46,7 +46,7 @@ class MoveSource:
             self.family = "mysql" if source.dialect == "mariadb" else source.dialect
             self.readings = {table.name: _whole_readings(source, table) for table in self.tables}
         self._converters: dict[str, list[tuple[str, Convert]]] = {
-            name: [(one.column.name, one.convert or _unread) for one in column_readings]
+            name: [(each.column.name, each.convert or _unread) for each in column_readings]
             for name, column_readings in self.readings.items()
         }
 
@@ -104,7 +104,7 @@ class MoveSource:
         """Reads up to `count` rows in key order behind a key; each has its `readings`, then its
         key."""
         keys = [source.quote(name) for name in table.primary_key]
-        readings = [one.sql for one in self.readings[table.name]]
+        readings = [reading.sql for reading in self.readings[table.name]]
         where, bound = behind_key(keys, behind)
         statement = f"SELECT {', '.join([*readings, *keys])} FROM {source.relation(table)}"
         statement += f" WHERE {where}" if where else ""
@@ -126,7 +126,7 @@ class MoveSource:
                 bound[f"k{len(bound)}"] = column_value(columns[name], row[name], self.family)
                 equalities.append(f"{source.quote(name)} = :k{len(bound) - 1}")
             key_conditions.append(f"({' AND '.join(equalities)})")
-        columns_sql = ", ".join(one.sql for one in self.readings[table.name])
+        columns_sql = ", ".join(reading.sql for reading in self.readings[table.name])
         source_rows = source.rows(
             f"SELECT {columns_sql} FROM {source.relation(table)}"
             f" WHERE {' OR '.join(key_conditions)}",
@@ -139,7 +139,7 @@ class MoveSource:
         for table, facts in self._facts(source):
             if facts is None:
                 raise changed(table.name, "it is gone")
-            now = {name: one.type for name, one in facts.columns.items()}
+            now = {name: column.type for name, column in facts.columns.items()}
             then = {column.name: column.type for column in table.columns}
             if now.keys() != then.keys():
                 raise changed(table.name, _columns_differ(set(then), set(now)))

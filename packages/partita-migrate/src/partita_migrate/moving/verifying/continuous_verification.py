@@ -88,9 +88,9 @@ class ContinuousVerification:
         again: dict[str, list[Item]] = {}
         for (name, _), (row, _) in self._suspects.items():
             again.setdefault(name, []).append(row)
-        for one in self.tables:
-            if one.name in again:
-                self._read_by_keys(one, again[one.name][:ROWS_AT_ONCE])
+        for checked_table in self.tables:
+            if checked_table.name in again:
+                self._read_by_keys(checked_table, again[checked_table.name][:ROWS_AT_ONCE])
         self._read_on()
 
     def _rows_of_store(self) -> Iterator[tuple[SourceTable, Turn]]:

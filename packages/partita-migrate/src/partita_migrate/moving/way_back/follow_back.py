@@ -127,7 +127,9 @@ class BackFollower:
     def _open_streams(self) -> list[ItemChangeStream]:
         places = self.move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}
         target, tables = self.move.target, self.tables
-        return [open_stream(target, tables[name], one) for name, one in places.items()]
+        return [
+            open_stream(target, tables[name], checkpoint) for name, checkpoint in places.items()
+        ]
 
     # Rounds.
 

@@ -187,7 +187,7 @@ class CapacityRehearsal:
     ) -> RehearsalItems:
         for table in self.design.tables:
             server.call("CreateTable", **described(table), BillingMode="PAY_PER_REQUEST")
-        requested_items = (one for one in self.making.all_items() if requested.has(*one))
+        requested_items = (pair for pair in self.making.all_items() if requested.has(*pair))
         items = islice(requested_items, ITEMS_MAX)
         loaded = 0
         while chunk := list(islice(items, BATCH_ITEMS)):
@@ -323,7 +323,7 @@ class CapacityRehearsal:
             if (home := self.design.table(access.table)) is not None
             and (entity := home.entity(access.entity)) is not None
         ]
-        entities += [one for access in accesses for one in written_with(self.design, access)]
+        entities += [pair for access in accesses for pair in written_with(self.design, access)]
         is_together = first.request == "TransactWriteItems" or bool(first.transaction)
         for row in self.staging.spread(entities[0][1].source if entities else "", ROWS_DRAWN):
             puts = []
@@ -468,7 +468,9 @@ def _provisioned_units(amount: float) -> int:
 def _put(
     server: DynamoDBClient, items: list[tuple[TableDesign, Item]], number: int, is_together: bool
 ) -> None:
-    puts = [{"TableName": home.name, "Item": _renumbered(home, one, number)} for home, one in items]
+    puts = [
+        {"TableName": home.name, "Item": _renumbered(home, item, number)} for home, item in items
+    ]
     if is_together:
         server.call("TransactWriteItems", TransactItems=[{"Put": put} for put in puts])
         return

@@ -77,13 +77,13 @@ class PatternAnswer:
         places = {ref: place for place, ref in enumerate(self.question.columns)}
         for sorting in self.question.order:
             sign = -1 if sorting.is_descending else 1
-            one, other = left[places[sorting.ref]], right[places[sorting.ref]]
-            if one is None or other is None:
-                if one is not other:
-                    return sign * nulls_before(self.dialect) * (1 if one is None else -1)
+            value, other_value = left[places[sorting.ref]], right[places[sorting.ref]]
+            if value is None or other_value is None:
+                if value is not other_value:
+                    return sign * nulls_before(self.dialect) * (1 if value is None else -1)
                 continue
             fold = self.planner.fold(sorting.ref)
-            ours, theirs = comparable(one, fold), comparable(other, fold)
+            ours, theirs = comparable(value, fold), comparable(other_value, fold)
             if ours != theirs:
                 return sign * (-1 if ours < theirs else 1)
         return 0

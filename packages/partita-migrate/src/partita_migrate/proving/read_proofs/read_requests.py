@@ -73,9 +73,9 @@ class ReadRequests:
         assert entity is not None
         self.entity: Entity = entity
         self.columns = {
-            ColumnRef(one.name, column.name): column
-            for one in inventory.tables
-            for column in one.columns
+            ColumnRef(source_table.name, column.name): column
+            for source_table in inventory.tables
+            for column in source_table.columns
         }
 
     def items(self, values: Values, *, page_items: int | None = None) -> list[Item]:
@@ -485,14 +485,14 @@ class ReadRequests:
         for text in self.access.sorts:
             name = text.removesuffix(" desc")
             sign = -1 if text.endswith(" desc") else 1
-            one, other = left.get(name), right.get(name)
-            if one is None or other is None:
-                if (one is None) == (other is None):
+            value, other_value = left.get(name), right.get(name)
+            if value is None or other_value is None:
+                if (value is None) == (other_value is None):
                     continue
                 before = nulls_before(self.inventory.dialect)
-                return sign * (before if one is None else -before)
+                return sign * (before if value is None else -before)
             fold = self._fold(name)
-            ours, theirs = comparable(one, fold), comparable(other, fold)
+            ours, theirs = comparable(value, fold), comparable(other_value, fold)
             if ours != theirs:
                 return sign * (-1 if ours < theirs else 1)
         return 0

@@ -220,7 +220,7 @@ class WriteProof:
     def _refused(
         self,
         statement: Insertion | Modification,
-        one: ParameterSet,
+        parameter_set: ParameterSet,
         reason: str,
         rows_found: list[Item],
         forbidden: str,
@@ -230,16 +230,18 @@ class WriteProof:
         is_repeated = "UNIQUE" in reason.upper().replace("DUPLICATE", "UNIQUE")
         if isinstance(statement, Insertion):
             written = self.sending.written(accesses)
-            return self._refusal(statement, one, reason, written) if is_repeated else []
+            return self._refusal(statement, parameter_set, reason, written) if is_repeated else []
         accepted_anyway = [f"the source refused it ({reason}), but the requests were accepted"]
         if any(access.forbids for access in accesses):
             is_lost = self.finding.is_referred_to(self._change(statement), rows_found, accesses)
             return [] if forbidden or is_lost else accepted_anyway
-        lost = [one for one in self.sides.design.unique if one.kept_by == "application"]
-        if not is_repeated or any(one.table == statement.table for one in lost):
+        lost = [unique for unique in self.sides.design.unique if unique.kept_by == "application"]
+        if not is_repeated or any(unique.table == statement.table for unique in lost):
             return []
         try:
-            self.sending.modify(statement, one, rows_found, [], self.sending.written(accesses))
+            self.sending.modify(
+                statement, parameter_set, rows_found, [], self.sending.written(accesses)
+            )
         except ClientError:
             return self.sides.differences()
         return accepted_anyway

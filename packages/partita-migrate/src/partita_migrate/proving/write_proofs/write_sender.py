@@ -46,9 +46,11 @@ class WriteSender:
 
     def written(self, accesses: Sequence[PatternAccess]) -> set[str]:
         """Returns the types of items that the model's requests write."""
-        writes = [one for one in accesses if one.request not in (*READS, "TTL", "none")]
-        beside = (one.name for access in writes for _, one in written_with(self.design, access))
-        return {*(one.entity for one in writes), *beside}
+        writes = [access for access in accesses if access.request not in (*READS, "TTL", "none")]
+        beside = (
+            entity.name for access in writes for _, entity in written_with(self.design, access)
+        )
+        return {*(access.entity for access in writes), *beside}
 
     def strange_keys(
         self, accesses: Sequence[PatternAccess], source: str, rows: Sequence[Item]

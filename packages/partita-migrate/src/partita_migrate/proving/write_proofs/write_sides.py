@@ -78,7 +78,7 @@ class WriteSides:
                     pass
 
     def entities(self, source: str) -> Iterator[tuple[TableDesign, Entity]]:
-        return ((table, one) for table, one in self.design.entities() if one.source == source)
+        return (pair for pair in self.design.entities() if pair[1].source == source)
 
     def expected(self) -> dict[Key, Item]:
         """Returns every item that the copy's rows make."""
