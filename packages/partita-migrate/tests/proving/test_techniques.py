@@ -419,7 +419,7 @@ def growing(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         ("large values in a bucket", "bookings", "bookings.document has values of 146 KB"),
         ("one table for each period", "book", "bookings only grows, by"),
         ("item collections cut before a limit", "bookings", "the month of booked_at"),
-        ("optimistic locking", "to decide", "a number of its version is what was read"),
+        ("optimistic locking", "to decide", "its version number is still the one that was read"),
     ],
 )
 def test_what_grows_or_is_locked_has_its_technique(

@@ -1,7 +1,7 @@
-"""What a table that is there already has otherwise than the design says, and what would change it.
+"""How an existing table differs from the design, and the updates that would make it equal.
 
-What somebody added for reasons of their own (more tags) is no difference; an index that the design
-does not know is one, because every write pays for it.
+Things that somebody added, such as more tags, do not count as differences. An extra index does,
+because every write pays for it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ ON_DEMAND = "PAY_PER_REQUEST"
 
 class TableDifference(Struct, frozen=True, kw_only=True):
     what: str
-    """A sentence: what is there, and what the design says."""
+    """One sentence: what the table has, and what the design says."""
     update: TableUpdate | None = None
-    """None where a table has to be made anew."""
+    """None if the table has to be created anew."""
 
 
 class ExistingTable(Struct, frozen=True, kw_only=True):
-    """What a server says of one table."""
+    """What a server says about one existing table."""
 
     description: dict[str, Any]
     tags: dict[str, str] | None
     time_to_live: str | None
     point_in_time_recovery: bool | None
-    """Like tags, None where the server does not know of it."""
+    """None, like `tags`, if the server does not know the feature."""
     scaling: list[AutoScalingBounds] | None = None
 
     @property
@@ -49,7 +49,7 @@ def differences(wanted: TableRequest, found: ExistingTable) -> list[TableDiffere
         _keys, _local_indexes, _capacity, _scaling, _global_indexes, _stream, _time_to_live, _tags,
         _table_class, _deletion_protection, _recovery,
     )  # fmt: skip
-    return [one for look in looks for one in look(wanted, found)]
+    return [difference for look in looks for difference in look(wanted, found)]
 
 
 def _keys(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
@@ -57,16 +57,20 @@ def _keys(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifferenc
     there = key_text(wanted.create, wanted.create)
     if here != there:
         yield TableDifference(
-            what=f"Its key is {here}, and the design says {there}: the table has to be made anew."
+            what=f"Its key is {here}, and the design says {there}: the table has to be created"
+            " anew."
         )
 
 
 def key_text(keyed: dict[str, Any], table: dict[str, Any]) -> str:
-    """The key of a table or an index, with its types: PK (S), SK (N)."""
-    types = {one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]}
+    """Returns the key of a table or an index with its types, such as "PK (S), SK (N)"."""
+    types = {
+        definition["AttributeName"]: definition["AttributeType"]
+        for definition in table["AttributeDefinitions"]
+    }
     return ", ".join(
-        f"{one['AttributeName']} ({types.get(one['AttributeName'], '?')})"
-        for one in keyed["KeySchema"]
+        f"{key['AttributeName']} ({types.get(key['AttributeName'], '?')})"
+        for key in keyed["KeySchema"]
     )
 
 
@@ -86,8 +90,8 @@ def _index_texts(
 def _otherwise(
     kind: str, wanted: TableRequest, found: ExistingTable, mine: list[dict[str, Any]]
 ) -> Iterator[TableDifference]:
-    """Indexes on both sides that are not the same, and those that only the table has."""
-    theirs = {one["IndexName"]: one for one in found.description.get(kind, [])}
+    """Yields indexes that exist on both sides and differ, and indexes that only the table has."""
+    theirs = {index["IndexName"]: index for index in found.description.get(kind, [])}
     for index in mine:
         name = index["IndexName"]
         if name not in theirs:
@@ -98,7 +102,7 @@ def _otherwise(
             if is_so != says:
                 yield TableDifference(
                     what=f"{what[0].upper()}{what[1:]} is {is_so}, and the design says {says}: the"
-                    " index has to be made anew."
+                    " index has to be created anew."
                 )
     for name in sorted(theirs.keys() - {index["IndexName"] for index in mine}):
         yield TableDifference(
@@ -109,11 +113,11 @@ def _otherwise(
 def _local_indexes(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
     kind = "LocalSecondaryIndexes"
     yield from _otherwise(kind, wanted, found, wanted.local_indexes)
-    there = {one["IndexName"] for one in found.description.get(kind, [])}
+    there = {existing["IndexName"] for existing in found.description.get(kind, [])}
     for index in wanted.local_indexes:
         if index["IndexName"] not in there:
             yield TableDifference(
-                what=f"The local index {index['IndexName']} is missing, and can only be made"
+                what=f"The local index {index['IndexName']} is missing, and can only be created"
                 " together with its table."
             )
 
@@ -121,7 +125,7 @@ def _local_indexes(wanted: TableRequest, found: ExistingTable) -> Iterator[Table
 def _global_indexes(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
     kind = "GlobalSecondaryIndexes"
     yield from _otherwise(kind, wanted, found, wanted.indexes)
-    there = {one["IndexName"] for one in found.description.get(kind, [])}
+    there = {existing["IndexName"] for existing in found.description.get(kind, [])}
     for index in wanted.indexes:
         if index["IndexName"] not in there:
             yield TableDifference(
@@ -152,7 +156,7 @@ def _capacity(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDiffe
     if there == ON_DEMAND:
         return
     if wanted.scaling:
-        return  # Units are where the load has brought them.
+        return  # The load decides the current units.
     if (is_so := _units(found.description)) != (says := _units(wanted.create)):
         yield TableDifference(
             what=f"It has {_units_text(is_so)}, and the design says {_units_text(says)}.",
@@ -183,15 +187,19 @@ def _capacity(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDiffe
 def _scaling(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
     if not wanted.scaling or found.scaling is None:
         return
-    there = {(one.index, one.kind): one for one in found.scaling}
-    for one in wanted.scaling:
-        known = there.get((one.index, one.kind))
-        if known == one:
+    there = {(bounds.index, bounds.kind): bounds for bounds in found.scaling}
+    for bounds in wanted.scaling:
+        existing = there.get((bounds.index, bounds.kind))
+        if existing == bounds:
             continue
-        name = f"{one.index}'s {one.kind.lower()}s" if one.index else f"Its {one.kind.lower()}s"
-        scaled = bounds_text(known) if known else "not at all"
+        name = (
+            f"{bounds.index}'s {bounds.kind.lower()}s"
+            if bounds.index
+            else f"Its {bounds.kind.lower()}s"
+        )
+        scaled = bounds_text(existing) if existing else "not at all"
         yield TableDifference(
-            what=f"{name} scale {scaled}, and the design says {bounds_text(one)}.",
+            what=f"{name} scale {scaled}, and the design says {bounds_text(bounds)}.",
             update=scaling_update(wanted, region_of(found.arn)),
         )
 
@@ -199,15 +207,17 @@ def _scaling(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDiffer
 def _shared(
     wanted: TableRequest, found: ExistingTable
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Global indexes that both have."""
-    there = {one["IndexName"]: one for one in found.description.get("GlobalSecondaryIndexes", [])}
+    """Yields the global indexes that both sides have, as the design and as the table has them."""
+    there = {
+        index["IndexName"]: index for index in found.description.get("GlobalSecondaryIndexes", [])
+    }
     for index in wanted.indexes:
         if index["IndexName"] in there:
             yield index, there[index["IndexName"]]
 
 
 def _mode(description: dict[str, Any]) -> str:
-    # A table that was never on demand may have no summary.
+    # A table that was never on-demand may have no summary.
     return str(description.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"))
 
 
