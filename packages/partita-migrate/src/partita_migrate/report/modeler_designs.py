@@ -1,4 +1,5 @@
-"""The designs of a folder for the modeler: as NoSQL Workbench has them, with proof and price."""
+"""The designs of a folder for the console's modeler: in NoSQL Workbench's format, with proof and
+price."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class DesignPrice(Struct, frozen=True, kw_only=True):
     monthly: float
     currency: str
     way: str
-    """How it is paid for: the cheapest that binds nobody."""
+    """The cheapest way to pay without commitment."""
     prices_of: str
 
 
@@ -36,7 +37,8 @@ class ModelerDesign(Struct, frozen=True, kw_only=True):
 
 
 def designs(folder: Folder) -> list[ModelerDesign]:
-    """The chosen one first. Only tests of a design as it is now count as its proof."""
+    """Returns the designs, the chosen one first. Only tests of a design as it is now count as its
+    proof."""
     names = [one for one in (CHOSEN, *map(file_name, KINDS)) if folder.has(one)]
     if not names:
         return []
@@ -58,7 +60,7 @@ def designs(folder: Folder) -> list[ModelerDesign]:
 
 
 def _prices(folder: Folder, found: dict[str, Design]) -> dict[str, DesignPrice]:
-    """An estimate that is older than its design says nothing of it."""
+    """Returns the prices of designs, except of those that were changed after the estimate."""
     if not folder.has(ESTIMATE_JSON):
         return {}
     made_at = (folder.path / ESTIMATE_JSON).stat().st_mtime

@@ -41,7 +41,7 @@ class ParameterNameClash(NotServed):
 
 @dataclass(frozen=True)
 class ColumnsOfRequests:
-    """Where the requests of a pattern return the columns of its query."""
+    """The attributes in which the requests of a pattern return the columns of its query."""
 
     asked: ResolvedQuery
     """The query as the first request's items are asked."""

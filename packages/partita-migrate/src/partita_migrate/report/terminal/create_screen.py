@@ -10,7 +10,7 @@ from rich.text import Text
 from partita_migrate.handover.create_stage import Action, CreateResult
 from partita_migrate.handover.emit import EmittedFile
 from partita_migrate.report.terminal.terminal_tables import bullets
-from partita_migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.workspace.readable_lists import number_of
 
 ACTIONS: dict[Action, str] = {
     "create": "would be made",

@@ -10,11 +10,12 @@ from rich.text import Text
 
 from partita_migrate.report.terminal.terminal_tables import ROWS_SHOWN_MAX, bullets, grid, more
 from partita_migrate.understanding.plan_stage import PAGE
-from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
+from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES
 from partita_migrate.understanding.planning.migration_plan import MigrationPlan
 from partita_migrate.understanding.planning.plan_page import SEVERITY_TITLES, bytes_text, rows_text
 from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 from partita_migrate.workspace.migration_folder import INVENTORY, PLAN, Folder
+from partita_migrate.workspace.readable_lists import number_of
 
 
 def summarize(folder: Folder, plan: MigrationPlan) -> Iterator[RenderableType]:

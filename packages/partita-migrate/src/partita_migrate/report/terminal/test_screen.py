@@ -10,7 +10,7 @@ from rich.text import Text
 
 from partita_migrate.proving.proof_run.proof_results import AnswerDifference, PatternProof, ProofRun
 from partita_migrate.report.terminal.terminal_tables import bullets, grid
-from partita_migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.workspace.readable_lists import number_of
 
 STYLES = {"proven": "green", "unserved": "yellow", "unproven": "yellow", "differs": "red"}
 """In the order in which they are shown: what needs attention is nearest to the end."""

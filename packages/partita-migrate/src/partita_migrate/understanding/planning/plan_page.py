@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from partita.foundation.service_limits import GB, KB, MB
-from partita_migrate.understanding.planning.difficulties.difficulty import (
-    SEVERITIES,
-    Difficulty,
-    number_of,
-)
+from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, Difficulty
 from partita_migrate.understanding.planning.goals import AIMS
 from partita_migrate.understanding.planning.migration_plan import MigrationPlan
 from partita_migrate.understanding.schema.inventory import Inventory, Relationship, SourceTable
+from partita_migrate.workspace.readable_lists import number_of
 
 SEVERITY_TITLES = {
     "obstacle": "Obstacles: to be solved first",

@@ -1,4 +1,5 @@
-"""What becomes of foreign keys, which DynamoDB does not have: a fan-out, a condition, or a loss."""
+"""Decides what becomes of foreign keys, which DynamoDB does not have: a fan-out, a condition, or a
+loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an expert would put beside the tables: a search service, a cache, a bucket, colder tables.
+"""Suggests services beside the tables: a search service, a cache, a bucket, colder tables.
 
 A test of the tables cannot prove these. Each is marked "outside" and says what it costs.
 """

@@ -29,6 +29,7 @@ from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLo
 from partita_migrate.understanding.patterns.mining.table_access import TableAccess
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.inventory import SourceTable
+from partita_migrate.workspace.readable_lists import enumerated
 
 SHAPES_MAX = 20_000
 """Of statements that are parsed; a log that writes table names into its texts has no end."""
@@ -279,8 +280,8 @@ def name_of(access: TableAccess) -> str:
     if access.operation == "delete":
         return f"delete {table.name}{found}"
     start = {"aggregate": f"figures of {table.name}"}.get(access.operation, table.name)
-    with_joins = f" with {_listed(access.joins)}" if access.joins else ""
-    through = f" through {_listed(access.through)}" if access.through else ""
+    with_joins = f" with {enumerated(access.joins)}" if access.joins else ""
+    through = f" through {enumerated(access.through)}" if access.through else ""
     locked = ", locked" if access.is_consistent else ""
     return f"{start}{with_joins}{found}{through}{_ordered(access, table)}{locked}"
 
@@ -290,12 +291,14 @@ def _found_by(access: TableAccess, table: SourceTable) -> str:
     if access.hierarchy:
         parts.append(f" below one along {_short(access.hierarchy, table)}")
     if access.equality:
-        parts.append(f" by {_listed(_by(column, access) for column in access.equality)}")
+        parts.append(f" by {enumerated(_by(column, access) for column in access.equality)}")
     if access.range:
         word = "and range" if access.equality else "by range"
-        parts.append(f" {word} of {_listed(_short(column, table) for column in access.range)}")
+        parts.append(f" {word} of {enumerated(_short(column, table) for column in access.range)}")
     if access.filters:
-        parts.append(f", filtered by {_listed(_short(column, table) for column in access.filters)}")
+        parts.append(
+            f", filtered by {enumerated(_short(column, table) for column in access.filters)}"
+        )
     if not parts and access.operation != "insert":
         parts.append(", all")
     return "".join(parts)
@@ -324,15 +327,10 @@ def _direction(access: TableAccess, table: SourceTable) -> str:
         # Which time is meant goes without saying when there is only one.
         times = [name for name, kind in kinds.items() if kind in ("date", "datetime")]
         return said if len(times) == 1 else f"{said} by {names[0]}"
-    return f"in order of {_listed(names)}" + (", greatest first" if access.is_descending else "")
+    return f"in order of {enumerated(names)}" + (", greatest first" if access.is_descending else "")
 
 
 def _short(column: str, table: SourceTable) -> str:
     """A column of the pattern's own table goes without the table's name."""
     ref = ColumnRef.parse(column)
     return ref.column if ref.table == table.name else column
-
-
-def _listed(names: Iterable[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

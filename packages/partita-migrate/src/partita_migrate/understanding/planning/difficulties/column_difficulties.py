@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from partita.foundation.service_limits import ITEM_BYTES_MAX, KB
-from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
 from partita_migrate.understanding.planning.difficulties.type_difficulties import TYPE_CARE
 from partita_migrate.understanding.schema.inventory import Inventory, SourceColumn, SourceTable
+from partita_migrate.workspace.readable_lists import listed
 
 LARGE_ROW_BYTES = 100 * KB
 SUSPICIOUS_ROW_BYTES = 4 * KB

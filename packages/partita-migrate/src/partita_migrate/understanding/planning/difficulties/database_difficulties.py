@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from partita_migrate.understanding.planning.difficulties.difficulty import (
-    Difficulty,
-    listed,
-    number_of,
-)
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
+from partita_migrate.workspace.readable_lists import listed, number_of
 
 
 def views(inventory: Inventory) -> Iterator[Difficulty]:

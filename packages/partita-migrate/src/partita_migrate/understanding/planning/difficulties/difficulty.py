@@ -46,11 +46,3 @@ class Difficulty(Struct, frozen=True, kw_only=True, omit_defaults=True):
     columns: list[str] = field(default_factory=list)
     what: str
     strategy: str
-
-
-def listed(names: list[str] | None) -> str:
-    return ", ".join(names or [])
-
-
-def number_of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

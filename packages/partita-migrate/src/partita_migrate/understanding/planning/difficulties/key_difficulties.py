@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from partita.foundation.service_limits import PARTITION_KEY_BYTES_MAX
 from partita_migrate.understanding.planning.difficulties.column_difficulties import bytes_max
-from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
 from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
+from partita_migrate.workspace.readable_lists import listed
 
 KEY_KINDS = {"string", "integer", "decimal", "date", "datetime", "time", "binary", "uuid", "enum"}
 """What becomes a string, number or binary, and so can be a key."""

@@ -11,14 +11,10 @@ from partita.foundation.service_limits import (
     TABLE_NAME_CHARS_MAX,
     TABLE_NAME_CHARS_MIN,
 )
-from partita_migrate.understanding.planning.difficulties.difficulty import (
-    Difficulty,
-    Severity,
-    listed,
-    number_of,
-)
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, Severity
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
 from partita_migrate.understanding.schema.name_words import singular
+from partita_migrate.workspace.readable_lists import listed, number_of
 
 LONG_NAME_CHARS = 24
 INDEXES_OF_AD_HOC_QUERIES = 6

@@ -12,6 +12,7 @@ from partita_migrate.understanding.planning.readiness.readiness_check import (
 )
 from partita_migrate.understanding.schema.inventory import Inventory
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
+from partita_migrate.workspace.readable_lists import first_names
 
 STANDBY_SLOTS_VERSION = 160_000
 NAMES_MAX = 5
@@ -48,7 +49,7 @@ def _setting(source: SourceDatabase, name: str) -> str:
 def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
     """pg_dump stops at the first table or sequence that it may not read."""
     names = [str(name) for (name,) in source.rows(_UNREADABLE)]
-    missing = [f"SELECT on {_some(names)}"] if names else []
+    missing = [f"SELECT on {first_names(names, NAMES_MAX)}"] if names else []
     yield rights(
         "backup",
         missing,
@@ -60,7 +61,7 @@ def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Serv
         yield not_ready(
             "backup",
             "row security",
-            f"active for this user on {_some(hidden)}",
+            f"active for this user on {first_names(hidden, NAMES_MAX)}",
             "Take the backup as the owner or with BYPASSRLS: pg_dump refuses rows that it may not"
             " see.",
         )
@@ -136,7 +137,7 @@ def changes_identities(source: SourceDatabase, inventory: Inventory) -> Iterator
     yield not_ready(
         "changes",
         "the replica identity",
-        f"missing for {_some(names)}",
+        f"missing for {first_names(names, NAMES_MAX)}",
         "ALTER TABLE ... REPLICA IDENTITY FULL, or give them a primary key, before they are"
         " published: else their updates and deletes are refused.",
     )
@@ -171,11 +172,6 @@ def statistics(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerC
             "ALTER SYSTEM SET pg_stat_statements.track = 'top' and reload, so that statements"
             " inside of functions and triggers are not counted as calls of the application.",
         )
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 CHECKS = (backup_rights, changes_in_wal, changes_rights, changes_identities, statistics)
