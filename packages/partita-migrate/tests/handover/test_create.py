@@ -87,7 +87,7 @@ def test_a_second_run_changes_nothing_and_says_so(
     before = [described(dynamodb, name) for name in (ORDERS, SESSIONS)]
     again = run("migrate", "create", folder.path, "--endpoint", server.url)
     assert again.returncode == 0
-    assert f"{ORDERS} is as the design says; nothing was changed." in again.stdout
+    assert f"{ORDERS} is as the design says and was not changed." in again.stdout
     assert "Nothing to do: 2 tables" in again.stdout
     assert [described(dynamodb, name) for name in (ORDERS, SESSIONS)] == before
 

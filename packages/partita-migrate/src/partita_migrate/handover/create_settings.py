@@ -12,7 +12,7 @@ TableClass = Literal["estimate", "STANDARD", "STANDARD_INFREQUENT_ACCESS"]
 
 
 class CreateSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What people decide about the tables."""
+    """The settings for new tables."""
 
     capacity: Capacity = "estimate"
     """`estimate` takes the cheapest mode, `provisioned` the units of the stated rates, and `auto

@@ -48,7 +48,7 @@ NO_TAGS = "This endpoint does not store tags; the table was created without them
 
 
 class CreatedTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of one table, or would become of it in a dry run."""
+    """The outcome for one table; in a dry run, the outcome that it would have."""
 
     table: str
     action: Action

@@ -1,4 +1,4 @@
-"""How an existing table differs from the design, and the updates that would make it equal.
+"""Compares an existing table with the design, and says which updates would make it equal.
 
 Things that somebody added, such as more tags, do not count as differences. An extra index does,
 because every write pays for it.
@@ -30,7 +30,7 @@ class TableDifference(Struct, frozen=True, kw_only=True):
 
 
 class ExistingTable(Struct, frozen=True, kw_only=True):
-    """What a server says about one existing table."""
+    """The description of an existing table, as the server gives it."""
 
     description: dict[str, Any]
     tags: dict[str, str] | None

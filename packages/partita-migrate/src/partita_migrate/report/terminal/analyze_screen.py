@@ -1,4 +1,4 @@
-"""`partita migrate analyze` in a screen."""
+"""Prints the result of `partita migrate analyze`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def _patterns(folder: Folder) -> Iterator[RenderableType]:
         yield from _busiest(found)
     else:
         yield Text(
-            "No access patterns yet: write patterns.toml, or let the server keep statements."
+            "No access patterns yet: write patterns.toml, or let the server keep statement"
+            " statistics."
         )
     yield from bullets(
         "Joined by statements without a foreign key: name those that are references under"
@@ -76,8 +77,8 @@ def _patterns(folder: Folder) -> Iterator[RenderableType]:
     )
     if found.unexplained:
         count = len(found.unexplained)
-        said = "1 statement is" if count == 1 else f"{count} statements are"
-        yield Text(f"{said} not among the patterns; {MINED} has the reasons.")
+        counted = "1 statement is" if count == 1 else f"{count} statements are"
+        yield Text(f"{counted} not among the patterns; {MINED} has the reasons.")
 
 
 def _busiest(found: Patterns) -> Iterator[RenderableType]:
@@ -86,8 +87,13 @@ def _busiest(found: Patterns) -> Iterator[RenderableType]:
         "Access patterns",
         ["pattern", "category", "calls/s", "items"],
         (
-            (one.name, one.category, figure(one.calls_per_second), figure(one.items))
-            for one in busiest[:ROWS_SHOWN_MAX]
+            (
+                pattern.name,
+                pattern.category,
+                figure(pattern.calls_per_second),
+                figure(pattern.items),
+            )
+            for pattern in busiest[:ROWS_SHOWN_MAX]
         ),
         numbers=["calls/s", "items"],
     )
