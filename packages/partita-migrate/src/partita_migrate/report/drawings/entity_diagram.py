@@ -337,7 +337,7 @@ class _Drawing:
                 path = _loop(corner.x + sizes[relationship.parent].width, corner.y, line)
             yield DiagramEdge(
                 path=path,
-                is_one=relationship.kind == "relationship-to-relationship",
+                is_one=relationship.kind == "one-to-one",
                 is_optional=relationship.is_optional,
                 kind=relationship.kind,
                 title=relationship_text(relationship),
