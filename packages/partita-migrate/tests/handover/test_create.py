@@ -83,7 +83,7 @@ def test_a_second_run_changes_nothing_and_says_so(
 ) -> None:
     folder = design()
     first = run("migrate", "create", folder.path, "--endpoint", server.url)
-    assert first.returncode == 0 and f"{ORDERS} was made" in first.stdout
+    assert first.returncode == 0 and f"{ORDERS} was created" in first.stdout
     before = [described(dynamodb, name) for name in (ORDERS, SESSIONS)]
     again = run("migrate", "create", folder.path, "--endpoint", server.url)
     assert again.returncode == 0

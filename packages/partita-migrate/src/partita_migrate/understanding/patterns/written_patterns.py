@@ -198,7 +198,9 @@ class WrittenPattern:
         if category is not None:
             plain = str(category).lower().replace("-", " ").replace("_", " ")
             if plain not in _CATEGORIES:
-                self._refuse(f"{category!r} is not a category; the categories are {_listed(_CATEGORIES)}")
+                self._refuse(
+                    f"{category!r} is not a category; the categories are {_listed(_CATEGORIES)}"
+                )
             pattern = replace(pattern, category=plain)
         rate = self._rate()
         return replace(

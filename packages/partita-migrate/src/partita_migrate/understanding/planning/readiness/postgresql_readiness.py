@@ -39,7 +39,7 @@ SELECT count(*) FROM pg_roles
 WHERE rolname IN ('rds_replication', 'cloudsqlsuperuser', 'azure_pg_admin')
   AND pg_has_role(current_user, oid, 'member')
 """
-"""Managed servers give the right to replicate by a role of their own."""
+"""Roles by which managed servers grant the right to replicate."""
 
 
 def _setting(source: SourceDatabase, name: str) -> str:
@@ -62,7 +62,7 @@ def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Serv
             "backup",
             "row security",
             f"active for this user on {first_names(hidden, NAMES_MAX)}",
-            "Take the backup as the owner or with BYPASSRLS: pg_dump refuses rows that it may not"
+            "Take the backup as the owner or with BYPASSRLS: pg_dump fails on rows that it may not"
             " see.",
         )
 
@@ -103,7 +103,8 @@ def _standby(source: SourceDatabase) -> Iterator[ServerCheck]:
             "changes",
             "this server",
             "a standby",
-            "Make the slot on the primary server: standbys have logical slots from version 16 on.",
+            "Create the slot on the primary server: standbys have logical slots from version 16"
+            " on.",
         )
 
 
@@ -114,13 +115,14 @@ def changes_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Ser
     yield rights(
         "changes",
         missing,
-        "ALTER ROLE ... REPLICATION for the user that will follow the changes (GRANT"
+        "ALTER ROLE ... REPLICATION for the user that follows the changes (GRANT"
         " rds_replication on Amazon RDS).",
     )
 
 
 def changes_identities(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
-    """Without a key, updates and deletes of a published table are refused."""
+    """Finds tables without a replica identity: once they are published, PostgreSQL refuses their
+    updates and deletes."""
     rows = source.rows(
         "SELECT c.oid::regclass::text FROM pg_class c"
         " JOIN pg_namespace n ON n.oid = c.relnamespace"
