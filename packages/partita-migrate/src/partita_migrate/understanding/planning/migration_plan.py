@@ -39,7 +39,7 @@ class MigrationPlan(Struct, frozen=True, kw_only=True):
 def plan_inventory(
     inventory: Inventory, goals: Goals, checks: Sequence[ServerCheck] = ()
 ) -> MigrationPlan:
-    """All of the plan that needs no connection; `checks` are those of the server."""
+    """Makes the plan without a connection; `checks` are the results from the server."""
     difficulties = [*find_difficulties(inventory), *find_unready(checks, goals)]
     return MigrationPlan(
         goals=goals,

@@ -1,4 +1,4 @@
-"""One difficulty: what it is, how hard, where, and what to do about it."""
+"""One difficulty: what it is, how severe, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DifficultyKind = Literal[
     "left out",
 ]
 Severity = Literal["obstacle", "care", "note"]
-"""Must be solved first; needs a decision; good to know."""
+"""An obstacle must be removed first, a care needs a decision, and a note is good to know."""
 
 SEVERITIES: tuple[Severity, ...] = ("obstacle", "care", "note")
 

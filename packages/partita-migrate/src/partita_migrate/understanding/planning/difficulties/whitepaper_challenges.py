@@ -1,4 +1,4 @@
-"""The challenges of the whitepaper's table 3, with the strategies that it gives for each."""
+"""The challenges of the whitepaper's table 3, with the strategies that it gives for them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find_challenges(
 
 
 def transfer_hours(inventory: Inventory, goals: Goals) -> float:
-    """How long the bytes of all tables take through the network that [goals] names."""
+    """Returns how long the bytes of all tables take through the network that [goals] states."""
     data_bytes = sum(table.data_bytes or 0 for table in inventory.tables)
     bits_per_second = goals.bandwidth_mbit_per_second * 1_000_000
     return data_bytes * BITS_PER_BYTE / bits_per_second / SECONDS_PER_HOUR

@@ -133,7 +133,7 @@ def changes_in_binary_log(source: SourceDatabase, inventory: Inventory) -> Itera
                 f"SET GLOBAL {name} = '{required}', and the same in its configuration so that it"
                 " lasts; open sessions keep the old value."
                 if name in variables
-                else f"This server does not have it, and following changes needs {name} = {required}.",
+                else f"This server does not have it; changes need {name} = {required}.",
             )
     for name, required in UNREADABLE.items():
         if variables.get(name, required).upper() != required:

@@ -35,7 +35,7 @@ def check_server(source: SourceDatabase, inventory: Inventory) -> list[ServerChe
                 ServerCheck(
                     purpose="backup" if "backup" in name else "changes",
                     setting=name,
-                    results="not known",
+                    found="not known",
                     is_ready=False,
                     change=f"Ask the administrator: {error}",
                 )
