@@ -162,15 +162,17 @@ def _run_move(
     help="Load rejected rows again, after they were corrected.",
 )
 @_write_units
-def load(where: tuple[tuple[str, str], ...], through: str | None, files: str, **given: Any) -> None:
+def load(
+    where: tuple[tuple[str, str], ...], through: str | None, files: str, **options: Any
+) -> None:
     """Load every row of the source into the target.
 
     Continues where it was stopped. Rows that cannot become an item are listed in
     move/rejects.jsonl, with the reason and how to replay them; exits with 1 if there are any.
     Writes load.json.
     """
-    given |= {"where": dict(where), "files": files if through else ""}
-    _run_move(_load, given, lambda done: done.failed)
+    options |= {"where": dict(where), "files": files if through else ""}
+    _run_move(_load, options, lambda done: done.failed)
 
 
 @migrate.command()
@@ -180,26 +182,26 @@ def load(where: tuple[tuple[str, str], ...], through: str | None, files: str, **
     "--verify", "is_verifying", is_flag=True, help="Compare both sides again and again meanwhile."
 )
 @_write_units
-def follow(**given: Any) -> None:
+def follow(**options: Any) -> None:
     """Apply every change that was committed since the load, until interrupted.
 
     Continues where it was stopped. A schema change ends it with a message. With --verify it exits
     with 1 when something differed.
     """
-    _run_move(_follow, given, lambda done: done.different)
+    _run_move(_follow, options, lambda done: done.different)
 
 
 @migrate.command()
 @_move
 @click.option("--sample", type=click.IntRange(1), help="Compare only this many rows of each table.")
 @click.option("--repair", "is_repairing", is_flag=True, help="Correct differences in the target.")
-def verify(**given: Any) -> None:
+def verify(**options: Any) -> None:
     """Compare both sides at one position, in both directions.
 
     Follows the log up to that position first, so stop a running `follow`. Exits with 1 when
     something differs. Writes verify.json.
     """
-    _run_move(_verify, given, lambda done: not done.is_right)
+    _run_move(_verify, options, lambda done: not done.is_right)
 
 
 @migrate.command()
@@ -219,14 +221,14 @@ def verify(**given: Any) -> None:
     help="Go ahead even though some rows could not be moved back.",
 )
 @_kinesis
-def cutover(**given: Any) -> None:
+def cutover(**options: Any) -> None:
     """Make the target authoritative; the source refuses writes from then on.
 
     Everything that was written before is carried over and compared first. Afterwards `follow` goes
     backwards, from the target's streams into the source, and `rollback` turns back. Writes
     cutover.json.
     """
-    _run_move(_cutover, given)
+    _run_move(_cutover, options)
 
 
 @migrate.command()
@@ -237,7 +239,7 @@ def cutover(**given: Any) -> None:
     is_flag=True,
     help="Confirm that nobody writes to the target, if it cannot be made to refuse writes.",
 )
-def rollback(**given: Any) -> None:
+def rollback(**options: Any) -> None:
     """Make the source authoritative again, with everything that was written to the target.
 
     Items that cannot become rows are listed before anything changes; exits with 1 then. Writes
@@ -245,7 +247,7 @@ def rollback(**given: Any) -> None:
     """
     _run_move(
         _rollback,
-        given,
+        options,
         lambda done: done.obstacles,
     )
 
@@ -258,7 +260,7 @@ def rollback(**given: Any) -> None:
     is_flag=True,
     help="End the move without a cutover; the source stays as it is.",
 )
-def finish(**given: Any) -> None:
+def finish(**options: Any) -> None:
     """End the move: remove everything of it from the source. There is no way back then.
 
     Compares both sides a last time; exits with 1 when something differs. Writes finish.json and
@@ -266,7 +268,7 @@ def finish(**given: Any) -> None:
     """
     _run_move(
         _finish,
-        given,
+        options,
         lambda done: done.different or done.obstacles,
     )
 
@@ -282,17 +284,17 @@ def finish(**given: Any) -> None:
     type=click.Choice(["load", "verify", "follow", "cutover", "finish"]),
     help="The last stage to run. Without it, changes are followed until you press q.",
 )
-def run(**given: Any) -> None:
+def run(**options: Any) -> None:
     """Run the whole move: load, verify, follow, and the stages that you press keys for.
 
     Continues where it was, whichever stage was killed. On a terminal, v verifies, c cuts over, r
     rolls back, f finishes and q quits. Exits with 1 when rows failed or something differed.
     """
-    is_watched = sys.stdin.isatty() and sys.stderr.isatty() and not given["as_json"]
-    if not is_watched or given["is_dry_run"]:
-        _run_move(_run, given, lambda done: done.is_wrong)
+    is_watched = sys.stdin.isatty() and sys.stderr.isatty() and not options["as_json"]
+    if not is_watched or options["is_dry_run"]:
+        _run_move(_run, options, lambda done: done.is_wrong)
         return
-    path, as_json = given.pop("path"), given.pop("as_json")
+    path, as_json = options.pop("path"), options.pop("as_json")
     with stage_run(path) as (folder, _):
         from partita_migrate.moving.run_stages import run as run_stages
         from partita_migrate.report.terminal.cockpit import cockpit, summarize_run
@@ -304,7 +306,7 @@ def run(**given: Any) -> None:
             pass
         with cockpit(folder) as screen:
             ran = run_stages(
-                folder, ask=password, progress=screen.bars.show, seat=screen.seat(), **given
+                folder, ask=password, progress=screen.bars.show, seat=screen.seat(), **options
             )
     show(as_json, ran, lambda: summarize_run(ran))
     if ran.is_wrong:
@@ -321,7 +323,7 @@ def status(path: Path, as_json: bool, with_designs: bool) -> None:
         from partita_migrate.report.modeler_designs import designs
         from partita_migrate.report.terminal.moving_screen import summarize_status
 
-        told = run(folder)
-        found = designs(folder) if with_designs else []
-    shown = {"status": told, "designs": found, "commands": sorted(migrate.commands)}
-    show(as_json, shown, lambda: summarize_status(told))
+        move_status = run(folder)
+        design_list = designs(folder) if with_designs else []
+    shown = {"status": move_status, "designs": design_list, "commands": sorted(migrate.commands)}
+    show(as_json, shown, lambda: summarize_status(move_status))

@@ -85,7 +85,7 @@ def create(
 
 
 async def _create(
-    wanted: list[TableRequest],
+    tables: list[TableRequest],
     endpoint: str,
     region: str,
     is_dry_run: bool,
@@ -95,12 +95,12 @@ async def _create(
     client = Client(endpoint, region, tries=5)
     try:
         maker = _Maker(client, is_dry_run, update)
-        await maker.look(wanted)
+        await maker.look(tables)
         outcomes = []
-        for number, table in enumerate(wanted):
-            progress("Tables", number, len(wanted))
+        for number, table in enumerate(tables):
+            progress("Tables", number, len(tables))
             outcomes.append(await maker.make(table))
-        progress("Tables", len(wanted), len(wanted))
+        progress("Tables", len(tables), len(tables))
         return outcomes
     except Unreachable as error:
         raise PartitaError(f"{error.message} Is a server running there?") from error
@@ -119,13 +119,13 @@ class _Maker:
         self.update = update
         self.existing: dict[str, ExistingTable | None] = {}
 
-    async def look(self, wanted: list[TableRequest]) -> None:
+    async def look(self, tables: list[TableRequest]) -> None:
         """Describes the existing tables and starts creating the missing ones. All CreateTable calls
         are sent first, because DynamoDB creates tables in the background."""
-        for table in wanted:
+        for table in tables:
             self.existing[table.name] = await self._describe(table)
         if not self.is_dry_run:
-            for table in wanted:
+            for table in tables:
                 if self.existing[table.name] is None:
                     await self._call("CreateTable", table.create_request())
 
@@ -257,12 +257,12 @@ class _Maker:
             raise
 
 
-def _notes(table: TableRequest, found: ExistingTable) -> Iterator[str]:
-    if table.point_in_time_recovery and found.point_in_time_recovery is None:
+def _notes(table: TableRequest, existing: ExistingTable) -> Iterator[str]:
+    if table.point_in_time_recovery and existing.point_in_time_recovery is None:
         yield NO_RECOVERY
-    if table.tags and found.tags is None:
+    if table.tags and existing.tags is None:
         yield NO_TAGS
-    if table.scaling and found.scaling is None:
+    if table.scaling and existing.scaling is None:
         yield NO_SCALING
 
 

@@ -74,13 +74,13 @@ class TableRequest(Struct, frozen=True, kw_only=True):
     @property
     def indexes(self) -> list[dict[str, Any]]:
         """Returns the global secondary indexes."""
-        found: list[dict[str, Any]] = self.create.get("GlobalSecondaryIndexes", [])
-        return found
+        indexes: list[dict[str, Any]] = self.create.get("GlobalSecondaryIndexes", [])
+        return indexes
 
     @property
     def local_indexes(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.create.get("LocalSecondaryIndexes", [])
-        return found
+        indexes: list[dict[str, Any]] = self.create.get("LocalSecondaryIndexes", [])
+        return indexes
 
     def create_request(self) -> dict[str, Any]:
         return {**self.create, "Tags": tag_list(self.tags)}
@@ -213,8 +213,8 @@ def described(table: TableDesign, prefix: str = "") -> dict[str, Any]:
         "KeySchema": _key_schema(table.keys),
     }
     for kind, member in (("local", "LocalSecondaryIndexes"), ("global", "GlobalSecondaryIndexes")):
-        if found := [_index(index) for index in table.indexes if index.kind == kind]:
-            content[member] = found
+        if indexes := [_index(index) for index in table.indexes if index.kind == kind]:
+            content[member] = indexes
     return content
 
 

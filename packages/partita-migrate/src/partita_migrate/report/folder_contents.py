@@ -105,8 +105,8 @@ def read_contents(folder: Folder) -> FolderContents:
     contents.goals = folder.section("goals", Goals)
     contents.expect = folder.section("expect", dict[str, Expectation])
     if contents.inventory is not None:
-        found = reader.attempt(lambda: read_patterns(folder, read_inventory(folder)))
-        contents.patterns = found or Patterns()
+        patterns = reader.attempt(lambda: read_patterns(folder, read_inventory(folder)))
+        contents.patterns = patterns or Patterns()
         contents.name = contents.inventory.database
     contents.models = list(reader.models())
     names = [pattern.name for pattern in contents.patterns.patterns]
@@ -144,13 +144,13 @@ class _Reader:
 
     def proposals(self) -> dict[str, Design]:
         """Returns the proposed designs by kind."""
-        found: dict[str, Design] = {}
+        designs: dict[str, Design] = {}
         for kind in DESIGN_KINDS:
             read = partial(read_design, self.folder, file_name(kind))
             design = self.attempt(read) if self.folder.has(file_name(kind)) else None
             if design is not None:
-                found[kind] = design
-        return found
+                designs[kind] = design
+        return designs
 
     def models(self) -> Iterator[ReportedDesign]:
         """Yields the chosen design, and the proposals that differ from it."""

@@ -42,10 +42,10 @@ def designs(folder: Folder) -> list[ModelerDesign]:
     names = [one for one in (CHOSEN, *map(file_name, KINDS)) if folder.has(one)]
     if not names:
         return []
-    found = {name: read_design(folder, name) for name in names}
+    designs_by_file = {name: read_design(folder, name) for name in names}
     volumes = read_volumes(folder)
     patterns = [pattern.name for pattern in read_patterns(folder, volumes.inventory).patterns]
-    prices = _prices(folder, found)
+    prices = _prices(folder, designs_by_file)
     now = datetime.now(UTC)
     return [
         ModelerDesign(
@@ -55,11 +55,11 @@ def designs(folder: Folder) -> list[ModelerDesign]:
             price=prices.get(name),
             workbench=to_workbench(design, now=now, examples=volumes.analysis.examples),
         )
-        for name, design in found.items()
+        for name, design in designs_by_file.items()
     ]
 
 
-def _prices(folder: Folder, found: dict[str, Design]) -> dict[str, DesignPrice]:
+def _prices(folder: Folder, designs_by_file: dict[str, Design]) -> dict[str, DesignPrice]:
     """Returns the prices of designs, except of those that were changed after the estimate."""
     if not folder.has(ESTIMATE_JSON):
         return {}
@@ -75,11 +75,11 @@ def _prices(folder: Folder, found: dict[str, Design]) -> dict[str, DesignPrice]:
         for estimate in estimates.estimates
     }
     # A proposal that was chosen as it is has no estimate of its own.
-    for name, design in found.items():
-        if name not in priced and CHOSEN in priced and design == found.get(CHOSEN):
+    for name, design in designs_by_file.items():
+        if name not in priced and CHOSEN in priced and design == designs_by_file.get(CHOSEN):
             priced[name] = priced[CHOSEN]
     return {
         name: price
         for name, price in priced.items()
-        if name in found and (folder.path / name).stat().st_mtime <= made_at
+        if name in designs_by_file and (folder.path / name).stat().st_mtime <= made_at
     }

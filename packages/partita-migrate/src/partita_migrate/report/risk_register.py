@@ -35,14 +35,14 @@ class Risk(Struct, frozen=True, kw_only=True):
 
 def find_risks(contents: FolderContents) -> list[Risk]:
     """Returns the risks, the most severe first. Risks with the same remedy are joined."""
-    found: list[Risk] = []
+    risks: list[Risk] = []
     if contents.chosen:
-        found += _of_model(contents.chosen)
+        risks += _of_model(contents.chosen)
     if contents.analysis:
-        found += _of_rows(contents.analysis)
+        risks += _of_rows(contents.analysis)
     if contents.plan:
-        found += _of_plan(contents.plan)
-    return sorted(found, key=lambda risk: SEVERITIES.index(risk.severity))
+        risks += _of_plan(contents.plan)
+    return sorted(risks, key=lambda risk: SEVERITIES.index(risk.severity))
 
 
 def _of_model(model: ReportedDesign) -> Iterator[Risk]:

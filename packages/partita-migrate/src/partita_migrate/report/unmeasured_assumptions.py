@@ -62,41 +62,42 @@ def _expectations(contents: FolderContents) -> Iterator[str]:
     for name, expected in contents.expect.items():
         measured = contents.analysis.table(name) if contents.analysis else None
         if expected.rows is not None:
-            found = f" instead of the {measured.rows:,} that were found" if measured else ""
+            comparison = f" instead of the {measured.rows:,} that were found" if measured else ""
             yield (
-                f"{name} is estimated with {expected.rows:,.0f} rows{found}, as migration.toml"
+                f"{name} is estimated with {expected.rows:,.0f} rows{comparison}, as migration.toml"
                 " says."
             )
         if expected.item_kb is not None:
-            found = f" instead of {measured.item_bytes.p95 / 1024:,.2f} KB" if measured else ""
+            comparison = f" instead of {measured.item_bytes.p95 / 1024:,.2f} KB" if measured else ""
             yield (
-                f"Items of {name} are estimated with {expected.item_kb:g} KB{found}, as"
+                f"Items of {name} are estimated with {expected.item_kb:g} KB{comparison}, as"
                 " migration.toml says."
             )
 
 
 def _patterns(contents: FolderContents) -> Iterator[str]:
-    found = contents.patterns
+    patterns = contents.patterns
     if contents.inventory is None:
         return
-    if not found.patterns:
+    if not patterns.patterns:
         yield (
             f"There are no access patterns: write {WRITTEN}, or let the server keep statement"
             " statistics and run `partita migrate analyze` again. A model without patterns serves"
             " nothing."
         )
-    elif any(pattern.source == "written" for pattern in found.patterns):
+    elif any(pattern.source == "written" for pattern in patterns.patterns):
         yield f"Rates are as {WRITTEN} states them; they were not measured."
-    if found.origin:
-        yield f"Patterns were mined from {found.origin.rstrip('.')}."
-    if found.references:
+    if patterns.origin:
+        yield f"Patterns were mined from {patterns.origin.rstrip('.')}."
+    if patterns.references:
         yield (
             "Statements join columns without a foreign key; if these are references, name them in"
-            f" [source]: {first_names(found.references, NAMES_MAX)}."
+            f" [source]: {first_names(patterns.references, NAMES_MAX)}."
         )
-    if found.unexplained:
+    if patterns.unexplained:
         yield (
-            f"{number_of(len(found.unexplained), 'statement')} that the database has run could not"
+            f"{number_of(len(patterns.unexplained), 'statement')} that the database has run could"
+            " not"
             " be turned into patterns, so no model serves them; the section on patterns has the"
             " reasons."
         )
@@ -107,9 +108,11 @@ def _statistics(contents: FolderContents) -> Iterator[str]:
     mined = [pattern for pattern in contents.patterns.patterns if pattern.source == "mined"]
     if not mined or contents.inventory is None:
         return
-    asked = {one.table for one in mined}
+    tables_used = {one.table for one in mined}
     rewritten = [
-        table.name for table in contents.inventory.tables if table.rules and table.name in asked
+        table.name
+        for table in contents.inventory.tables
+        if table.rules and table.name in tables_used
     ]
     if rewritten:
         yield (

@@ -167,10 +167,10 @@ class _Case:
     def _size(self) -> float:
         """Returns the source's size, or the size that `[expect]` states."""
         inventory = self.contents.inventory
-        found = sum(table.data_bytes or 0 for table in inventory.tables) if inventory else 0
-        if not found or self.is_expected:
+        data_bytes = sum(table.data_bytes or 0 for table in inventory.tables) if inventory else 0
+        if not data_bytes or self.is_expected:
             return self.estimate.stored_gb * GB
-        return float(found)
+        return float(data_bytes)
 
     @property
     def is_expected(self) -> bool:
@@ -346,17 +346,17 @@ class _Case:
 
     def _obstacles(self) -> Iterator[VerdictReason]:
         plan = self.contents.plan
-        found = (
+        obstacles = (
             [difficulty for difficulty in plan.difficulties if difficulty.severity == "obstacle"]
             if plan
             else []
         )
-        if found:
-            kinds: list[str] = list(dict.fromkeys(one.kind for one in found))
+        if obstacles:
+            kinds: list[str] = list(dict.fromkeys(one.kind for one in obstacles))
             yield VerdictReason(
                 speaks_for=self._holds_back(),
                 weight=3,
-                text=f"{number_of(len(found), 'obstacle')} to solve first:"
+                text=f"{number_of(len(obstacles), 'obstacle')} to solve first:"
                 f" {first_names(kinds, NAMES_MAX)}.",
             )
 

@@ -117,7 +117,10 @@ def test_writes_are_told() -> None:
         ("SELECT * FROM users WHERE id = ? ORDER BY born NULLS LAST", "sorted"),
         ("SELECT * FROM users UNION SELECT * FROM users", "several SELECTs"),
         ("UPDATE users SET name = upper(name) WHERE id = 1", "computed from the row"),
-        ("SELECT id, unnest(string_to_array(name, ',')) FROM users WHERE id = 1", "one row into several"),
+        (
+            "SELECT id, unnest(string_to_array(name, ',')) FROM users WHERE id = 1",
+            "one row into several",
+        ),
         ("SELECT * FROM users WHERE id = 1 AND name", "neither true nor false"),
         ("SELECT * FROM nobody WHERE id = 1", "not among the tables"),
     ],

@@ -50,11 +50,11 @@ class AccessPath(RequestFilters):
         following: list[KeyField],
         lookups: list[PatternAccess],
     ) -> PlannedRequests:
-        question, home = self.question, self.home
+        query, home = self.query, self.home
         order = self._wanted_order()
         is_sorted = self._is_sorted(order, following) and self.requests == 1
         is_whole = bool(self.filters or self.tested)
-        is_counted = question.limit is not None or question.offset is not None
+        is_counted = query.limit is not None or query.offset is not None
         if order and not is_sorted:
             for sorting in order:
                 self._refuse_collation(sorting.ref)
@@ -68,8 +68,8 @@ class AccessPath(RequestFilters):
             and len(conditions) == len(home.keys)
             and not any(is_sharded(segments(self.entity, key)) for key in self.keys)
         )
-        limit = question.limit if isinstance(question.limit, int) else None
-        skips = question.offset if isinstance(question.offset, int) else 0
+        limit = query.limit if isinstance(query.limit, int) else None
+        skips = query.offset if isinstance(query.offset, int) else 0
         is_direct = not is_whole and (is_sorted or not order) and self.requests == 1 and not skips
         access = PatternAccess(
             pattern=pattern,
@@ -106,14 +106,11 @@ class AccessPath(RequestFilters):
     def _wanted_order(self) -> list[Sorting]:
         """Returns the query's order without columns that have one value in the whole answer."""
         fixed = {
-            ref
-            for test in self.question.tests
-            if test.is_fixing
-            for ref in self.question.same(test.ref)
+            ref for test in self.query.tests if test.is_fixing for ref in self.query.same(test.ref)
         }
-        order = [sorting for sorting in self.question.order if sorting.ref not in fixed]
-        fixed_columns = {ref.column for ref in fixed if ref.table == self.question.table}
-        return [] if self.planner.is_unique(self.question.table, fixed_columns) else order
+        order = [sorting for sorting in self.query.order if sorting.ref not in fixed]
+        fixed_columns = {ref.column for ref in fixed if ref.table == self.query.table}
+        return [] if self.planner.is_unique(self.query.table, fixed_columns) else order
 
     def _is_sorted(self, order: list[Sorting], following: list[KeyField]) -> bool:
         if not order:
@@ -123,7 +120,7 @@ class AccessPath(RequestFilters):
         attribute = self.keys[1]
         parts = segments(self.entity, attribute)
         return all(
-            sorting.ref in self.question.same(field.ref)
+            sorting.ref in self.query.same(field.ref)
             and self._keeps_order(attribute, parts, field)
             and (field.ref.table == self.entity.source or self._is_followed(attribute))
             and self._nulls_are_in_place(field.ref)
@@ -136,8 +133,8 @@ class AccessPath(RequestFilters):
         column = self.planner.column(ref)
         if column is None or not column.is_nullable or ref in self.planner.never_null:
             return True
-        tested = {other for test in self.question.tests if test.operator != "is null" for other in
-                  self.question.same(test.ref)}  # fmt: skip
+        tested = {other for test in self.query.tests if test.operator != "is null" for other in
+                  self.query.same(test.ref)}  # fmt: skip
         return ref in tested or self.planner.inventory.dialect != "postgresql"
 
     def _sorts(self, order: list[Sorting]) -> list[str]:
@@ -149,7 +146,7 @@ class AccessPath(RequestFilters):
     def _buckets_read(self) -> int:
         """Returns the number of buckets to read: with a limit the newest, and the one before it if
         that has too few rows."""
-        is_limited = self.question.limit is not None and not (self.filters or self.tested)
+        is_limited = self.query.limit is not None and not (self.filters or self.tested)
         return min(self.buckets, 2) if is_limited else self.buckets
 
     def _why(self, order: list[Sorting], *, is_sorted: bool, is_get: bool, is_scan: bool) -> str:
@@ -171,6 +168,6 @@ class AccessPath(RequestFilters):
         if order and not is_sorted and not is_get:
             names = " and ".join(sorting.ref.column for sorting in order)
             whys.append(f"The application sorts by {names} once it has all of them.")
-        if self.question.finish:
-            whys.append(f"The application {self.question.finish}.")
+        if self.query.finish:
+            whys.append(f"The application {self.query.finish}.")
         return " ".join(whys)

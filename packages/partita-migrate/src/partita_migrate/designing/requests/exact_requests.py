@@ -166,16 +166,16 @@ def _requests(
             raise NotServed("no item can be found by the given values")
         return _writes(pattern, statements, planner, drafted)
     try:
-        question = statements.of(pattern)
+        query = statements.of(pattern)
     except StatementUnknown as reason:
         sorted_by = map(ColumnRef.parse, (*pattern.range, *pattern.order_by))
         if not drafted or any(_is_unbounded(planner, ref) for ref in sorted_by):
             raise NotServed(str(reason)) from reason
         return drafted
-    if not isinstance(question, ResolvedQuery):
+    if not isinstance(query, ResolvedQuery):
         raise NotExact("it is declared as a read, but its statement is not a SELECT")
-    _refuse_columns(planner, question)
-    return planner.plan(question, pattern.name, is_consistent=pattern.is_consistent)
+    _refuse_columns(planner, query)
+    return planner.plan(query, pattern.name, is_consistent=pattern.is_consistent)
 
 
 def _refuse_columns(planner: ReadPlanner, statement: Statement) -> None:
@@ -200,7 +200,7 @@ def _compared(planner: ReadPlanner, statement: Statement) -> Iterator[ColumnRef]
         yield from (sorting.ref for sorting in statement.order)
         yield from (ref for join in statement.joins for pair in join.pairs for ref in pair)
         for existence in statement.existences:
-            yield from _compared(planner, existence.question)
+            yield from _compared(planner, existence.query)
 
 
 def _writes(

@@ -19,60 +19,60 @@ from partita_migrate.understanding.statements.resolved_statements import (
 )
 
 
-def joined(question: ResolvedQuery) -> ResolvedQuery:
+def joined(query: ResolvedQuery) -> ResolvedQuery:
     """Returns the query with joins in place of EXISTS; rows may be repeated. Raises NotServed when
     a join cannot express it."""
-    for existence in question.existences:
-        inner = existence.question
+    for existence in query.existences:
+        inner = existence.query
         pairs, own = _pairs(existence)
         if existence.is_negated or inner.alternatives or not pairs:
             raise NotServed("a join cannot test that rows do not exist")
-        if set(inner.tables) & set(question.tables):
+        if set(inner.tables) & set(query.tables):
             raise NotServed(f"it reads {inner.table} both outside and inside the subquery")
-        question = replace(
-            question,
-            joins=(*question.joins, JoinedTable(inner.table, pairs), *inner.joins),
-            tests=(*question.tests, *own),
+        query = replace(
+            query,
+            joins=(*query.joins, JoinedTable(inner.table, pairs), *inner.joins),
+            tests=(*query.tests, *own),
         )
-    return replace(question, existences=())
+    return replace(query, existences=())
 
 
-def repeats(source: DesignedSource, question: ResolvedQuery) -> bool:
+def repeats(source: DesignedSource, query: ResolvedQuery) -> bool:
     """True when the join can repeat a row."""
     return not all(
-        not existence.question.joins
+        not existence.query.joins
         and source.is_unique(
-            existence.question.table,
-            {test.ref.column for test in existence.question.tests if test.is_fixing},
+            existence.query.table,
+            {test.ref.column for test in existence.query.tests if test.is_fixing},
         )
-        for existence in question.existences
+        for existence in query.existences
     )
 
 
-def distinct(source: DesignedSource, question: ResolvedQuery) -> ResolvedQuery:
+def distinct(source: DesignedSource, query: ResolvedQuery) -> ResolvedQuery:
     """Returns the join with the columns that identify its duplicates."""
-    return _whole(joined(question), _identity(source, question))
+    return _whole(joined(query), _identity(source, query))
 
 
-def plain(question: ResolvedQuery) -> ResolvedQuery:
+def plain(query: ResolvedQuery) -> ResolvedQuery:
     """Returns the query for all outer rows, with the columns that the inner SELECTs refer to."""
-    taken = [ref for existence in question.existences for ref in existence.taken]
-    return _whole(replace(question, existences=()), taken)
+    taken = [ref for existence in query.existences for ref in existence.taken]
+    return _whole(replace(query, existences=()), taken)
 
 
 def check(existence: Existence) -> ResolvedQuery:
     """Returns the query that checks EXISTS for one given row."""
-    return replace(existence.question, columns=(), order=(), limit=None, existences=())
+    return replace(existence.query, columns=(), order=(), limit=None, existences=())
 
 
-def _whole(question: ResolvedQuery, more: list[ColumnRef]) -> ResolvedQuery:
-    columns = tuple(dict.fromkeys((*question.columns, *more)))
-    return replace(question, columns=columns, limit=None, offset=None)
+def _whole(query: ResolvedQuery, more: list[ColumnRef]) -> ResolvedQuery:
+    columns = tuple(dict.fromkeys((*query.columns, *more)))
+    return replace(query, columns=columns, limit=None, offset=None)
 
 
-def _identity(source: DesignedSource, question: ResolvedQuery) -> list[ColumnRef]:
+def _identity(source: DesignedSource, query: ResolvedQuery) -> list[ColumnRef]:
     identity = []
-    for name in question.tables:
+    for name in query.tables:
         table = source.table(name)
         if table is None or not table.primary_key:
             raise NotServed(f"{name} has no primary key to identify its rows")
@@ -87,14 +87,14 @@ def _pairs(
     SELECT."""
     pairs: list[tuple[ColumnRef, ColumnRef]] = []
     own: list[ColumnTest] = []
-    for test in existence.question.tests:
+    for test in existence.query.tests:
         outer = next(
             (value.outer for value in test.values if isinstance(value, Parameter) and value.outer),
             None,
         )
         if outer is None:
             own.append(test)
-        elif test.operator == "=" and test.ref.table == existence.question.table:
+        elif test.operator == "=" and test.ref.table == existence.query.table:
             pairs.append((outer, test.ref))
         else:
             raise NotServed("the inner rows are not found by equality alone")

@@ -17,17 +17,15 @@ from partita_migrate.understanding.statements.resolved_statements import Resolve
 class ItemColumns:
     """The columns of one query, as the items of one location hold them."""
 
-    def __init__(
-        self, planner: DesignedSource, question: ResolvedQuery, home: ItemLocation
-    ) -> None:
+    def __init__(self, planner: DesignedSource, query: ResolvedQuery, home: ItemLocation) -> None:
         self.planner = planner
-        self.question = question
+        self.query = query
         self.home = home
         self.entity = home.entity
 
     def holder(self, ref: ColumnRef) -> ItemAttribute | None:
         """Returns the attribute that holds a column of the query, by way of the query's joins."""
-        same = self.question.same(ref)
+        same = self.query.same(ref)
         joined: ItemAttribute | None = None
         for attribute in self.entity.attributes:
             if not attribute.column or ColumnRef.parse(attribute.column) not in same:
@@ -46,7 +44,7 @@ class ItemColumns:
         return joined
 
     def _is_outer(self, table: str) -> bool:
-        return any(join.is_outer and join.table == table for join in self.question.joins)
+        return any(join.is_outer and join.table == table for join in self.query.joins)
 
     def brought(self, ref: ColumnRef) -> ItemAttribute | None:
         """Returns the attribute that brings a column in the items of this location."""
@@ -56,18 +54,18 @@ class ItemColumns:
     def _lookups(self, pattern: str) -> list[PatternAccess]:
         """Returns a lookup for each table with columns that the items lack."""
         missing: dict[str, list[ColumnRef]] = {}
-        for ref in self.question.columns:
+        for ref in self.query.columns:
             if self.brought(ref) is None:
                 missing.setdefault(ref.table, []).append(ref)
         lookups: list[PatternAccess] = []
-        known: set[ColumnRef] = set()
+        available: set[ColumnRef] = set()
         waiting = dict(missing)
-        others = [table for table in self.question.tables if table not in missing]
+        others = [table for table in self.query.tables if table not in missing]
         while waiting:
             # A table in between is looked up too, if the missing one can only be reached by way of
             # it.
             for table in [*waiting, *others]:
-                access = self._lookup(pattern, table, waiting.get(table, []), known)
+                access = self._lookup(pattern, table, waiting.get(table, []), available)
                 if access is not None:
                     break
             else:
@@ -76,13 +74,15 @@ class ItemColumns:
                     f"the items of {self.entity.name} in {self.home.name} do not hold {first}"
                 )
             lookups.append(access)
-            known |= {ColumnRef(table, column.name) for column in self.planner.columns_of(table)}
+            available |= {
+                ColumnRef(table, column.name) for column in self.planner.columns_of(table)
+            }
             waiting.pop(table, None)
             others = [other for other in others if other != table]
         return lookups
 
     def _lookup(
-        self, pattern: str, table: str, missing: list[ColumnRef], known: set[ColumnRef]
+        self, pattern: str, table: str, missing: list[ColumnRef], available: set[ColumnRef]
     ) -> PatternAccess | None:
         """Returns a GetItem by the table's key, if the columns known so far give that key."""
         if table == self.entity.source and not missing:
@@ -95,7 +95,7 @@ class ItemColumns:
             keys = [entity.attribute(key.name) for key in home.keys]
             parts = [segments(entity, key) for key in keys if key is not None]
             fields = [field for part in parts for field in part.fields]
-            if not all(self._is_known(field.ref, known) for field in fields):
+            if not all(self._is_known(field.ref, available) for field in fields):
                 continue
             return PatternAccess(
                 pattern=pattern,
@@ -112,14 +112,14 @@ class ItemColumns:
 
     def _joined_by(self, table: str) -> str:
         """Says which foreign key the lookup follows, since there can be several."""
-        pairs = [pair for join in self.question.joins for pair in join.pairs]
+        pairs = [pair for join in self.query.joins for pair in join.pairs]
         turned = [pair for left, right in pairs for pair in ((left, right), (right, left))]
         names = [f"{left}" for left, right in turned if right.table == table]
         return f", by {' and '.join(names)}" if names else ""
 
-    def _is_known(self, ref: ColumnRef, known: set[ColumnRef]) -> bool:
-        same = self.question.same(ref)
-        return bool(same & known) or any(self.brought(other) is not None for other in same)
+    def _is_known(self, ref: ColumnRef, available: set[ColumnRef]) -> bool:
+        same = self.query.same(ref)
+        return bool(same & available) or any(self.brought(other) is not None for other in same)
 
     def _held(self, ref: ColumnRef) -> ItemAttribute:
         attribute = self.holder(ref)
@@ -131,7 +131,7 @@ class ItemColumns:
 
     def _is_followed(self, attribute: ItemAttribute) -> bool:
         """True when the query's joins follow the same foreign keys as the attribute."""
-        pairs = {frozenset(pair) for join in self.question.joins for pair in join.pairs}
+        pairs = {frozenset(pair) for join in self.query.joins for pair in join.pairs}
         return all(
             frozenset(pair) in pairs
             for text in attribute.through

@@ -36,10 +36,8 @@ range."""
 class KeyConditions(RequestConditions):
     """Takes the tests that key conditions can make from the tests that are left."""
 
-    def __init__(
-        self, planner: DesignedSource, question: ResolvedQuery, home: ItemLocation
-    ) -> None:
-        super().__init__(planner, question, home)
+    def __init__(self, planner: DesignedSource, query: ResolvedQuery, home: ItemLocation) -> None:
+        super().__init__(planner, query, home)
         self.requests = 1
         self.buckets = 1
         self.each: list[str] = []
@@ -56,7 +54,7 @@ class KeyConditions(RequestConditions):
             return None
         if field.ref.table != self.entity.source and not self._is_followed(attribute):
             return None
-        same = self.question.same(field.ref)
+        same = self.query.same(field.ref)
         form = field.format if field.format in FORMS else ""
         fits = (test for test in self.left if test.is_equality and test.form == form)
         test = next((fit for fit in fits if fit.ref in same), None)
@@ -164,7 +162,7 @@ class KeyConditions(RequestConditions):
             return None
         if field.ref.table != self.entity.source and not self._is_followed(attribute):
             return None
-        same = self.question.same(field.ref)
+        same = self.query.same(field.ref)
         tests = [test for test in self.left if test.ref in same]
         for test in tests:
             if test.operator == "begins_with":

@@ -53,41 +53,41 @@ class ColumnsOfRequests:
 
 class ReadPlanner(DesignedSource):
     def plan(
-        self, question: ResolvedQuery, pattern: str, *, is_consistent: bool = False
+        self, query: ResolvedQuery, pattern: str, *, is_consistent: bool = False
     ) -> list[PatternAccess]:
         """Returns the requests. Raises NotServed with the reason when nothing answers the query."""
-        if question.existences:
-            return self._narrowed(question, pattern, is_consistent)
-        if not question.alternatives:
-            return self._plan(question, pattern, is_consistent)
-        return self._merged(question, pattern, is_consistent)
+        if query.existences:
+            return self._narrowed(query, pattern, is_consistent)
+        if not query.alternatives:
+            return self._plan(query, pattern, is_consistent)
+        return self._merged(query, pattern, is_consistent)
 
     def _narrowed(
-        self, question: ResolvedQuery, pattern: str, is_consistent: bool
+        self, query: ResolvedQuery, pattern: str, is_consistent: bool
     ) -> list[PatternAccess]:
         """Plans EXISTS and IN: as a join if possible, else as a request for each row."""
         try:
-            if not exists_subqueries.repeats(self, question):
+            if not exists_subqueries.repeats(self, query):
                 return self.plan(
-                    exists_subqueries.joined(question), pattern, is_consistent=is_consistent
+                    exists_subqueries.joined(query), pattern, is_consistent=is_consistent
                 )
             requests = self.plan(
-                exists_subqueries.distinct(self, question), pattern, is_consistent=is_consistent
+                exists_subqueries.distinct(self, query), pattern, is_consistent=is_consistent
             )
-            said = "The application drops duplicate rows."
-            first = structs.replace(_cut(requests[0], question), is_distinct=True)
-            return [_because(first, said), *requests[1:]]
+            reason_to_drop = "The application drops duplicate rows."
+            first = structs.replace(_cut(requests[0], query), is_distinct=True)
+            return [_because(first, reason_to_drop), *requests[1:]]
         except NotServed as reason:
             no_join = reason
-        outer = exists_subqueries.plain(question)
+        outer = exists_subqueries.plain(query)
         try:
             requests = self.plan(outer, pattern, is_consistent=is_consistent)
             checks = [
-                self._check(existence, pattern, is_consistent) for existence in question.existences
+                self._check(existence, pattern, is_consistent) for existence in query.existences
             ]
         except NotServed as reason:
             raise NotServed(str(no_join if not outer.tests else reason)) from reason
-        return [_cut(requests[0], question), *requests[1:], *checks]
+        return [_cut(requests[0], query), *requests[1:], *checks]
 
     def _check(self, existence: Existence, pattern: str, is_consistent: bool) -> PatternAccess:
         """Returns the request that tests for one row whether related rows exist."""
@@ -96,18 +96,18 @@ class ReadPlanner(DesignedSource):
         )
         if len(requests) > 1:
             raise NotServed("the existence test takes several requests for each row")
-        said = f"For each row: whether {existence.question.table} has a related row."
+        purpose = f"For each row: whether {existence.query.table} has a related row."
         keeps = "none" if existence.is_negated else "some"
-        return _because(structs.replace(requests[0], for_each=True, keeps=keeps), said)
+        return _because(structs.replace(requests[0], for_each=True, keeps=keeps), purpose)
 
     def _merged(
-        self, question: ResolvedQuery, pattern: str, is_consistent: bool
+        self, query: ResolvedQuery, pattern: str, is_consistent: bool
     ) -> list[PatternAccess]:
         """Plans the alternatives of an OR separately; the application merges their rows."""
-        _refuse_shared_names(question)
+        _refuse_shared_names(query)
         requests: list[PatternAccess] = []
         homes = set()
-        for number, branch in enumerate(branches(question), 1):
+        for number, branch in enumerate(branches(query), 1):
             first, *others = self._plan(branch, pattern, is_consistent)
             homes.add((first.table, first.entity))
             requests += [
@@ -117,12 +117,10 @@ class ReadPlanner(DesignedSource):
             raise NotServed("its alternatives (OR) are requests in items of different types")
         return requests
 
-    def _plan(
-        self, question: ResolvedQuery, pattern: str, is_consistent: bool
-    ) -> list[PatternAccess]:
+    def _plan(self, query: ResolvedQuery, pattern: str, is_consistent: bool) -> list[PatternAccess]:
         reasons: list[str] = []
         plans: list[PlannedRequests] = []
-        for home, rebased_query in self._homes(question):
+        for home, rebased_query in self._homes(query):
             if is_consistent and home.index is not None and home.index.kind == "global":
                 reasons.append(f"{home.name} does not support consistent reads")
                 continue
@@ -137,13 +135,11 @@ class ReadPlanner(DesignedSource):
                     reasons.append(str(reason))
         if plans:
             return min(plans, key=lambda plan: plan.rank).requests
-        raise NotServed(_most_telling(reasons, question))
+        raise NotServed(_most_telling(reasons, query))
 
-    def brought(
-        self, question: ResolvedQuery, accesses: Sequence[PatternAccess]
-    ) -> ColumnsOfRequests:
+    def brought(self, query: ResolvedQuery, accesses: Sequence[PatternAccess]) -> ColumnsOfRequests:
         first, *others = accesses
-        for home, rebased_query in self._homes(question):
+        for home, rebased_query in self._homes(query):
             is_home = (home.table.name, home.entity.name) == (first.table, first.entity)
             if not is_home or first.index != (home.index.name if home.index else None):
                 continue
@@ -154,13 +150,13 @@ class ReadPlanner(DesignedSource):
                 for ref, attribute in attributes_by_column.items()
                 if attribute is not None
             }
-            attributes = [{ref: held[ref] for ref in question.columns if ref in held}]
+            attributes = [{ref: held[ref] for ref in query.columns if ref in held}]
             for access in others:
                 table = self.design.table(access.table)
                 entity = table.entity(access.entity) if table is not None else None
                 attributes.append(own_attributes(entity) if entity is not None else {})
             return ColumnsOfRequests(rebased_query, attributes, held)
-        return ColumnsOfRequests(question, [{} for _ in accesses], {})
+        return ColumnsOfRequests(query, [{} for _ in accesses], {})
 
     def types_met(self, access: PatternAccess) -> list[str]:
         """Returns other types of items in the range that a request reads and does not filter."""
@@ -180,36 +176,36 @@ class ReadPlanner(DesignedSource):
             return []
         return way.types_met(access.key)
 
-    def _homes(self, question: ResolvedQuery) -> Iterator[tuple[ItemLocation, ResolvedQuery]]:
-        finest = self.finest(question)
+    def _homes(self, query: ResolvedQuery) -> Iterator[tuple[ItemLocation, ResolvedQuery]]:
+        finest = self.finest(query)
         for table, entity in self.design.entities():
             if entity.is_guard:
                 continue
-            for rebased_query in self._asked_of(entity, question, finest):
+            for rebased_query in self._asked_of(entity, query, finest):
                 for index in (None, *table.indexes):
                     yield ItemLocation(table, index, entity), rebased_query
 
     def _asked_of(
-        self, entity: Entity, question: ResolvedQuery, finest: str
+        self, entity: Entity, query: ResolvedQuery, finest: str
     ) -> Iterator[ResolvedQuery]:
         if entity.source == finest and entity.rows == "each":
-            yield rebased(question, finest)
+            yield rebased(query, finest)
         if entity.rows == "latest" and entity.source == finest:
-            latest = self._latest(entity, question)
+            latest = self._latest(entity, query)
             if latest is not None:
                 yield latest
-        if question.joins or finest == entity.source:
+        if query.joins or finest == entity.source:
             return
-        if entity.rows == "latest" and self._is_per(entity, question.table):
-            pairs = path_pairs(entity, question.table)
+        if entity.rows == "latest" and self._is_per(entity, query.table):
+            pairs = path_pairs(entity, query.table)
             joins = tuple(JoinedTable(table, own) for table, own in pairs.items())
-            yield replace(question, table=entity.source, joins=joins)
+            yield replace(query, table=entity.source, joins=joins)
             return
         # If the query names a single row, any item that repeats the row's columns can answer.
-        pairs = path_pairs(entity, question.table)
-        if pairs and self._names_one_row(question):
+        pairs = path_pairs(entity, query.table)
+        if pairs and self._names_one_row(query):
             joins = tuple(JoinedTable(table, own) for table, own in pairs.items())
-            yield replace(question, table=entity.source, joins=joins, order=(), limit=1)
+            yield replace(query, table=entity.source, joins=joins, order=(), limit=1)
 
     def _is_per(self, entity: Entity, table: str) -> bool:
         """True when the entity has one item for each row of a table."""
@@ -217,38 +213,38 @@ class ReadPlanner(DesignedSource):
         per = {ColumnRef.parse(name) for name in entity.per}
         return bool(pairs) and {left for left, _ in pairs} == per
 
-    def _latest(self, entity: Entity, question: ResolvedQuery) -> ResolvedQuery | None:
+    def _latest(self, entity: Entity, query: ResolvedQuery) -> ResolvedQuery | None:
         """Returns the query for the latest row of one parent, as the item of that row answers
         it."""
         by = ColumnRef.parse(entity.latest_by or "")
         newest = [Sorting(by, is_descending=True)]
         per = {ColumnRef.parse(name) for name in entity.per}
-        fixed = {ref for test in question.tests if test.is_fixing for ref in
-                 question.same(test.ref)}  # fmt: skip
-        tested = {test.ref for test in question.tests if not test.is_fixing}
-        if list(question.order[:1]) != newest or question.limit != 1 or tested:
+        fixed = {ref for test in query.tests if test.is_fixing for ref in
+                 query.same(test.ref)}  # fmt: skip
+        tested = {test.ref for test in query.tests if not test.is_fixing}
+        if list(query.order[:1]) != newest or query.limit != 1 or tested:
             return None
-        others = {test.ref for test in question.tests} - {
-            ref for column in per for ref in question.same(column)
+        others = {test.ref for test in query.tests} - {
+            ref for column in per for ref in query.same(column)
         }
-        return replace(question, order=()) if per <= fixed and not others else None
+        return replace(query, order=()) if per <= fixed and not others else None
 
-    def finest(self, question: ResolvedQuery) -> str:
+    def finest(self, query: ResolvedQuery) -> str:
         """Returns the table that has one row for each row of the answer. Joins lead up from it to
         the others."""
-        tables = question.tables
+        tables = query.tables
         for table in tables:
-            if all(self._leads_up(question, table, other) for other in tables if other != table):
+            if all(self._leads_up(query, table, other) for other in tables if other != table):
                 return table
         raise NotServed(
             f"the statement combines rows of {' and '.join(tables)}, and no item holds such a"
             " combination"
         )
 
-    def _leads_up(self, question: ResolvedQuery, table: str, other: str) -> bool:
+    def _leads_up(self, query: ResolvedQuery, table: str, other: str) -> bool:
         """True when the query joins each row of one table to at most one row of another."""
         reached = {table}
-        steps = [pairs for join in question.joins for pairs in [join.pairs]]
+        steps = [pairs for join in query.joins for pairs in [join.pairs]]
         changed = True
         while changed:
             changed = False
@@ -264,15 +260,15 @@ class ReadPlanner(DesignedSource):
                         changed = True
         return other in reached
 
-    def _names_one_row(self, question: ResolvedQuery) -> bool:
-        fixed = {test.ref.column for test in question.tests if test.is_fixing}
-        return self.is_unique(question.table, fixed)
+    def _names_one_row(self, query: ResolvedQuery) -> bool:
+        fixed = {test.ref.column for test in query.tests if test.is_fixing}
+        return self.is_unique(query.table, fixed)
 
 
-def _cut(access: PatternAccess, question: ResolvedQuery) -> PatternAccess:
+def _cut(access: PatternAccess, query: ResolvedQuery) -> PatternAccess:
     """Moves limit and offset to the application, which applies them after it has dropped rows."""
-    limit = question.limit if isinstance(question.limit, int) else None
-    skips = question.offset if isinstance(question.offset, int) else 0
+    limit = query.limit if isinstance(query.limit, int) else None
+    skips = query.offset if isinstance(query.offset, int) else 0
     return structs.replace(access, limit=None, first=limit, skips=skips)
 
 
@@ -280,25 +276,25 @@ def _because(access: PatternAccess, reason: str) -> PatternAccess:
     return structs.replace(access, why=f"{access.why} {reason}".strip())
 
 
-def branches(question: ResolvedQuery) -> list[ResolvedQuery]:
+def branches(query: ResolvedQuery) -> list[ResolvedQuery]:
     """Returns a query for each alternative. With an offset, each reads all of its rows."""
-    queries = question.branches() or [question]
-    if len(queries) > 1 and question.offset is not None:
-        queries = [replace(query, limit=None, offset=None) for query in queries]
+    queries = query.branches() or [query]
+    if len(queries) > 1 and query.offset is not None:
+        queries = [replace(branch, limit=None, offset=None) for branch in queries]
     return queries
 
 
-def _refuse_shared_names(question: ResolvedQuery) -> None:
+def _refuse_shared_names(query: ResolvedQuery) -> None:
     """Refuses an OR whose alternatives compare joined columns with different values.
 
     A request may name such a value after either column, so the names would collide.
     """
     value_names: dict[str, str] = {}
-    for test in question.all_tests:
+    for test in query.all_tests:
         for value in test.values:
             if not isinstance(value, Parameter):
                 continue
-            for ref in question.same(test.ref):
+            for ref in query.same(test.ref):
                 name = f"{ref}{test.suffix(value)}"
                 if value_names.setdefault(name, value.name) != value.name:
                     raise ParameterNameClash(
@@ -308,18 +304,18 @@ def _refuse_shared_names(question: ResolvedQuery) -> None:
                     )
 
 
-def rebased(question: ResolvedQuery, finest: str) -> ResolvedQuery:
+def rebased(query: ResolvedQuery, finest: str) -> ResolvedQuery:
     """Returns the same query on the table with one row for each row of the answer."""
-    if question.table == finest:
-        return question
-    outer = [join.table for join in question.joins if join.is_outer]
+    if query.table == finest:
+        return query
+    outer = [join.table for join in query.joins if join.is_outer]
     if outer:
         raise NotServed(
-            f"the answer includes rows of {question.table} without a row of {outer[0]},"
+            f"the answer includes rows of {query.table} without a row of {outer[0]},"
             f" and {finest} has no items for them"
         )
-    joins = tuple(_led_up(finest, question.joins))
-    return replace(question, table=finest, joins=joins)
+    joins = tuple(_led_up(finest, query.joins))
+    return replace(query, table=finest, joins=joins)
 
 
 def _led_up(first: str, joins: Sequence[JoinedTable]) -> Iterator[JoinedTable]:
@@ -345,9 +341,9 @@ def _led_up(first: str, joins: Sequence[JoinedTable]) -> Iterator[JoinedTable]:
             raise NotServed("its joins do not lead from one table to the next")
 
 
-def _most_telling(reasons: Sequence[str], question: ResolvedQuery) -> str:
+def _most_telling(reasons: Sequence[str], query: ResolvedQuery) -> str:
     """Returns the reason of the access path that came closest."""
-    if not question.tests:
+    if not query.tests:
         return "it passes no value of any column: it is a scan"
     first = [reason for reason in reasons if "no key leads" not in reason]
-    return (first or list(reasons) or [f"{question.table} has no items of its own"])[0]
+    return (first or list(reasons) or [f"{query.table} has no items of its own"])[0]

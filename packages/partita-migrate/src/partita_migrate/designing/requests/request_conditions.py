@@ -30,11 +30,9 @@ _DECLARED = ("enum", "set", "json", "array")
 class RequestConditions(ItemColumns):
     """The conditions so far, and the tests that are still left."""
 
-    def __init__(
-        self, planner: DesignedSource, question: ResolvedQuery, home: ItemLocation
-    ) -> None:
-        super().__init__(planner, question, home)
-        self.left = list(question.tests)
+    def __init__(self, planner: DesignedSource, query: ResolvedQuery, home: ItemLocation) -> None:
+        super().__init__(planner, query, home)
+        self.left = list(query.tests)
         self.filters: list[AccessCondition] = []
         self.tested: list[AccessCondition] = []
 

@@ -70,9 +70,9 @@ class RequestFilters(KeyConditions):
         keys."""
         implied = {
             ref
-            for test in self.question.tests
+            for test in self.query.tests
             if test.operator != "is null"
-            for ref in self.question.same(test.ref)
+            for ref in self.query.same(test.ref)
         }
         for key in self.keys:
             if key.constant is not None:
@@ -108,13 +108,13 @@ class RequestFilters(KeyConditions):
         """Adds a filter for rows that an inner join drops, because they refer to nothing."""
         implied = {
             ref
-            for test in self.question.tests
+            for test in self.query.tests
             if test.operator != "is null"
-            for ref in self.question.same(test.ref)
+            for ref in self.query.same(test.ref)
         }
         # A test on a column of the joined table already drops them: NULL passes no test.
         tested = {ref.table for ref in implied}
-        for join in self.question.joins:
+        for join in self.query.joins:
             if join.is_outer or join.table in tested:
                 continue
             for left, right in join.pairs:

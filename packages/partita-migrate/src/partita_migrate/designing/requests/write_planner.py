@@ -44,7 +44,7 @@ class CopiedColumns:
     """Items of one type that repeat columns of another table's rows."""
 
     entity: Entity
-    question: ResolvedQuery
+    query: ResolvedQuery
     """Finds these items by the key of the row that they repeat."""
     rule: str = ""
     """What the source does with these rows when the other row is deleted."""
@@ -52,8 +52,8 @@ class CopiedColumns:
     @property
     def place(self) -> tuple[str, tuple[JoinedTable, ...], tuple[ColumnRef, ...]]:
         """Returns what one request can find: copies with an equal place need only one."""
-        tested = tuple(test.ref for test in self.question.tests)
-        return self.entity.name, self.question.joins, tested
+        tested = tuple(test.ref for test in self.query.tests)
+        return self.entity.name, self.query.joins, tested
 
 
 class CopiesNotFound(NotServed):
@@ -99,7 +99,7 @@ class WritePlanner:
         changed = {change.ref for change in statement.changes}
         if changed:
             drafted = [self._telling_copies(write, statement.table, changed) for write in drafted]
-        reads = self.reads.plan(self.rows_question(statement), pattern)
+        reads = self.reads.plan(self.rows_query(statement), pattern)
         (first, *others) = reads
         if others:
             raise NotServed(f"no item holds all columns of {statement.table}")
@@ -189,7 +189,7 @@ class WritePlanner:
         if statement.on_conflict not in ("update", "replace"):
             return drafted
         existing = self.existing(statement)
-        (first, *others) = self.reads.plan(self.rows_question(existing), pattern)
+        (first, *others) = self.reads.plan(self.rows_query(existing), pattern)
         copying = self._copying(existing, pattern)
         if others:
             raise NotServed(f"no item holds all columns of {statement.table}")
@@ -227,12 +227,12 @@ class WritePlanner:
         """Looks for rows that refer to a deleted row. Where no key finds them, the design says that
         the rule is lost."""
         requests = []
-        for question in self.restricting(table):
+        for query in self.restricting(table):
             try:
-                (access, *_) = self.reads.plan(question, pattern)
+                (access, *_) = self.reads.plan(query, pattern)
             except NotServed:
                 continue
-            why = f"Nothing is deleted if this returns an item of {question.table}."
+            why = f"Nothing is deleted if this returns an item of {query.table}."
             requests.append(replace(access, forbids=True, why=why))
         return requests
 
@@ -260,7 +260,7 @@ class WritePlanner:
             table=other.name, tests=tests, columns=self._identity(other.name), limit=limit
         )
 
-    def rows_question(self, statement: Modification) -> ResolvedQuery:
+    def rows_query(self, statement: Modification) -> ResolvedQuery:
         """Returns the query that finds the rows by the statement's own tests."""
         return ResolvedQuery(
             table=statement.table, tests=statement.tests, columns=self._identity(statement.table)
@@ -282,13 +282,13 @@ class WritePlanner:
     ) -> list[CopiedColumns]:
         """Returns the copies of one entity, once for each reference by which its items repeat a
         change."""
-        questions = [
-            self._copies_question(entity, path)
+        queries = [
+            self._copies_query(entity, path)
             for attribute in entity.attributes
             if (path := self._path(entity, attribute, table))
             and (not changed or changed & self._read(entity, attribute))
         ]
-        return [CopiedColumns(entity, question) for question in dict.fromkeys(questions)]
+        return [CopiedColumns(entity, query) for query in dict.fromkeys(queries)]
 
     def _read(self, entity: Entity, attribute: ItemAttribute) -> set[ColumnRef]:
         """Returns an attribute's columns, and the columns of the references that lead to them."""
@@ -375,7 +375,7 @@ class WritePlanner:
         tables = [join.after[0].table for join in joins]
         return joins[: tables.index(table) + 1] if table in tables else []
 
-    def _copies_question(self, entity: Entity, path: list[ForeignKeyJoin]) -> ResolvedQuery:
+    def _copies_query(self, entity: Entity, path: list[ForeignKeyJoin]) -> ResolvedQuery:
         joins = tuple(
             JoinedTable(join.after[0].table, tuple(zip(join.before, join.after, strict=True)))
             for join in path
@@ -384,7 +384,7 @@ class WritePlanner:
         tests = tuple(
             ColumnTest(after, "=", (Parameter(str(after), after),)) for after in path[-1].after
         )
-        question = ResolvedQuery(
+        query = ResolvedQuery(
             table=entity.source, joins=joins, tests=tests, columns=self._identity(entity.source)
         )
         if len(path) == 1:
@@ -395,11 +395,11 @@ class WritePlanner:
             return ResolvedQuery(
                 table=entity.source, tests=own, columns=self._identity(entity.source)
             )
-        return question
+        return query
 
     def _found(self, copies: CopiedColumns, pattern: str) -> list[PatternAccess]:
         try:
-            return self.reads.plan(copies.question, pattern)
+            return self.reads.plan(copies.query, pattern)
         except NotServed as reason:
             raise CopiesNotFound(copies.entity.name, str(reason)) from reason
 

@@ -309,7 +309,7 @@ def _whole(question: ResolvedQuery) -> ResolvedQuery:
     """With the tests of all alternatives, and those inside it, joined to its rows."""
     joins, tests = list(question.joins), list(question.all_tests)
     for one in question.existences:
-        inner = one.question
+        inner = one.query
         own = [test for test in inner.all_tests if not any(_is_outer(v) for v in test.values)]
         pairs = [
             (value.outer, test.ref)

@@ -36,7 +36,7 @@ class RowFinder:
         """Rows that the requests of the model find, as the copy has them."""
         if statement is None:
             return []
-        question = self.planner.rows_question(statement)
+        question = self.planner.rows_query(statement)
         return self._rows_by(question, one.values, self._finding(statement.table, accesses))
 
     def dependents(
@@ -54,8 +54,8 @@ class RowFinder:
                     f"no request finds the items of {copies.entity.name} that change too"
                 )
             for row in found:
-                values = self._values_of(copies.question, copies.entity, row, statement)
-                for other in self._rows_by(copies.question, values, access):
+                values = self._values_of(copies.query, copies.entity, row, statement)
+                for other in self._rows_by(copies.query, values, access):
                     known[repr((copies.entity.source, other))] = (copies.entity.source, other)
         return list(known.values())
 

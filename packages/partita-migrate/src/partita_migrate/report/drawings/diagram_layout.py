@@ -156,13 +156,13 @@ class _Group:
         return ranks
 
     def _reaches(self, children: dict[int, list[int]], start: int, end: int) -> bool:
-        seen, waiting = {start}, [start]
+        visited, waiting = {start}, [start]
         while waiting:
             box = waiting.pop()
             if box == end:
                 return True
-            fresh = [child for child in children[box] if child not in seen]
-            seen.update(fresh)
+            fresh = [child for child in children[box] if child not in visited]
+            visited.update(fresh)
             waiting += fresh
         return False
 

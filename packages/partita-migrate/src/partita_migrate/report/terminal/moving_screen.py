@@ -46,10 +46,10 @@ def summarize_load(loaded: LoadReport) -> Iterator[RenderableType]:
             " the source: `follow` or `load --replay` then carries them over."
         )
     if loaded.on_source is not None:
-        seen = loaded.on_source
-        counted = "".join(f", {name} +{count:,}" for name, count in seen.counters.items())
+        cost = loaded.on_source
+        counted = "".join(f", {name} +{count:,}" for name, count in cost.counters.items())
         yield Text(
-            f"The source was read for {seen.seconds:.1f} s, {seen.rows_per_second:,.0f} rows/s"
+            f"The source was read for {cost.seconds:.1f} s, {cost.rows_per_second:,.0f} rows/s"
             f"{counted}."
         )
     if loaded.files:
@@ -99,18 +99,18 @@ def summarize_verify(verified: VerifyReport) -> Iterator[RenderableType]:
     )
 
 
-def summarize_status(told: MoveStatus) -> Iterator[RenderableType]:
-    rows = [(stage.name, "done" if stage.is_done else "", stage.said) for stage in told.stages]
-    yield grid(f"The move of {told.folder}", ["stage", "", ""], rows, [])
-    if told.holder:
-        yield Text(f"{told.holder} is working on it.")
-    elif told.under_way:
-        yield Text(f"A {told.under_way} was started and has not ended; run it again.")
-    if told.refusal:
-        yield Text(told.refusal)
+def summarize_status(status: MoveStatus) -> Iterator[RenderableType]:
+    rows = [(stage.name, "done" if stage.is_done else "", stage.said) for stage in status.stages]
+    yield grid(f"The move of {status.folder}", ["stage", "", ""], rows, [])
+    if status.holder:
+        yield Text(f"{status.holder} is working on it.")
+    elif status.under_way:
+        yield Text(f"A {status.under_way} was started and has not ended; run it again.")
+    if status.refusal:
+        yield Text(status.refusal)
     yield from bullets(
-        f"{told.rejected:,} rows were rejected",
-        [f"{reject.table}, {reject.key}: {reject.reason}" for reject in told.rejects[:SHOWN_MAX]],
+        f"{status.rejected:,} rows were rejected",
+        [f"{reject.table}, {reject.key}: {reject.reason}" for reject in status.rejects[:SHOWN_MAX]],
     )
-    if told.verified is not None:
-        yield from summarize_verify(told.verified)
+    if status.verified is not None:
+        yield from summarize_verify(status.verified)

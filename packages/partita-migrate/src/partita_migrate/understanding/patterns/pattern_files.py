@@ -90,11 +90,11 @@ def parse(text: str, inventory: Inventory, where: str = WRITTEN) -> Patterns:
 
 
 def _refuse_repeats(patterns: Iterable[AccessPattern], where: str) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for pattern in patterns:
-        if pattern.name in seen:
+        if pattern.name in names:
             raise PartitaError(f"{where} has two patterns with the name {pattern.name!r}.")
-        seen.add(pattern.name)
+        names.add(pattern.name)
 
 
 def _tables(content: dict[str, Any], text: str, where: str) -> list[PatternBlock]:

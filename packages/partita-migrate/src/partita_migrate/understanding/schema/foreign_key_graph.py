@@ -162,11 +162,11 @@ class SchemaGraph:
                 self._origins[own] = end if steps == nearest and is_first else own
 
     def _walk(self, ref: ColumnRef) -> tuple[ColumnRef, int]:
-        seen: set[ColumnRef] = set()
-        while ref not in seen:
-            seen.add(ref)
+        visited: set[ColumnRef] = set()
+        while ref not in visited:
+            visited.add(ref)
             ref = self._referenced(ref) or ref
-        return ref, len(seen)
+        return ref, len(visited)
 
     def _referenced(self, ref: ColumnRef) -> ColumnRef | None:
         if ref.table not in self.tables:

@@ -94,17 +94,17 @@ class JoinPaths:
     def _up(self, child: str, parent: str) -> list[JoinPath]:
         """Returns all paths with the fewest foreign keys."""
         reached: list[JoinPath] = [[link] for link in self.links[child]]
-        seen = {child}
+        visited = {child}
         while reached:
             paths = [path for path in reached if path[-1].parent == parent]
             if paths:
                 return paths
-            seen |= {path[-1].parent for path in reached}
+            visited |= {path[-1].parent for path in reached}
             reached = [
                 [*path, link]
                 for path in reached
                 for link in self.links[path[-1].parent]
-                if link.parent not in seen
+                if link.parent not in visited
             ]
         return []
 

@@ -111,10 +111,10 @@ def _beside(folder: Folder, url: URL, where: str) -> URL:
     """Finds a relative file in the migration folder, or else in the working directory."""
     name = Path(url.database or "").expanduser()
     candidates = [name] if name.is_absolute() else [folder.path / name, Path.cwd() / name]
-    found = next((path for path in candidates if path.is_file()), None)
-    if found is None:
+    existing = next((path for path in candidates if path.is_file()), None)
+    if existing is None:
         raise PartitaError(f"{where}: the file {name} does not exist.")
-    return url.set(database=str(found.resolve()))
+    return url.set(database=str(existing.resolve()))
 
 
 def _password(

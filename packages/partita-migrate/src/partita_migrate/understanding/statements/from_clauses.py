@@ -203,7 +203,7 @@ def _exists(scope: StatementScope, node: exp.Expression) -> bool:
 
 def _add_existence(
     scope: StatementScope,
-    query: exp.Expression,
+    subquery: exp.Expression,
     compared: exp.Expression | None,
     *,
     is_negated: bool,
@@ -211,7 +211,7 @@ def _add_existence(
 ) -> None:
     """Adds an existence test. `compared` is what the column of the inner SELECT must equal. With
     `is_single` it is compared by =, where several rows would be an error."""
-    select = query.unnest()
+    select = subquery.unnest()
     if scope.outer is not None:
         raise NotExact("its inner SELECT contains another SELECT")
     if not isinstance(select, exp.Select):
@@ -221,30 +221,28 @@ def _add_existence(
     if select.args.get("limit") is not None and (compared is not None or is_negated):
         raise NotExact("the SELECT inside it takes the first rows of an order")
     inner = StatementScope(scope.schema, scope)
-    question = _inside_select(inner, select)
+    query = _inside_select(inner, select)
     if compared is not None:
-        given = select.expressions[0].unalias()
-        if len(select.expressions) != 1 or not isinstance(given, exp.Column):
-            raise NotExact(f"it tests {shown(compared)} with {shown(given)}")
-        ref, outer = inner.column(given), tested(scope, compared)
+        column = select.expressions[0].unalias()
+        if len(select.expressions) != 1 or not isinstance(column, exp.Column):
+            raise NotExact(f"it tests {shown(compared)} with {shown(column)}")
+        ref, outer = inner.column(column), tested(scope, compared)
         absent = [column for column in (ref,) if inner.may_be_null(column)]
         absent += [column for column in (outer,) if scope.may_be_null(column)]
         if is_negated and absent:
             raise NotExact(f"NOT IN finds nothing once {absent[0]} is NULL: write NOT EXISTS")
         equality = ColumnTest(ref, "=", (_from_outside(inner, ref, outer, "="),))
-        question = replace(question, tests=(*question.tests, equality))
-        if is_single and not _names_one(inner, question, ref):
+        query = replace(query, tests=(*query.tests, equality))
+        if is_single and not _names_one(inner, query, ref):
             raise NotExact("the SELECT inside it can return several rows, which = does not allow")
-    scope.existences.append(Existence(question, is_negated))
+    scope.existences.append(Existence(query, is_negated))
 
 
-def _names_one(scope: StatementScope, question: ResolvedQuery, but: ColumnRef) -> bool:
+def _names_one(scope: StatementScope, query: ResolvedQuery, but: ColumnRef) -> bool:
     """True when the tests, except those of one column, leave at most one row."""
-    fixed_columns = {
-        test.ref.column for test in question.tests if test.is_fixing and test.ref != but
-    }
+    fixed_columns = {test.ref.column for test in query.tests if test.is_fixing and test.ref != but}
     table = next(iter(scope.tables.values()))
-    return not question.joins and is_unique(table, fixed_columns)
+    return not query.joins and is_unique(table, fixed_columns)
 
 
 def _inside_select(scope: StatementScope, tree: exp.Select) -> ResolvedQuery:

@@ -108,7 +108,7 @@ class Sorting:
 class Existence:
     """Other rows that must exist for a row of the answer (EXISTS, IN), or must not exist."""
 
-    question: ResolvedQuery
+    query: ResolvedQuery
     """The query for those rows. Values from the outer row are parameters with `outer`."""
     is_negated: bool = False
 
@@ -116,9 +116,7 @@ class Existence:
     def taken(self) -> list[ColumnRef]:
         """Returns the columns of the outer row that the query needs."""
         return [
-            parameter.outer
-            for parameter in self.question.parameters()
-            if parameter.outer is not None
+            parameter.outer for parameter in self.query.parameters() if parameter.outer is not None
         ]
 
 
@@ -165,9 +163,7 @@ class ResolvedQuery:
                 yield value
         for existence in self.existences:
             yield from (
-                parameter
-                for parameter in existence.question.parameters()
-                if parameter.outer is None
+                parameter for parameter in existence.query.parameters() if parameter.outer is None
             )
 
     def same(self, ref: ColumnRef) -> set[ColumnRef]:

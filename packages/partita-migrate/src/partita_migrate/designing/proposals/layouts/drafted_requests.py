@@ -146,10 +146,10 @@ def _plain_condition(
     return []
 
 
-def _before(template: str, given: int) -> tuple[str, TemplateField]:
+def _before(template: str, position: int) -> tuple[str, TemplateField]:
     """Returns the beginning of a sort key up to the first field that is not given, and that
     field."""
-    part = template_fields(template)[given]
+    part = template_fields(template)[position]
     text = f"{{{part.name}:{part.format}}}" if part.format else f"{{{part.name}}}"
     return template[: template.index(text)], part
 
@@ -217,11 +217,11 @@ def _copies(items: DraftedItems, write: PatternWrite) -> float:
     for entity, draft in items.drafts.each.items():
         if entity == write.entity:
             continue
-        held = any(
+        is_repeated = any(
             ref.table == table and (not write.changed or ref in write.changed)
             for ref in draft.attributes
         )
-        path = items.plan.inputs.schema.path_up(entity, table) if held else None
+        path = items.plan.inputs.schema.path_up(entity, table) if is_repeated else None
         if path:
             count = 1.0
             for link in path:

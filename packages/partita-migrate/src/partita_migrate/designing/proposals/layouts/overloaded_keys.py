@@ -187,10 +187,10 @@ def _shared_indexes(plan: ItemPlan) -> list[SharedIndex]:
 
 def _attribute_names(drafts: ItemDrafts, entity: str) -> set[str]:
     """Returns the attribute names of all items of an entity."""
-    found = [draft for draft in (drafts.each[entity], drafts.latest.get(entity)) if draft]
+    existing = [draft for draft in (drafts.each[entity], drafts.latest.get(entity)) if draft]
     return {
         attribute.name
-        for draft in found
+        for draft in existing
         for attribute in [*draft.attributes.values(), *draft.others]
     }
 

@@ -49,7 +49,7 @@ class ListKey:
 
 def with_list_index(
     design: Design, inputs: DesignInputs, table: TableDesign, entity: Entity, key: ListKey,
-    question: ResolvedQuery, why: str,
+    query: ResolvedQuery, why: str,
 ) -> tuple[Design, SecondaryIndex] | None:  # fmt: skip
     """Returns the design with the index, or None if the table cannot have one more."""
     index = _free_index(table, entity)
@@ -59,7 +59,7 @@ def with_list_index(
     sort = ItemAttribute(
         name=f"{index.name}{SORT}", type="S", template=_sort_template(inputs, entity, key)
     )
-    index = _projecting(table, entity, index, question, why)
+    index = _projecting(table, entity, index, query, why)
     own = replace(entity, attributes=[*entity.attributes, partition, sort])
     changed = replace(
         table,
@@ -108,8 +108,8 @@ def _partition(inputs: DesignInputs, entity: Entity, key: ListKey, name: str) ->
         )
     if key.condition is None:
         return ItemAttribute(name=name, type="S", constant=entity.name)
-    said = f"{entity.name}{SEPARATOR}{key.condition.column}"
-    return ItemAttribute(name=name, type="S", constant=said, when=str(key.condition))
+    list_name = f"{entity.name}{SEPARATOR}{key.condition.column}"
+    return ItemAttribute(name=name, type="S", constant=list_name, when=str(key.condition))
 
 
 def _sort_template(inputs: DesignInputs, entity: Entity, key: ListKey) -> str:
@@ -128,14 +128,14 @@ def _field(inputs: DesignInputs, ref: ColumnRef, form: str = "") -> str:
 
 
 def _projecting(
-    table: TableDesign, entity: Entity, index: SecondaryIndex, question: ResolvedQuery, why: str
+    table: TableDesign, entity: Entity, index: SecondaryIndex, query: ResolvedQuery, why: str
 ) -> SecondaryIndex:
     """Projects what the query reads or tests, or everything if that is more than half."""
     reasons = " ".join(dict.fromkeys(filter(None, [index.why, why])))
-    columns = {*question.columns, *(test.ref for test in question.tests)}
-    columns |= {sorting.ref for sorting in question.order}
-    columns |= {ref for join in question.joins for pair in join.pairs for ref in pair}
-    columns |= {ref for existence in question.existences for ref in existence.taken}
+    columns = {*query.columns, *(test.ref for test in query.tests)}
+    columns |= {sorting.ref for sorting in query.order}
+    columns |= {ref for join in query.joins for pair in join.pairs for ref in pair}
+    columns |= {ref for existence in query.existences for ref in existence.taken}
     keys = {key.name for key in [*table.keys, *index.keys]}
     plain_attributes = [
         attribute

@@ -97,12 +97,12 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
             continue
         if isinstance(statement, ResolvedQuery):
             inside = [check(existence) for existence in statement.existences]
-            for question in [*inside, *branches(statement)] if not pattern.is_consistent else ():
-                design = _served(design, inputs, pattern, question)
+            for query in [*inside, *branches(statement)] if not pattern.is_consistent else ():
+                design = _served(design, inputs, pattern, query)
             continue
-        rows_question = _changed(design, inputs, statement)
-        if rows_question is not None and any(test.is_equality for test in rows_question.tests):
-            design = _served(design, inputs, pattern, rows_question, is_written=True)
+        rows_query = _changed(design, inputs, statement)
+        if rows_query is not None and any(test.is_equality for test in rows_query.tests):
+            design = _served(design, inputs, pattern, rows_query, is_written=True)
         for copied in _copied(design, inputs, statement):
             design = _served(design, inputs, pattern, copied, is_written=True)
     return design
@@ -114,7 +114,7 @@ def _copied(design: Design, inputs: DesignInputs, statement: Statement) -> list[
         return []
     planner = WritePlanner(design, ReadPlanner(design, inputs.volumes.inventory))
     try:
-        return [copy.question for copy in planner.copies(statement) if not copy.question.joins]
+        return [copy.query for copy in planner.copies(statement) if not copy.query.joins]
     except NotServed:
         return []
 
@@ -127,14 +127,14 @@ def _changed(design: Design, inputs: DesignInputs, statement: Statement) -> Reso
             statement = planner.existing(statement)
         except NotServed:
             return None
-    return planner.rows_question(statement) if isinstance(statement, Modification) else None
+    return planner.rows_query(statement) if isinstance(statement, Modification) else None
 
 
 def _served(
     design: Design,
     inputs: DesignInputs,
     pattern: AccessPattern,
-    question: ResolvedQuery,
+    query: ResolvedQuery,
     *,
     is_written: bool = False,
 ) -> Design:
@@ -142,19 +142,19 @@ def _served(
     does not justify an index of all rows."""
     planner = ReadPlanner(design, inputs.volumes.inventory, never_null(inputs.volumes))
     try:
-        planner.plan(question, pattern.name)
+        planner.plan(query, pattern.name)
         return design
     except NotServed:
         pass
     try:
-        finest = planner.finest(question)
+        finest = planner.finest(query)
     except NotServed:
         return design
     options = [
         option
         for table, entity in design.entities()
         if entity.source == finest and entity.rows == "each" and not entity.is_guard
-        for options in [_Options(design, inputs, pattern, question, table, entity)]
+        for options in [_Options(design, inputs, pattern, query, table, entity)]
         for option in (options.by_value() if is_written else options.all())
     ]
     if not options:
@@ -189,14 +189,14 @@ class _Options:
         design: Design,
         inputs: DesignInputs,
         pattern: AccessPattern,
-        question: ResolvedQuery,
+        query: ResolvedQuery,
         table: TableDesign,
         entity: Entity,
     ) -> None:
         self.design = design
         self.inputs = inputs
         self.pattern = pattern
-        self.question = question
+        self.query = query
         self.table = table
         self.entity = entity
         self.rows = inputs.volumes.items(entity)
@@ -283,7 +283,7 @@ class _Options:
         case."""
         tests = [
             test
-            for test in self.question.tests
+            for test in self.query.tests
             if test.is_equality and test.ref.table == self.entity.source
         ]
         if not tests:
@@ -330,7 +330,7 @@ class _Options:
         read_rows: float | None = None,
     ) -> Iterator[ListOption]:
         made = with_list_index(
-            self.design, self.inputs, self.table, self.entity, key, self.question, why
+            self.design, self.inputs, self.table, self.entity, key, self.query, why
         )
         access = self._access(made[0]) if made is not None else None
         if made is None or access is None or access.index != made[1].name:
@@ -372,7 +372,7 @@ class _Options:
         volumes = self.inputs.volumes
         planner = ReadPlanner(design, volumes.inventory, never_null(volumes))
         try:
-            return planner.plan(self.question, self.pattern.name)[0]
+            return planner.plan(self.query, self.pattern.name)[0]
         except NotServed:
             return None
 
@@ -381,13 +381,13 @@ class _Options:
     def _order(self) -> tuple[ColumnRef, ...]:
         """Returns the row's own columns that the query sorts by, or the column of its range."""
         columns = []
-        for sorting in self.question.order:
+        for sorting in self.query.order:
             if sorting.ref.table != self.entity.source:
                 break
             columns.append(sorting.ref)
         if columns:
             return tuple(columns)
-        ranges = (test.ref for test in self.question.tests if _is_range(test))
+        ranges = (test.ref for test in self.query.tests if _is_range(test))
         return tuple(ref for ref in ranges if ref.table == self.entity.source)[:1]
 
     def _conditions(self) -> Iterator[RowCondition]:
@@ -395,7 +395,7 @@ class _Options:
         inventory = self.inputs.volumes.inventory
         table = inventory.table(self.entity.source)
         columns = {column.name: column for column in table.columns} if table is not None else {}
-        for test in self.question.tests:
+        for test in self.query.tests:
             column = columns.get(test.ref.column)
             if test.ref.table != self.entity.source or column is None:
                 continue

@@ -281,8 +281,8 @@ def _add_self_join(
 
 def _wanted_most(query: MinedQuery) -> TableOccurrence:
     """Returns the only table whose columns are read, or the first of several."""
-    wanted = [occurrence for occurrence in query.occurrences if query.wanted.get(occurrence)]
-    return wanted[0] if len(wanted) == 1 else query.occurrences[0]
+    read = [occurrence for occurrence in query.occurrences if query.wanted.get(occurrence)]
+    return read[0] if len(read) == 1 else query.occurrences[0]
 
 
 class _OwnNames:
@@ -315,23 +315,27 @@ def _in_order(main: TableOccurrence, references: Iterable[ColumnReference]) -> l
 
 
 def _add_wanted(access: TableAccess, query: MinedQuery, main: TableOccurrence) -> None:
-    wanted = {occurrence: query.wanted.get(occurrence, set()) for occurrence in query.occurrences}
+    columns_read = {
+        occurrence: query.wanted.get(occurrence, set()) for occurrence in query.occurrences
+    }
     others = [
         occurrence
         for occurrence in query.occurrences
-        if occurrence is not main and wanted[occurrence]
+        if occurrence is not main and columns_read[occurrence]
     ]
     access.joins = sorted({other.table.name for other in others})
-    is_whole = all(len(wanted[table]) == len(table.table.columns) for table in (main, *others))
+    is_whole = all(
+        len(columns_read[table]) == len(table.table.columns) for table in (main, *others)
+    )
     if not is_whole:
         access.columns = sorted(
             {
                 str(ColumnReference(table, name))
                 for table in (main, *others)
-                for name in wanted[table]
+                for name in columns_read[table]
             }
         )
-    if not any(wanted.values()) and access.operation == "read":
+    if not any(columns_read.values()) and access.operation == "read":
         access.columns = [str(ColumnRef(main.table.name, name)) for name in main.table.primary_key]
         access.remarks.append("only whether it is there")
 

@@ -278,17 +278,17 @@ def name_of(access: TableAccess) -> str:
     if access.operation == "insert":
         name = f"insert into {table.name}"
         return f"{name} ({access.remarks[0]})" if access.remarks else name
-    found = _found_by(access, table)
+    conditions = _found_by(access, table)
     if access.operation == "update":
         columns = ", ".join(_short(column, table) for column in access.columns)
-        return f"update {columns} of {table.name}{found}"
+        return f"update {columns} of {table.name}{conditions}"
     if access.operation == "delete":
-        return f"delete {table.name}{found}"
+        return f"delete {table.name}{conditions}"
     start = {"aggregate": f"figures of {table.name}"}.get(access.operation, table.name)
     with_joins = f" with {enumerated(access.joins)}" if access.joins else ""
     through = f" through {enumerated(access.through)}" if access.through else ""
     locked = ", locked" if access.is_consistent else ""
-    return f"{start}{with_joins}{found}{through}{_ordered(access, table)}{locked}"
+    return f"{start}{with_joins}{conditions}{through}{_ordered(access, table)}{locked}"
 
 
 def _found_by(access: TableAccess, table: SourceTable) -> str:

@@ -85,13 +85,13 @@ def foreign_key_cycles(tables: list[SourceTable]) -> list[list[str]]:
 
 def _shortest_cycle(start: str, targets: dict[str, list[str]]) -> list[str] | None:
     paths = [[start]]
-    seen: set[str] = set()
+    visited: set[str] = set()
     while paths:
         path = paths.pop(0)
         for target in targets.get(path[-1], []):
             if target == start:
                 return path
-            if target not in seen:
-                seen.add(target)
+            if target not in visited:
+                visited.add(target)
                 paths.append([*path, target])
     return None
