@@ -427,13 +427,13 @@ INVENTED = {
         "postgresql",
         hospital,
         HOSPITAL_PATTERNS,
-        {"urgent first": "as its type declares", "patients of a doctor": "a SELECT inside"},
+        {"urgent first": "that its type declares", "patients of a doctor": "a SELECT inside"},
     ),
     "festival": Invented(
         "mariadb",
         festival,
         FESTIVAL_PATTERNS,
-        {"gigs by status": "as its type declares", "fans who came": "rows of another table"},
+        {"gigs by status": "that its type declares", "fans who came": "rows of another table"},
     ),
     "warehouse": Invented(
         "sqlite",

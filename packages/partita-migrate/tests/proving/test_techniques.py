@@ -357,7 +357,7 @@ def test_a_read_in_a_transaction_and_a_low_peak_are_refused_with_the_line(
 ) -> None:
     folder = narrowed(folders["tpcc"], tmp_path, "tpcc", "warehouses")
     written = (folder.path / "patterns.toml").read_text()
-    for line, reason in (('transaction = "x"', "it reads"), ("peak = 1", "is no peak of 5/s")):
+    for line, reason in (('transaction = "x"', "it reads"), ("peak = 1", "is not a peak of 5/s")):
         (folder.path / "patterns.toml").write_text(written + line + "\n")
         with pytest.raises(PartitaError, match=reason):
             model(folder)
@@ -419,7 +419,7 @@ def growing(tmp_path_factory: pytest.TempPathFactory) -> Folder:
         ("large values in a bucket", "bookings", "bookings.document has values of 146 KB"),
         ("one table for each period", "book", "bookings only grows, by"),
         ("item collections cut before a limit", "bookings", "the month of booked_at"),
-        ("optimistic locking", "to decide", "a number of its version is what was read"),
+        ("optimistic locking", "to decide", "its version number is still the one that was read"),
     ],
 )
 def test_what_grows_or_is_locked_has_its_technique(

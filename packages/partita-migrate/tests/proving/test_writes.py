@@ -170,7 +170,7 @@ def test_a_row_that_others_of_its_own_table_refer_to_is_not_deleted(
 ) -> None:
     folder = staff(KEEPING)
     unserved = {one.pattern: one.why for one in read_design(folder, SINGLE).unserved}
-    assert "those of notes are deleted, and others refer to these" in unserved["drop a subject"]
+    assert "and other rows refer to them: write a pattern" in unserved["drop a subject"]
     chosen = {name: STAFF_PATTERNS[name] for name in ("below", "links", "drop a subject")}
     script = STAFF.replace("REFERENCES subjects (id) ON DELETE CASCADE", "REFERENCES subjects (id)")
     url = sqlite_database(folder.path / "restricting.db", script)

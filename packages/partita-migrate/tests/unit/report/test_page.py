@@ -195,8 +195,8 @@ def test_without_patterns_costs_are_those_of_storage(folder: Folder) -> None:
     fill(folder, games(), "")
     written = report(folder)
     costs = next(one for one in written.summary.headlines if one.label == "Costs a month")
-    assert costs.detail == "storage only: no patterns are known"
-    assert any("Without them a model serves nobody" in one for one in written.unknowns)
+    assert costs.detail == "storage only: there are no patterns"
+    assert any("A model without patterns serves nothing" in one for one in written.unknowns)
 
 
 def evil() -> Inventory:

@@ -252,10 +252,10 @@ HEAD: Final = """# Every way into a server
 
 <!-- Made by `python -m partita.assembly.server_entries`; a test compares both. -->
 
-These are the ways in which a request, a file or another process reaches a server with `--auth`:
-who may take each, what the [audit log](../how-to/secure-a-server.md#audit) has of it, and which limit applies.
-Before a signature is verified, a body is only hashed; a body of over 64 KB is not even read before
-the head of its request names a known key.
+This table lists every way in which a request, a file or another process reaches a server with
+`--auth`: who may use it, what the [audit log](../how-to/secure-a-server.md#audit) records, and
+which limit applies. Until a signature has been verified, a body is only hashed, and a body of over
+64 KB is not read unless the request's head names a known key.
 """
 
 

@@ -335,7 +335,7 @@ def _flatten(question: ResolvedQuery) -> ResolvedQuery:
     rows."""
     joins, tests = list(question.joins), list(question.all_tests)
     for existence in question.existences:
-        inner = existence.question
+        inner = existence.query
         own = [test for test in inner.all_tests if not any(_is_outer(v) for v in test.values)]
         pairs = [
             (value.outer, test.ref)

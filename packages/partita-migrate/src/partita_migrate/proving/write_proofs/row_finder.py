@@ -42,7 +42,7 @@ class RowFinder:
         """Returns the rows that the model's requests find, as the copy has them."""
         if statement is None:
             return []
-        question = self.planner.rows_question(statement)
+        question = self.planner.rows_query(statement)
         return self._rows_by(
             question, parameter_set.values, self._finding_request(statement.table, accesses)
         )
@@ -63,8 +63,8 @@ class RowFinder:
                     f"no request finds the items of {copies.entity.name} that change too"
                 )
             for row in rows:
-                values = self._values_of(copies.question, copies.entity, row, statement)
-                for other in self._rows_by(copies.question, values, access):
+                values = self._values_of(copies.query, copies.entity, row, statement)
+                for other in self._rows_by(copies.query, values, access):
                     dependent_rows[repr((copies.entity.source, other))] = (
                         copies.entity.source,
                         other,

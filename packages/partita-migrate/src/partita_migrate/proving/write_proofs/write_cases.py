@@ -159,7 +159,7 @@ class WriteCases:
 
     def _modifications(self, statement: Modification, table: SourceTable) -> Iterator[ParameterSet]:
         draw = ParameterDraw(self.staging, self.inventory)
-        question = self.planner.rows_question(statement)
+        question = self.planner.rows_query(statement)
         sets = draw.sets(question, table.name)
         if not statement.changes:
             sets = [*self._deletable_row(draw, question, table), *sets]
