@@ -30,27 +30,27 @@ class FetchedSnapshot:
         self._connection = connection
 
     def get(self, key: bytes) -> bytes | None:
-        known = FetchedView()
+        view = FetchedView()
         while True:
-            value = known.get(key)
-            if not known.is_lacking:
+            value = view.get(key)
+            if not view.has_misses:
                 return value
-            self._fetch(known)
+            self._fetch(view)
 
     def range(self, start: bytes, stop: bytes, *, reverse: bool = False) -> Iterator[Pair]:
-        known = FetchedView()
+        view = FetchedView()
         while True:
-            pairs = list(known.range(start, stop, reverse=reverse))
-            if not known.is_lacking:
+            pairs = list(view.range(start, stop, reverse=reverse))
+            if not view.has_misses:
                 yield from pairs
                 return
-            self._fetch(known)
+            self._fetch(view)
 
-    def _fetch(self, known: FetchedView) -> None:
-        wanted, parts = known.take_wanted()
-        fetched = self._runner.run(fetch(self._connection, wanted, bucket_of))
-        known.add(wanted, parts, fetched)
-        known.begin_run()
+    def _fetch(self, view: FetchedView) -> None:
+        plan, parts = view.take_misses()
+        fetched = self._runner.run(fetch(self._connection, plan, bucket_of))
+        view.add(plan, parts, fetched)
+        view.begin_run()
 
 
 class ItemsOnly:

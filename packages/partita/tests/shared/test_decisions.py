@@ -39,8 +39,8 @@ LSI = {
 def test_a_request_that_runs_again_pays_once_and_only_when_it_lacks_nothing() -> None:
     ledger = RequestLedger(lambda: 0.0, OFF)
     request = SharedRequest(0.0, lambda _: None)
-    is_lacking, paid = True, count(1)
-    ledger.is_lacking = lambda: is_lacking
+    has_misses, paid = True, count(1)
+    ledger.has_misses = lambda: has_misses
 
     def run() -> list[int]:
         """How many payments there were, after each of the two that the request makes."""
@@ -51,7 +51,7 @@ def test_a_request_that_runs_again_pays_once_and_only_when_it_lacks_nothing() ->
             ledger.end()
 
     assert run() == [0, 0]
-    is_lacking = False
+    has_misses = False
     assert run() == [1, 2]
     assert run() == [1, 2]
     assert next(paid) == 3

@@ -198,7 +198,7 @@ class SharedDatabase:
         return partial(self._submit_read, handler, permitted)
 
     def read_now(self, handler: ReadHandler, permitted: PermittedRequest) -> bytes:
-        self._view.known.begin_run()
+        self._view.current.begin_run()
         return self._run_read(handler, permitted)
 
     def write(self, handler: WriteHandler, permitted: PermittedRequest, done: Done) -> None:
@@ -229,7 +229,7 @@ class SharedDatabase:
             done(outcome if isinstance(outcome, BaseException) else outcome[0])
 
         self._rounds.submit(
-            SharedRequest(self._rounds.clock(), unpack, read, foreseen=frozenset((key,)))
+            SharedRequest(self._rounds.clock(), unpack, read, predicted_keys=frozenset((key,)))
         )
 
     def is_held(self, key: bytes) -> bool:
@@ -249,7 +249,7 @@ class SharedDatabase:
         def confirm() -> bytes:
             return draft.run_read(self.reads, {})
 
-        self._rounds.submit(SharedRequest(self._rounds.clock(), done, confirm, foreseen=keys))
+        self._rounds.submit(SharedRequest(self._rounds.clock(), done, confirm, predicted_keys=keys))
 
     def deferred(self, done: Done) -> Done | None:
         # A fence is known of a request only while it is taken.
@@ -279,7 +279,7 @@ class SharedDatabase:
         sent = permitted.request
         request = SharedRequest(
             *(self._rounds.clock(), done, read),
-            foreseen=predict_keys(self.service.catalog, plan.targets, sent, is_write=False),
+            predicted_keys=predict_keys(self.service.catalog, plan.targets, sent, is_write=False),
             is_transaction=plan.is_transaction,
             session=self.session if plan.may_be_old(sent) else None,
         )
@@ -288,7 +288,9 @@ class SharedDatabase:
 
     def _submit(self, decide: Callable[[WriteBatch], bytes], done: Done, keys: Set[bytes]) -> None:
         now, done = self._rounds.clock(), self._noted(done)
-        self._rounds.submit(SharedRequest(now, done, write=decide, foreseen=keys, fence=self.fence))
+        self._rounds.submit(
+            SharedRequest(now, done, write=decide, predicted_keys=keys, fence=self.fence)
+        )
 
     def _noted(self, done: Done, request: SharedRequest | None = None) -> Done:
         """What the primary answers, a replica must have before the client reads from it again."""
