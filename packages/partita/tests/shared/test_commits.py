@@ -13,11 +13,11 @@ import pytest
 from psycopg import AsyncConnection
 
 from partita.database.shared.rounds.fetched_view import bucket_of
+from partita.database.storage.engine import ConflictDetected
 from partita.database.storage.postgresql import postgresql_schema
 from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.database.storage.postgresql.optimistic_commit import (
     CatalogMoved,
-    CommitConflict,
     LeaseLost,
     OutcomeUnknown,
     check_and_change,
@@ -98,7 +98,7 @@ def test_an_item_deleted_and_created_again_is_not_the_one_that_was_read(url: str
         assert again != seen
         for change in ({KEY: b"new"}, {KEY: None}, {OTHER: b"rests on it"}):
             late = await plan(first, checks={KEY: seen}, changes=change)
-            with pytest.raises(CommitConflict) as lost:
+            with pytest.raises(ConflictDetected) as lost:
                 await commit(first, late, bucket_of)
             assert lost.value.keys == {KEY}
         assert await stored(first) == {KEY: (b"value", again)}
@@ -115,7 +115,7 @@ def test_of_two_that_found_each_others_items_absent_one_is_overtaken(url: str) -
         await asyncio.sleep(0.1)
         assert not waiting.done()
         await finish(first, one, bucket_of)
-        with pytest.raises(CommitConflict) as lost:
+        with pytest.raises(ConflictDetected) as lost:
             await waiting
         assert OTHER in lost.value.keys
         assert await stored(second) == {OTHER: (b"1", one.token)}

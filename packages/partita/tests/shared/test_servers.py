@@ -369,7 +369,7 @@ def test_what_a_companion_writes_counts_only_under_the_token_of_the_leader(
     for operation, parameters in late.items():
         with pytest.raises(ClientError) as refused:
             getattr(former, operation)(TableName=table, **parameters)
-        assert "Another server leads" in refused.value.response["Error"]["Message"]
+        assert "Another server has become the leader" in refused.value.response["Error"]["Message"]
     assert number(clients[2], table, "a", "n") == 1
 
 

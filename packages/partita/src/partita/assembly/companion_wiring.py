@@ -4,9 +4,8 @@ scheduler, where the package of these is installed."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,7 +13,6 @@ from partita.assembly.database_engines import ServedDatabase
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.server_protection import ServerProtection, bucket_key
 from partita.assembly.service_registry import READS, WRITES, companion_services
-from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.database.logs.change_log.change_streams import last_sequence, streams_of
 from partita.database.operations.operation_context import OWN_REQUEST, ReadContext
 from partita.database.operations.streams.stream_operations import stream_arn
@@ -29,9 +27,6 @@ from partita.server.companions.companion_services import CompanionService
 from partita.server.companions.companion_supervisor import CompanionProcess
 from partita.server.http.host_header import AllowedHosts
 from partita.server.protocol.service_model import SCHEDULER
-
-if TYPE_CHECKING:
-    from partita.database.shared.shared_database import SharedDatabase
 
 
 class CompanionWiring:
@@ -50,6 +45,7 @@ class CompanionWiring:
         self._hosts = hosts
         self._fence = served.fence
         self._since = 0.0
+        self._is_leading = False
         self._last_sequences: dict[str, str] = {}
         self._stopping: list[asyncio.Future[None]] = []
         starting = {
@@ -100,13 +96,7 @@ class CompanionWiring:
     def begin(self) -> None:
         """Requests are accepted, and the database may begin its background work."""
         self._since = self._database.service.clock()
-        if isinstance(self._database, EmbeddedDatabase):
-            self._database.start()
-            found = _last_sequences(self._database.reads, self._options.settings.triggers)
-            self._last_sequences.update(found)
-            self._resume()
-        else:
-            self._database.start(self._led(self._database))
+        self._database.start(self._lead)
 
     def _resume(self) -> None:
         catalog, settings = self._database.service.catalog, self._options.settings
@@ -114,25 +104,25 @@ class CompanionWiring:
             if service.is_called(settings) or catalog.find(service.table) is not None:
                 self.peers.start(service.name)
 
-    def _led(self, database: SharedDatabase) -> Callable[[], None]:
-        """What happens when this server begins to lead, or ends."""
+    def _lead(self, is_leading: bool) -> None:
+        """Called when this server becomes the leader, and when it is no longer."""
+        self._is_leading = is_leading
+        if not is_leading:
+            self._stopping.append(asyncio.ensure_future(self.peers.stop()))
+            return
+        answer = self._database.read(self._read_sequences, OWN_REQUEST)
+        if isinstance(answer, bytes):
+            self._begin_leading(answer)
+        else:
+            answer(self._begin_leading)
 
-        def led() -> None:
-            if database.leadership.lease is None:
-                self._stopping.append(asyncio.ensure_future(self.peers.stop()))
-            else:
-                database.read(sequences, OWN_REQUEST)(begin)
+    def _read_sequences(self, context: ReadContext, request: object) -> bytes:
+        return msgspec.json.encode(dict(_last_sequences(context, self._options.settings.triggers)))
 
-        def sequences(context: ReadContext, request: object) -> bytes:
-            triggers = self._options.settings.triggers
-            return msgspec.json.encode(dict(_last_sequences(context, triggers)))
-
-        def begin(found: bytes | BaseException) -> None:
-            if isinstance(found, bytes) and database.leadership.lease is not None:
-                self._last_sequences.update(msgspec.json.decode(found, type=dict[str, str]))
-                self._resume()
-
-        return led
+    def _begin_leading(self, sequences: bytes | BaseException) -> None:
+        if isinstance(sequences, bytes) and self._is_leading:
+            self._last_sequences.update(msgspec.json.decode(sequences, type=dict[str, str]))
+            self._resume()
 
 
 def _last_sequences(

@@ -15,6 +15,7 @@ from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Final, Protocol
 
+from partita.database.execution.database_interface import DatabaseInterface, Done
 from partita.database.execution.response_cache import ResponseCache
 from partita.database.operations.operation_context import PermittedBytes, PermittedRequest
 from partita.database.tables.stored_item import NO_LIMIT, TooMuchToDecode, decoding_budget
@@ -44,26 +45,6 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Any, Request], bytes]
 """`handler(context, request)`: the context is the database's own affair."""
 PlainRead = Callable[[PermittedBytes, ResponseCache | None], bytes | None]
-Done = Callable[[bytes | BaseException], None]
-
-
-class DispatchDatabase(Protocol):
-    """What the dispatcher needs of the database."""
-
-    def read(
-        self,
-        handler: Handler,
-        permitted: PermittedRequest,
-        cache_key: bytes = b"",
-        cache: ResponseCache | None = None,
-    ) -> bytes:
-        """Run a read at once; its answer may go into the cache, under its key."""
-
-    def write(self, handler: Handler, permitted: PermittedRequest, done: Done) -> None:
-        """Run a write and call `done` with its answer, or its error, when it is durable."""
-
-    def show(self, page: Handler, query: PermittedRequest, done: Done) -> None:
-        """Run what a page shows, and call `done` with it or with its error."""
 
 
 class LargeRequestForwarder(Protocol):
@@ -169,11 +150,12 @@ class Dispatcher:
 
     def __init__(
         self,
-        database: DispatchDatabase,
+        database: DatabaseInterface,
         reads: Mapping[str, Handler],
         writes: Mapping[str, Handler],
         only_reads: Mapping[str, Callable[[Request], bool]] = {},
         pages: Mapping[str, Handler] = {},
+        table_pages: Mapping[str, Handler] = {},
         plain_reads: Mapping[str, PlainRead] = {},
         response_caches: Mapping[str, ResponseCache] = {},
         companions: Mapping[bytes, Companion] = {},
@@ -183,13 +165,16 @@ class Dispatcher:
         sites: Mapping[bytes, SignInSite] = {},
         shares_tables: bool = False,
     ) -> None:
-        """`only_reads` tells which table answers a request for what is in both; `pages` are what
-        GET shows besides the server's own, each given its query; `companions` answer the targets
-        that begin with their names, and `rest` the services whose protocol is REST; pages with
-        data are shown under names that `hosts` allows. Without `large_requests`, requests of any
-        size are decided at once. `sites` answer what is asked below their first segment of a path,
-        in types of their own: none of an operation's. With `shares_tables`, other servers change
-        the same tables, and rights are asked for anew when they did."""
+        """Requests of operations in both `reads` and `writes` are told apart by `only_reads`.
+
+        GET shows `pages`, which are about the server, and `table_pages`, which read stored data;
+        each is given its query. Pages with data are shown only under names that `hosts` allows.
+        `companions` answer requests whose targets begin with their names, and `rest` answers for
+        services with a REST protocol. `sites` answer all requests below their first path segment
+        that are not requests of an operation. Without `large_requests`, requests of any size are
+        decided at once. With `shares_tables`, other servers change the same tables, so that a
+        request may have to be authorized again.
+        """
         self.metrics = ServerMetrics(response_caches)
         self.notable = SlowRequests()
         self._database = database
@@ -225,6 +210,7 @@ class Dispatcher:
             b"/requests": lambda: HttpResponse(200, self.notable.page(), JSON),
         }
         self._database_pages = {path.encode(): page for path, page in pages.items()}
+        self._table_pages = {path.encode(): page for path, page in table_pages.items()}
 
     def _metrics_page(self) -> HttpResponse:
         return HttpResponse(200, self.metrics.text().encode(), CONTENT_TYPE.encode())
@@ -289,6 +275,13 @@ class Dispatcher:
                 return
             assert operation.read is not None
             answer = self._database.read(operation.read, permitted, request.body, operation.cache)
+            if not isinstance(answer, bytes):
+                answer(
+                    self._answer_later(
+                        operation.name, content_type or JSON, started, reply, cost, request.body
+                    )
+                )
+                return
             response = HttpResponse(200, answer, content_type or JSON)
         except TooMuchToDecode:
             assert operation is not None
@@ -371,7 +364,11 @@ class Dispatcher:
                     self._database.write(operation.write, permitted, done)
                     return
                 assert operation.read is not None
-                done(self._database.read(operation.read, permitted))
+                answer = self._database.read(operation.read, permitted)
+                if isinstance(answer, bytes):
+                    done(answer)
+                else:
+                    answer(done)
             except Exception as error:
                 done(error)
 
@@ -482,13 +479,14 @@ class Dispatcher:
             site.handle(request, reply)
 
     def _show(self, path: bytes, target: bytes, reply: Reply, admission: Admission) -> None:
-        own, of_database = self._pages.get(path), self._database_pages.get(path)
+        own = self._pages.get(path)
+        of_database, of_tables = self._database_pages.get(path), self._table_pages.get(path)
         if path in PUBLIC_PATHS:
             assert own is not None
             reply(own())
             return
         permitted = admission.permit_page(path, query_of(target))
-        if of_database is None:
+        if of_database is None and of_tables is None:
             reply(own() if own else UNKNOWN_PATH)
             return
 
@@ -503,7 +501,19 @@ class Dispatcher:
                 response.body += content
                 reply(response)
 
-        self._database.show(of_database, permitted, done)
+        try:
+            if of_tables is not None:
+                content = self._database.read(of_tables, permitted)
+            else:
+                assert of_database is not None
+                content = self._database.read_now(of_database, permitted)
+        except Exception as error:
+            done(error)
+            return
+        if isinstance(content, bytes):
+            done(content)
+        else:
+            content(done)
 
 
 def _text_chars(request: Request) -> int:

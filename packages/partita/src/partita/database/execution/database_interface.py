@@ -28,6 +28,10 @@ class DatabaseInterface(Protocol):
     @property
     def service(self) -> DatabaseService: ...
 
+    def start(self, lead: Callable[[bool], None]) -> None:
+        """Start the background work. `lead` is called with True when this server becomes the one
+        that does it, and with False when it is no longer; an embedded database leads at once."""
+
     def read(
         self,
         handler: ReadHandler,
@@ -55,8 +59,9 @@ class DatabaseInterface(Protocol):
         """True while an item is part of a transaction that is not committed yet."""
 
     def commit_draft(self, draft: ValueDraft, done: Done) -> None:
-        """Apply a draft, and call `done` with its answer when it is durable; of a draft that only
-        reads, when it is confirmed. `done` is called with Overtaken if the draft conflicts."""
+        """Apply a draft, and call `done` with its answer when it is durable, or with
+        ConflictDetected. A draft that only reads is confirmed: its read set must be unchanged.
+        """
 
     def deferred(self, done: Done) -> Done | None:
         """`done` for a request that is decided after the call that brought it has returned; None if

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import partial
 from typing import Any, Final
 
@@ -109,8 +109,8 @@ class SharedDatabase:
             self.service.meter()
             self._follow_tables()
 
-        surroundings = RoundDependencies(connections, view, ledger, clock, reload, replica)
-        self._rounds = Rounds(surroundings, instance)
+        dependencies = RoundDependencies(connections, view, ledger, clock, reload, replica)
+        self._rounds = Rounds(dependencies, instance)
         self._usage = CapacityUsage(ledger, instance, clock)
         self.leadership = LeaderElection(connections, instance, self._refresh)
         now = self._rounds.clock
@@ -172,9 +172,8 @@ class SharedDatabase:
             raise
         return database
 
-    def start(self, on_leadership: Callable[[], None]) -> None:
-        """Ask to lead, and work while it does; the callback is told when that changes."""
-        self.leadership.on_change = on_leadership
+    def start(self, lead: Callable[[bool], None]) -> None:
+        self.leadership.on_change = lambda: lead(self.leadership.lease is not None)
         self.leadership.start()
         self._worker.start()
         self._recovery.start(self._rounds)
@@ -344,51 +343,3 @@ class BackgroundCommits:
             done(False)
             return
         self._rounds.submit(SharedRequest(self._rounds.clock(), done, write=decide, lease=lease))
-
-
-class SharedOperations:
-    """The shared database as a dispatcher wants it: every operation is answered later."""
-
-    def __init__(
-        self,
-        database: SharedDatabase,
-        reads: Mapping[str, ReadHandler],
-        writes: Mapping[str, WriteHandler],
-        only_reads: Mapping[str, OnlyReads],
-        of_tables: Set[Handler],
-    ) -> None:
-        """`of_tables` are the pages that show what is stored; others are about this server."""
-        self._database = database
-        self._of_tables = of_tables
-        self.handlers: dict[str, Handler] = {**reads, **writes}
-        self._submit = {
-            handler: self._submitter(reads.get(name), writes.get(name), only_reads.get(name))
-            for name, handler in self.handlers.items()
-        }
-
-    def read(self, handler: Handler, permitted: PermittedRequest, *_: Any) -> bytes:
-        return self._database.read_now(handler, permitted)
-
-    def show(self, page: Handler, query: PermittedRequest, done: Done) -> None:
-        if page in self._of_tables:
-            self._database.read(page, query)(done)
-        else:
-            done(self._database.read_now(page, query))
-
-    def write(self, handler: Handler, permitted: PermittedRequest, done: Done) -> None:
-        self._submit[handler](permitted, done)
-
-    def _submitter(
-        self,
-        read: ReadHandler | None,
-        write: WriteHandler | None,
-        only_reads: OnlyReads | None,
-    ) -> Callable[[PermittedRequest, Done], None]:
-        def submit(permitted: PermittedRequest, done: Done) -> None:
-            if write is None or (only_reads is not None and only_reads(permitted.request)):
-                assert read is not None
-                self._database.read(read, permitted)(done)
-            else:
-                self._database.write(write, permitted, done)
-
-        return submit

@@ -23,8 +23,9 @@ from partita.database.capacity.ledger import Charge
 from partita.database.capacity.throttling_errors import ThrottlingReason
 from partita.database.execution.database_interface import DatabaseInterface
 from partita.database.execution.optimistic.charged_once import ChargedOnce
-from partita.database.execution.optimistic.drafts import ConflictDetected, ValueDraft
+from partita.database.execution.optimistic.drafts import ValueDraft
 from partita.database.operations import charges
+from partita.database.storage.engine import ConflictDetected
 from partita.errors import DynamoDBError, InternalServerError, ThrottlingException
 from partita.foundation.service_limits import MB
 from partita.server.admission import Admission

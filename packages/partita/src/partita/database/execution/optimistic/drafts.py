@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeVar
 from partita.database.logs.change_log import change_log_layout as change_layout
 from partita.database.logs.change_log.change_records import logged_later
 from partita.database.operations.operation_context import ReadContext, Request, WriteContext
-from partita.database.storage.engine import Reader
+from partita.database.storage.engine import ConflictDetected, Reader
 from partita.database.storage.write_batch import WriteBatch
 from partita.database.tables import table_layout
 from partita.database.tables.table_statistics import moved_statistics
@@ -28,10 +28,6 @@ from partita.errors import DynamoDBError
 Seen = TypeVar("Seen")
 
 NOT_COMPARED: Final = (table_layout.STATISTICS, change_layout.SEQUENCES)
-
-
-class ConflictDetected(Exception):
-    """Raised when something that a draft has read was changed: it has to be decided again."""
 
 
 class Draft(Generic[Seen]):
@@ -67,12 +63,12 @@ class ValueDraft(Draft[bytes | None]):
             self.checks[key] = value
 
     def run_read(self, context: ReadContext, request: Request) -> bytes:
-        """The handler of a read: confirms the answer, or raises Overtaken."""
+        """The handler of a read: confirms the answer, or raises ConflictDetected."""
         self.check(context.snapshot)
         return self._answered()
 
     def run_write(self, context: WriteContext, request: Request) -> bytes:
-        """The handler of a write: applies the draft, or raises Overtaken."""
+        """The handler of a write: applies the draft, or raises ConflictDetected."""
         self.apply(context.write_batch)
         return self._answered()
 
@@ -82,15 +78,17 @@ class ValueDraft(Draft[bytes | None]):
         return self.answer
 
     def check(self, reader: Reader) -> None:
-        for key, value in self.checks.items():
-            if reader.get(key) != value:
-                raise ConflictDetected
+        changed = {key for key, value in self.checks.items() if reader.get(key) != value}
+        if changed:
+            raise ConflictDetected(changed)
 
     def apply(self, write_batch: WriteBatch) -> None:
-        """Record this draft in a write batch as if it had been decided now; raises Overtaken."""
+        """Record this draft in a write batch as if it had been decided now; raises
+        ConflictDetected."""
         self.check(write_batch)
-        if any(write_batch.is_held(key) for key in self.free):
-            raise ConflictDetected
+        held = {key for key in self.free if write_batch.is_held(key)}
+        if held:
+            raise ConflictDetected(held)
         advanced = self._sequences_advanced(write_batch)
         for key, value in self.changes.items():
             space = key[:1]

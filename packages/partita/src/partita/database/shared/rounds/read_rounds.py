@@ -22,13 +22,13 @@ TransactionConflict."""
 
 
 class ReadRounds(RoundRunner):
-    def __init__(self, surroundings: RoundDependencies) -> None:
-        super().__init__(surroundings)
+    def __init__(self, dependencies: RoundDependencies) -> None:
+        super().__init__(dependencies)
         self._reads = RoundQueue(READ_ROUNDS_MAX, self._read_round)
         self._replica_reads = RoundQueue(READ_ROUNDS_MAX, self._replica_read_round)
         self._transaction_reads = RoundQueue(1, self._transaction_read_round)
 
-    def _lane(self, request: SharedRequest) -> RoundQueue:
+    def _queue(self, request: SharedRequest) -> RoundQueue:
         if request.is_transaction:
             return self._transaction_reads
         if request.session is not None and self._replica is not None:

@@ -44,13 +44,13 @@ class RoundDependencies(NamedTuple):
 
 
 class RoundRunner:
-    def __init__(self, surroundings: RoundDependencies) -> None:
-        self._connections = surroundings.connections
-        self._view = surroundings.view
-        self._ledger = surroundings.ledger
-        self._clock = surroundings.clock
-        self._reload_catalog = surroundings.reload_catalog
-        self._replica = surroundings.replica
+    def __init__(self, dependencies: RoundDependencies) -> None:
+        self._connections = dependencies.connections
+        self._view = dependencies.view
+        self._ledger = dependencies.ledger
+        self._clock = dependencies.clock
+        self._reload_catalog = dependencies.reload_catalog
+        self._replica = dependencies.replica
         self._now: float | None = None
         self._conflicting_items: Set[bytes] = frozenset()
         self.catalog_version = 0

@@ -27,11 +27,11 @@ from partita.database.shared.rounds.round_drafts import (
 from partita.database.shared.rounds.round_queue import RoundQueue
 from partita.database.shared.rounds.round_runner import RoundDependencies, is_idle
 from partita.database.shared.rounds.shared_requests import SharedRequest
+from partita.database.storage.engine import ConflictDetected
 from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.database.storage.postgresql.optimistic_commit import (
     BEGIN_LOCKED,
     CatalogMoved,
-    CommitConflict,
     LeaseLost,
     OutcomeUnknown,
     check_and_change,
@@ -67,7 +67,7 @@ INSTANCE_BITS: Final = 40
 LOCK_CATALOG: Final = "SELECT version FROM partita_catalog WHERE id = 1 FOR UPDATE"
 UNKNOWN_VERSION: Final = 0
 NOT_COMMITTED: Final = (
-    *(CatalogMoved, LeaseLost, CommitConflict),
+    *(CatalogMoved, LeaseLost, ConflictDetected),
     *(psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure),
 )
 """Errors of a commit that changed nothing: the drafts are decided again."""
@@ -88,14 +88,14 @@ class DecidedWrite(NamedTuple):
 
 
 class Rounds(ReadRounds):
-    def __init__(self, surroundings: RoundDependencies, instance: int) -> None:
-        super().__init__(surroundings)
+    def __init__(self, dependencies: RoundDependencies, instance: int) -> None:
+        super().__init__(dependencies)
         self._instance = instance
         self._last_token = 0
         self._writes = RoundQueue(WRITE_ROUNDS_MAX, self._write_round)
         self._contended_writes = RoundQueue(1, self._contended_round)
         self._exclusive = RoundQueue(1, self._exclusive_round, requests_max=1)
-        self._lanes = (
+        self._queues = (
             *(self._replica_reads, self._reads, self._transaction_reads),
             *(self._writes, self._contended_writes, self._exclusive),
         )
@@ -111,14 +111,14 @@ class Rounds(ReadRounds):
         """Prefixes of items whose changes are logged for recovery."""
 
     def submit(self, request: SharedRequest) -> None:
-        lane = self._lane(request)
-        if len(lane.waiting) >= WAITING_MAX:
+        queue = self._queue(request)
+        if len(queue.waiting) >= WAITING_MAX:
             request.done(ThrottlingException(BUSY))
         else:
-            lane.add([request])
+            queue.add([request])
 
-    def _lane(self, request: SharedRequest) -> RoundQueue:
-        return super()._lane(request) if request.write is None else self._writes
+    def _queue(self, request: SharedRequest) -> RoundQueue:
+        return super()._queue(request) if request.write is None else self._writes
 
     def forget_figures(self) -> None:
         self._figures = {}
@@ -126,8 +126,8 @@ class Rounds(ReadRounds):
     async def stop(self) -> None:
         """Wait for the requests under way."""
         self._is_stopping = True
-        for lane in self._lanes:
-            await lane.stop()
+        for queue in self._queues:
+            await queue.stop()
 
     # Writes
 
@@ -274,7 +274,7 @@ class Rounds(ReadRounds):
             await commit(connection, plan, bucket_of, begins=begins)
             self._connections.availability.recover()
             lost = ()
-        except CommitConflict as error:
+        except ConflictDetected as error:
             changed = error.keys
             self._contended.add(changed)
             gone = conflicting_drafts([decision.draft for decision in ready], error.keys)
@@ -283,6 +283,7 @@ class Rounds(ReadRounds):
         except CatalogMoved:
             await self._load_catalog(connection)
         except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+            # PostgreSQL rolled back: decide all of them again.
             pass
         except LeaseLost:
             for decision in ready:
@@ -294,6 +295,7 @@ class Rounds(ReadRounds):
             if await self._is_committed(plan.token):
                 lost = ()
         finally:
+            # In any outcome, requests that waited for these keys can be decided now.
             self._committing -= keys
             deferred, self._deferred = self._deferred, []
             self._writes.add(deferred)
@@ -320,7 +322,9 @@ class Rounds(ReadRounds):
         if request.lease is not None:
             request.done(_refusal(request))
         elif any(
-            key.startswith(table_layout.TOKENS) and key in decision.draft.checks for key in changed
+            # Another server is using the same client request token at this moment.
+            key.startswith(table_layout.TOKENS) and key in decision.draft.checks
+            for key in changed
         ):
             request.done(TransactionInProgressException(IN_PROGRESS))
         elif seconds > ATTEMPT_SECONDS_MAX:
