@@ -1,5 +1,4 @@
-"""What a shared database knows of an operation before it is run: the keys that it reads, and where
-it may read them."""
+"""How a shared database runs each operation: which keys it fetches first, and from where."""
 
 from __future__ import annotations
 

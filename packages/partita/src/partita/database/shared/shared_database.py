@@ -1,6 +1,7 @@
-"""A database that several servers share: the catalog, rounds and background work over PostgreSQL.
+"""A database that several servers share: catalog, rounds and background work over PostgreSQL.
 
-What an embedded database does at once is done here in rounds; operations are the same functions.
+Requests are run in rounds, and may be run more than once: see `rounds/`. One of the servers leads,
+and does the background work.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from partita.database.operations.operation_context import (
     PermittedRequest,
     ReadContext,
     ReadHandler,
-    Request,
     WriteContext,
     WriteHandler,
 )
@@ -63,9 +63,6 @@ from partita.foundation.clock import Clock, Stopwatch, system_stopwatch
 
 CONNECTIONS_MAX: Final = 8
 
-Handler = Callable[[Any, Request], bytes]
-OnlyReads = Callable[[Request], bool]
-
 
 class SharedDatabase:
     def __init__(
@@ -85,15 +82,15 @@ class SharedDatabase:
         url: str = "",
         buckets: ObjectBuckets | None = None,
     ) -> None:
-        """`open` makes one."""
+        """Use `open`, which also loads the catalog."""
         self._connections = connections
         self.replica = replica
         self.session: ClientSession | None = None
-        """Of the client whose request is being taken, where there is a replica."""
+        """The session of the client whose request is being submitted, if there is a replica."""
         self.fence: FencingLease | None = None
-        """What the request that is being taken only counts under."""
+        """The lease that the request being submitted depends on: that of a companion's server."""
         self.own_host = ""
-        """The address of this machine that the database sees."""
+        """The address of this machine, as the database sees it."""
         view = self._view = CurrentView()
         catalog, event_streams, records = (
             TableCatalog(view),
@@ -150,7 +147,9 @@ class SharedDatabase:
 
     @staticmethod
     async def open(url: str, reads: str | None = None, **more: Any) -> SharedDatabase:
-        """Reads that need not be strongly consistent go to the URL of `reads`, if there is one."""
+        """Open the database at a URL; `reads` is the URL of a replica for eventually consistent
+        reads.
+        """
         connections = PostgresqlPool(url, CONNECTIONS_MAX)
         await connections.open()
         replica = None if reads is None else ReadReplica(reads, more["clock"])
@@ -217,7 +216,7 @@ class SharedDatabase:
 
     def get(self, key: bytes, done: Done, *, is_latest: bool) -> None:
         if key.startswith(change_layout.SEQUENCES):
-            # A commit numbers what it appends; until then it is counted from nothing.
+            # The commit numbers log entries; drafts count from zero.
             done(None)
             return
 
@@ -232,7 +231,7 @@ class SharedDatabase:
         )
 
     def is_held(self, key: bytes) -> bool:
-        # Transactions of all servers are told apart by the versions of what they read.
+        # Conflicts with transactions, here and on other servers, are found by the versions of rows.
         return False
 
     def commit_draft(self, draft: ValueDraft, done: Done) -> None:
@@ -251,12 +250,12 @@ class SharedDatabase:
         self._rounds.submit(SharedRequest(self._rounds.clock(), done, confirm, predicted_keys=keys))
 
     def deferred(self, done: Done) -> Done | None:
-        # A fence is known of a request only while it is taken.
+        # The fence of a request is only known while it is being submitted.
         return None if self.fence is not None else self._noted(done)
 
     def _renewed(self, permitted: PermittedRequest, version: int) -> PermittedRequest:
-        """A permit for a catalog that others may have changed since: it had been given for another,
-        in which tables lacked that are there, or had other keys and policies."""
+        """Authorizes a request again if another server has changed the catalog since: a table may
+        be new, or may have another policy."""
         if permitted.again is None or self.service.catalog.version == version:
             return permitted
         return permitted.again()
@@ -292,7 +291,8 @@ class SharedDatabase:
         )
 
     def _noted(self, done: Done, request: SharedRequest | None = None) -> Done:
-        """What the primary answers, a replica must have before the client reads from it again."""
+        """Notes the time of an answer from the primary in the client's session, so that the client
+        does not read from a replica that is behind it."""
         session, replica = self.session, self.replica
         if session is None or replica is None:
             return done
@@ -310,7 +310,7 @@ class SharedDatabase:
 
     @property
     def has_archive(self) -> bool:
-        """Whether the tables for recovery are there, which an older schema does not have."""
+        """True if the schema has the tables for recovery; an older schema does not."""
         return self._rounds.schema_version >= ARCHIVE_VERSION
 
     def _on_catalog_change(self) -> None:
