@@ -31,7 +31,7 @@ NOT_COMPARED: Final = (table_layout.STATISTICS, change_layout.SEQUENCES)
 
 
 class Draft(Generic[Seen]):
-    """What one run of a write has read, and what it changes."""
+    """The read set and the write set of one run of a request."""
 
     def __init__(self) -> None:
         self.checks: dict[bytes, Seen] = {}
@@ -109,7 +109,7 @@ class ValueDraft(Draft[bytes | None]):
             write_batch.hold(key)
 
     def _sequences_advanced(self, write_batch: WriteBatch) -> dict[bytes, int]:
-        """By how much the sequence number of each stream has advanced since this draft read it."""
+        """The advance of each stream's sequence number since this draft read it."""
         return {
             change_layout.stream_of(key): _sequence(write_batch.get(key))
             - _sequence(self.figures[key])

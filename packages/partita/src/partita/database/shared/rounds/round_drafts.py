@@ -41,8 +41,8 @@ class RoundDraft(Draft[int]):
 
     @property
     def only_shows_progress(self) -> bool:
-        """True if the only changes to the catalog say how far a backup or an import has come. These
-        rows are read when they are needed, so that the catalog keeps its version."""
+        """True if the only catalog rows in it show the progress of a backup or an import. Such rows
+        are not kept in memory, so that the catalog keeps its version."""
         catalog = [key for key in self.changes if key.startswith(CATALOG_SPACES)]
         return all(key.startswith(PROGRESS) for key in catalog)
 

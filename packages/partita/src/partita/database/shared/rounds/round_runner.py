@@ -33,7 +33,7 @@ CATALOG_PREFIXES: Final = (table_layout.CATALOG, event_layout.STREAMS, recovery_
 
 
 class RoundDependencies(NamedTuple):
-    """What rounds need of the database that they belong to."""
+    """Parts of a shared database that its rounds use."""
 
     connections: PostgresqlPool
     view: CurrentView

@@ -55,17 +55,17 @@ class SharedRequest:
         self.read = read
         self.write = write
         self.lease = lease
-        """For background work: it is committed only while this server holds this lease."""
+        """Background work is committed only while this server holds this lease."""
         self.predicted_keys = predicted_keys
         """Keys that are fetched before the first run."""
         self.is_transaction = is_transaction
         """True for a read that needs everything from one moment."""
         self.fence = fence
-        """For writes of a companion: committed only while its server holds this lease."""
+        """A companion's write is committed only while its server holds this lease."""
         self.is_old = False
         """True once a replica has answered it."""
         self.session = session
-        """For a read that a replica may answer: the newest state that the client has read."""
+        """The newest state that the client has read; None for a read that must not be old."""
         self.conflicting_items: Set[bytes] = frozenset()
         """Items that others kept changing while this transaction was decided: the next run fails
         with a TransactionConflict on them."""

@@ -103,7 +103,7 @@ class Rounds(ReadRounds):
         self._committing: set[bytes] = set()
         """Keys that rounds of this server are committing now."""
         self._deferred: list[SharedRequest] = []
-        """Requests that touch such keys: they wait for the end of these commits."""
+        """Requests that touch these keys and wait for the end of their commits."""
         self._figures: dict[bytes, bytes] = {}
         """Counts that may be outdated. That is enough for writes, which only add to them."""
         self._is_stopping = False
