@@ -1,4 +1,4 @@
-"""`partita serve --response-cache`: how it is set, and what /metrics says of it."""
+"""`partita serve --response-cache`: its sizes, and its metrics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(server: Any, times: int) -> None:
 
 
 def metrics(server: Any) -> dict[str, int]:
-    """Those of the response cache of GetItem, by the ends of their names."""
+    """The metrics of GetItem's response cache, by the ends of their names."""
     with urllib.request.urlopen(f"{server.url}/metrics") as page:
         lines = page.read().decode().splitlines()
     found = [line for line in lines if line.startswith("partita_response_cache")]

@@ -1,4 +1,4 @@
-"""PostgreSQL as an engine, over what servers say to it: for the suite that all engines pass."""
+"""PostgreSQL as a storage engine, with the statements of servers, for the suite of all engines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _tokens = count(1 << 42)
 
 
 class FetchedSnapshot:
-    """What requests read: all that they lack, in pages, until they have it."""
+    """Reads as requests do: fetches what is missing, in pages, until nothing is."""
 
     def __init__(self, runner: asyncio.Runner, connection: AsyncConnection[Any]) -> None:
         self._runner = runner
@@ -54,7 +54,7 @@ class FetchedSnapshot:
 
 
 class ItemsOnly:
-    """Keys as those of items: other spaces have tables of their own."""
+    """Stores all keys as those of items, because other key spaces have tables of their own."""
 
     def __init__(self, below: Any) -> None:
         self._below = below
@@ -69,7 +69,7 @@ class ItemsOnly:
 
 
 class PostgresqlEngine:
-    """Its snapshot is one transaction, of a connection as requests have it or as checks do."""
+    """An engine whose snapshot is a transaction, on a connection as requests or checks use it."""
 
     waits_for_disk = True
 
@@ -110,7 +110,7 @@ class PostgresqlEngine:
 
     def _begin(self) -> None:
         begin = f"BEGIN ISOLATION LEVEL {IsolationLevel.REPEATABLE_READ.name.replace('_', ' ')}"
-        # A transaction sees what there is at its first look.
+        # The snapshot of a transaction is taken by its first query.
         for statement in (begin, "SELECT count(*) FROM partita_format"):
             self._at_rest.execute(statement)
             self._runner.run(self._fetching.execute(statement))
