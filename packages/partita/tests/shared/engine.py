@@ -11,9 +11,9 @@ import psycopg
 from psycopg import AsyncConnection, IsolationLevel
 
 from partita.database.shared.rounds.fetched_view import FetchedView, Pair, bucket_of
+from partita.database.shared.rounds.round_runner import fetch_misses
 from partita.database.shared.stored_snapshot import StoredSnapshot
 from partita.database.storage.engine import Changes, CommitArchive
-from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.database.storage.postgresql.optimistic_commit import commit
 from partita.database.storage.postgresql.postgresql_pool import SESSION
 from partita.database.storage.postgresql.trip_plans import CommitPlan
@@ -47,9 +47,7 @@ class FetchedSnapshot:
             self._fetch(view)
 
     def _fetch(self, view: FetchedView) -> None:
-        plan, parts = view.take_misses()
-        fetched = self._runner.run(fetch(self._connection, plan, bucket_of))
-        view.add(plan, parts, fetched)
+        self._runner.run(fetch_misses(self._connection, view))
         view.begin_run()
 
 

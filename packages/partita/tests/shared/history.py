@@ -91,7 +91,7 @@ def _orders(operations: list[Operation]) -> dict[str, list[int]]:
 
 
 def _took_effect(operation: Operation, seen: set[tuple[str, int]]) -> bool:
-    """True if an operation took effect. Without a known outcome, it did if its appends were read."""
+    """True if an operation took effect. Without a known outcome, it did if an append was read."""
     return operation.ended < NEVER or any(pair in seen for pair in operation.appends.items())
 
 

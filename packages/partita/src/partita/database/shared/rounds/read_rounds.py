@@ -8,11 +8,10 @@ from typing import Any, Final
 from psycopg import AsyncConnection
 
 from partita.database.shared.read_replica import LAG_SECONDS_MAX, ReadReplica
-from partita.database.shared.rounds.fetched_view import FetchedView, bucket_of
+from partita.database.shared.rounds.fetched_view import FetchedView
 from partita.database.shared.rounds.round_queue import RoundQueue
-from partita.database.shared.rounds.round_runner import RoundDependencies, RoundRunner
+from partita.database.shared.rounds.round_runner import RoundDependencies, RoundRunner, fetch_misses
 from partita.database.shared.rounds.shared_requests import SharedRequest
-from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.errors import StorageError
 
 READ_ROUNDS_MAX: Final = 3
@@ -78,11 +77,10 @@ class ReadRounds(RoundRunner):
         for request in unanswered:
             view.prefetch(request.predicted_keys)
         while unanswered:
-            plan, parts = view.take_misses()
-            fetched = await fetch(connection, plan, bucket_of)
-            view.add(plan, parts, fetched)
+            fetched = await fetch_misses(connection, view)
             replica.note(fetched)
             if fetched.catalog_version != self.catalog_version:
+                # The replica does not have the tables that this server knows.
                 return
             for request in list(unanswered):
                 session = request.session

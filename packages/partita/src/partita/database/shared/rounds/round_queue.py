@@ -62,6 +62,7 @@ class RoundQueue:
             self._is_scheduled = True
             loop = asyncio.get_running_loop()
             if self._rounds:
+                # Others gather meanwhile, and share the round trips of the next round.
                 loop.call_later(GATHER_SECONDS, self._start)
             else:
                 loop.call_soon(self._start)
@@ -71,6 +72,7 @@ class RoundQueue:
         if self._is_stopped or not self.waiting or len(self._rounds) >= self._rounds_max:
             return
         first = self.waiting[0]
+        # A commit checks one lease at most: requests that depend on different leases are not mixed.
         if first.lease is not None:
             taken = 1
         else:

@@ -22,7 +22,7 @@ from partita.database.storage.engine import prefix_end
 from partita.database.storage.postgresql.batch_fetch import fetch
 from partita.database.storage.postgresql.heartbeat import STALE_SECONDS, beat
 from partita.database.storage.postgresql.postgresql_pool import PostgresqlPool
-from partita.database.storage.postgresql.trip_plans import FetchPlan
+from partita.database.storage.postgresql.trip_plans import FetchPlan, FetchResult
 from partita.database.tables import table_layout
 from partita.database.tables.stored_item import NO_LIMIT, decoding_budget
 from partita.errors import RequestError, StorageError
@@ -101,6 +101,7 @@ class RoundRunner:
         try:
             outcome = function()
         except RequestError as error:
+            # Its traceback would keep this frame, and with it the whole request, in memory.
             outcome = error.with_traceback(None)
             outcome.__context__ = None
         except Exception as error:
@@ -116,13 +117,13 @@ class RoundRunner:
         self, connection: AsyncConnection[Any], view: FetchedView, version: int
     ) -> bool:
         """Fetch what was missing. Returns True if the catalog still has the given version."""
-        plan, parts = view.take_misses()
         asked_at = self._clock()
-        fetched = await fetch(connection, plan, bucket_of)
-        view.add(plan, parts, fetched)
+        fetched = await fetch_misses(connection, view)
         self.schema_version = fetched.schema_version
         if self._replica is not None:
             self._replica.note_primary(fetched, asked_at)
+        # A former primary may still answer. Its commits wait for a standby that is gone, so that
+        # moving the heartbeat fails there.
         if fetched.beat_age_seconds > STALE_SECONDS and is_idle(connection):
             await beat(connection)
         if fetched.catalog_version != self.catalog_version:
@@ -147,9 +148,7 @@ class RoundRunner:
                     pass
             if not view.has_misses:
                 break
-            plan, parts = view.take_misses()
-            fetched = await fetch(connection, plan, bucket_of)
-            view.add(plan, parts, fetched)
+            fetched = await fetch_misses(connection, view)
             if version != fetched.catalog_version:
                 # It changed while it was read: start again.
                 view, version = FetchedView(), fetched.catalog_version
@@ -159,6 +158,14 @@ class RoundRunner:
         finally:
             self._view.current = before
         self.catalog_version = version
+
+
+async def fetch_misses(connection: AsyncConnection[Any], view: FetchedView) -> FetchResult:
+    """Fetch everything that a view has noted, in one round trip."""
+    plan, parts = view.take_misses()
+    fetched = await fetch(connection, plan, bucket_of)
+    view.add(plan, parts, fetched)
+    return fetched
 
 
 def is_idle(connection: AsyncConnection[Any]) -> bool:
