@@ -188,7 +188,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
     heads += ["with pauses: requests/s", "p99 ms", "times 8 million a day"]
     return [
         "## GetMetricData",
-        f"`python -m benchmarks.applications.metric_data`: values of {METRICS:,} metrics, a third of them "
+        "`python -m benchmarks.applications.metric_data`: "
+        f"values of {METRICS:,} metrics, a third of them "
         f"hybrid, from {results['values']:,} stored values, medians of {ROUNDS} rounds of "
         f"{SECONDS} s: {CONNECTIONS} connections as fast as they are answered, and "
         f"{STEADY_CONNECTIONS} with pauses of {PAUSE_MS[0]} to {PAUSE_MS[1]} ms. "

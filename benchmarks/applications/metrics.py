@@ -171,7 +171,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
     reached = median(rates["dynamodb"])
     return [
         "## The metric catalogue",
-        f"`python -m benchmarks.applications.metrics`: GET /metrics/NAME of {METRICS:,} metrics, {CONNECTIONS} "
+        "`python -m benchmarks.applications.metrics`: "
+        f"GET /metrics/NAME of {METRICS:,} metrics, {CONNECTIONS} "
         f"connections, medians of {ROUNDS} rounds of {SECONDS} s, both modes in turn. "
         f"{origin(results['machine'])}",
         table(["mode", "reads/s", "p50 ms", "p99 ms"], rows),

@@ -416,7 +416,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
         _figure("memory of web and counting", f"{_services_mb(evenly):,.0f} MB", "bounded"),
     ]
     text = (
-        f"`python -m benchmarks.applications.pagehits`: batches of {BATCH} visits over HTTP for {SECONDS} s, "
+        "`python -m benchmarks.applications.pagehits`: "
+        f"batches of {BATCH} visits over HTTP for {SECONDS} s, "
         "from the first that is posted to the last that is counted and on disk; the old counter "
         f"gets the same batches on {results.get('old_connections', 4)} connections to a durable "
         "PostgreSQL, and is asked for lists that it does not cache. "

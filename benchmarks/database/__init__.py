@@ -1,1 +1,1 @@
-"""Benchmarks of one part of the database each, run by name: `python -m benchmarks.database.shared`."""
+"""Benchmarks of one part of the database each, such as `python -m benchmarks.database.shared`."""

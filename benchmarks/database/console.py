@@ -117,7 +117,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
         for name, found in results["operations"].items()
     ]
     text = (
-        "`python -m benchmarks.database.console`: requests per second to a durable server without a console "
+        "`python -m benchmarks.database.console`: "
+        "requests per second to a durable server without a console "
         f"and to one whose pages were opened, {CONNECTIONS} connections, {ROUNDS} times {SECONDS} "
         "s in turn, and the time that the server's processor takes for one request, which a busy "
         "machine changes less; shares are medians of the pairwise ratios. "

@@ -190,7 +190,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
         for operation in ("GetItem", "PutItem")
     ]
     text = (
-        "`python -m benchmarks.database.large_requests`: a durable server, one connection that sends large "
+        "`python -m benchmarks.database.large_requests`: "
+        "a durable server, one connection that sends large "
         f"requests of one kind for {SECONDS} s, and beside it one that gets and one that puts "
         f"small items of another table, {PAUSE_SECONDS * 1000:.0f} ms after each answer. "
         f"{origin(results['machine'])}"

@@ -211,7 +211,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
     ]
     pause_ms = MIXES["now and then"] * 1000
     text = (
-        f"`python -m benchmarks.database.mixed`: a durable server, one client that puts {BATCH_ITEMS} new "
+        "`python -m benchmarks.database.mixed`: "
+        f"a durable server, one client that puts {BATCH_ITEMS} new "
         f"items with each BatchWriteItem, on {WRITERS} connections as fast as they are answered, "
         f"and beside it {sum(READERS.values())} connections that read {len(READ_TABLES)} other "
         f"tables: GetItem, Query ({PARTITION_ITEMS} items), Scan ({SCAN_ITEMS} items), no request "

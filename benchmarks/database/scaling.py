@@ -240,7 +240,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
         for row in results["measured"]
     ]
     text = (
-        f"`python -m benchmarks.database.scaling`: requests per second with {CONNECTIONS} connections to a "
+        "`python -m benchmarks.database.scaling`: "
+        f"requests per second with {CONNECTIONS} connections to a "
         f"durable Partita with {few:,} items and to one with {many:,}: {REQUESTS:,} requests that "
         "are all different, their keys drawn from the whole range, the median of "
         f"{REPEATS} times {SECONDS} s. Filled with BatchWriteItem in "

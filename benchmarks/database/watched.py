@@ -109,7 +109,8 @@ def section(results: dict[str, Any] | None) -> list[str]:
         for kind, share in results["shares"].items()
     ]
     text = (
-        "`python -m benchmarks.database.watched`: durable PutItem per second to three tables of one server, "
+        "`python -m benchmarks.database.watched`: "
+        "durable PutItem per second to three tables of one server, "
         f"{CONNECTIONS} connections, {ROUNDS} times {SECONDS} s in turn; the share is the median "
         f"of the pairwise ratios. {origin(results['machine'])}"
     )

@@ -151,8 +151,8 @@ class Report:
         if not lines:
             return []
         text = (
-            "The limit is `benchmarks/servers/bare_loop.py`: uvloop, httptools, orjson and LMDB doing the "
-            "same storage work with shared commits, and nothing else."
+            "The limit is `benchmarks/servers/bare_loop.py`: uvloop, httptools, orjson and LMDB "
+            "doing the same storage work with shared commits, and nothing else."
         )
         head = ["operation", "Partita/s", "bare loop/s", "share", "target", ""]
         return ["## Share of the bare loop", text, table(head, lines)]

@@ -38,7 +38,7 @@ def music(module_table: Any) -> str:
 
 @pytest.fixture(scope="module")
 def ordered(module_table: Any) -> dict[str, str]:
-    """One table for each type of sort key."""
+    """Tables with each type of sort key."""
     return {kind: module_table(sk=kind) for kind in ("S", "N", "B")}
 
 
@@ -362,7 +362,7 @@ START_OF_ONE_ITEM = "The provided exclusive start key is invalid"
 
 @pytest.fixture(scope="module")
 def single(module_table: Any, client: Any) -> str:
-    """No sort key, two items, and a global index without a sort key that has both."""
+    """A table without a sort key, with two items that are in a global index without a sort key."""
     name: str = module_table(
         attributes={"color": "S"}, GlobalSecondaryIndexes=[index("byColor", "color")]
     )

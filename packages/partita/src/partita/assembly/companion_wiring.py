@@ -1,5 +1,7 @@
-"""The processes beside a server that answer for further services: Step Functions, Lambda and the
-scheduler, where the package of these is installed."""
+"""Wires companions to a server: the processes that answer for Step Functions, Lambda and Scheduler.
+
+There are none unless the package partita-services is installed.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,11 @@ from partita.server.protocol.service_model import SCHEDULER
 
 
 class CompanionWiring:
-    """They start when something is asked of them, or under way, or about to be called."""
+    """The companions of one server.
+
+    A companion starts with the first request for it. It starts with the server when the settings
+    name something that it has to call, or when its table shows that there is work to resume.
+    """
 
     def __init__(
         self,
@@ -59,18 +65,19 @@ class CompanionWiring:
         }
         self.peers = Peers(starting, served.leader, *protection.certificates)
         self.by_target: dict[bytes, LedCompanion] = {}
-        """By how the targets begin that they answer."""
+        """Companions by the prefix of the X-Amz-Target headers that they answer."""
         self.rest: LedCompanion | None = None
-        """Who answers the services whose protocol is REST."""
+        """The companion that answers services with a REST protocol."""
         for service in companion_services():
             led = LedCompanion(self.peers, service.name)
             if service.is_rest:
                 self.rest = led
             else:
-                self.by_target.update((one.target.encode(), led) for one in service.services)
+                targets = (answered.target.encode() for answered in service.services)
+                self.by_target.update((target, led) for target in targets)
 
     def _start(self, service: CompanionService) -> bytes:
-        """What a companion is told first."""
+        """Returns the first message to a companion: everything that it needs to start."""
         options, keys = self._options, self._protection.companion_keys
         may_upload = options.may_upload
         certificate, client_certificate = self._protection.certificates
@@ -94,7 +101,7 @@ class CompanionWiring:
         return msgspec.json.encode(begin)
 
     def begin(self) -> None:
-        """Requests are accepted, and the database may begin its background work."""
+        """Start background work; called once requests are accepted."""
         self._since = self._database.service.clock()
         self._database.start(self._lead)
 
@@ -105,7 +112,10 @@ class CompanionWiring:
                 self.peers.start(service.name)
 
     def _lead(self, is_leading: bool) -> None:
-        """Called when this server becomes the leader, and when it is no longer."""
+        """Called when this server becomes the leader, and when it is no longer.
+
+        Only the leader runs companions, so that work in shared tables is done once.
+        """
         self._is_leading = is_leading
         if not is_leading:
             self._stopping.append(asyncio.ensure_future(self.peers.stop()))
@@ -120,6 +130,7 @@ class CompanionWiring:
         return msgspec.json.encode(dict(_last_sequences(context, self._options.settings.triggers)))
 
     def _begin_leading(self, sequences: bytes | BaseException) -> None:
+        # Leadership may have ended while the sequence numbers were read.
         if isinstance(sequences, bytes) and self._is_leading:
             self._last_sequences.update(msgspec.json.decode(sequences, type=dict[str, str]))
             self._resume()
@@ -128,7 +139,10 @@ class CompanionWiring:
 def _last_sequences(
     context: ReadContext, triggers: Sequence[TriggerSettings]
 ) -> Iterator[tuple[str, str]]:
-    """What the streams have last that triggers read from now on."""
+    """Yields the ARN and the last sequence number of each stream that a trigger reads from LATEST.
+
+    Companions start later than the server, and must not miss changes in between.
+    """
     for trigger in triggers:
         if trigger.table is None or trigger.starting_position != "LATEST":
             continue
@@ -138,11 +152,11 @@ def _last_sequences(
 
 
 NEEDS_SERVICES = ("triggers", "functions", "schedules", "sinks", "jobs", "stand_ins", "workflows")
-"""What only the package of services does something with."""
+"""Settings that have no effect without partita-services."""
 
 
 def check_settings(settings: ServerSettings) -> None:
-    """What a companion could not start with is told of before anything is served."""
+    """Raises for settings that a companion could not start with, before anything is served."""
     services = companion_services()
     for service in services:
         service.check_settings(settings)
@@ -150,6 +164,6 @@ def check_settings(settings: ServerSettings) -> None:
         for name in NEEDS_SERVICES:
             if getattr(settings, name) != getattr(ServerSettings(), name):
                 raise PartitaError(
-                    f"{SERVICES}, which the settings need for {name}, is not installed; to "
+                    f"The setting {name} needs {SERVICES}, which is not installed; to "
                     f"install it: {install_command(SERVICES)}"
                 )

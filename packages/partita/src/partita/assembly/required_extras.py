@@ -1,4 +1,4 @@
-"""What some options need is imported when they are given."""
+"""Imports that only some options of `partita serve` need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server, from its options to the line that says that it is ready, and to its end."""
+"""Runs a server: from its options to the ready line, and to a clean stop."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from partita.server.protocol.aws_responses import EXPOSED_HEADERS, AwsResponses
 UNPROTECTED = (
     "\n"
     "  *********************************************************************************\n"
-    "  WARNING: this server listens on {host}, and asks nobody who they are. Whoever can\n"
-    "  reach it can read, change and delete all data. Start it with --auth, or on 127.0.0.1.\n"
+    "  WARNING: this server listens on {host} without authentication. Anyone who can reach\n"
+    "  it can read, change and delete all data. Start it with --auth, or on 127.0.0.1.\n"
     "  *********************************************************************************\n"
 )
 
@@ -33,8 +33,8 @@ def serve(
 ) -> None:
     """Serve until the process is told to stop.
 
-    `say` gets a line when requests are accepted; `warn` is told when a server that asks nobody who
-    they are can be reached from elsewhere.
+    `say` gets the ready line when requests are accepted; `warn` gets a warning when a server
+    without authentication can be reached from other machines.
     """
     check_settings(options.settings)
     own_pages = b"" if options.console == NO_CONSOLE else CONSOLE_PATH

@@ -1,4 +1,4 @@
-"""A database that several servers share in PostgreSQL: loaded only for them."""
+"""Opens a database that several servers share in PostgreSQL; imported only for such servers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ FENCE = b"x-partita-fence"
 ANY_HOST = ("", "0.0.0.0", "::")
 
 
-async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> ServedDatabase:
-    database = await SharedDatabase.open(url, reads_url, **told)
+async def open_shared(
+    url: str, reads_url: str | None, parameters: dict[str, Any]
+) -> ServedDatabase:
+    database = await SharedDatabase.open(url, reads_url, **parameters)
     large_requests = LargeRequestQueue(database)
     operations = {
         "database": database,
@@ -43,7 +45,11 @@ async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> 
         return LeaderEndpoint(leading.endpoint, leading.secret, is_here)
 
     def guard(handle: Handle) -> Handle:
-        """Let the database know of whose connection a request is, and what it counts under."""
+        """Wraps the handler, so that the database knows a request's session and fencing token.
+
+        The session lets a client read its own writes from a replica. The token makes a companion's
+        writes fail once its server has lost the lease.
+        """
 
         def guarded(request: HttpRequest, reply: Reply) -> None:
             token, peer = request.headers.get(FENCE), request.peer
@@ -84,5 +90,5 @@ async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> 
 
 
 def _number(text: bytes) -> int:
-    """Of a token that a header names; what is not a number was never one."""
+    """Returns the fencing token of a header; 0, which no lease has, for anything else."""
     return int(text) if text.isdigit() and len(text) < 19 else 0

@@ -44,8 +44,8 @@ EXCEEDED = {
     ),
     -function_supervisor.OUT_OF_PROCESSES: (
         EXIT_ERROR,
-        f"The function was ended: it had more than {function_supervisor.PROCESSES_MAX} processes and "
-        "threads.",
+        f"The function was ended: it had more than {function_supervisor.PROCESSES_MAX} processes "
+        "and threads.",
     ),
 }
 """The error for each limit that a function can exceed, by the exit code of its supervisor."""

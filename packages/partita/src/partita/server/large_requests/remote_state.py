@@ -77,7 +77,7 @@ class RemoteLedger(Ledger):
                     charge.account.index_name,
                     charge.is_write,
                     charge.units,
-                    charge.place,
+                    charge.key_hash,
                     charge.key,
                 )
                 for charge in charges

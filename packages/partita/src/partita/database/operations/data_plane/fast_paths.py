@@ -2,7 +2,7 @@
 
 They serve a GetItem that has only a key of short strings, and a Query of a table that has only
 expressions with short strings and whole numbers. Everything else, and every error, is left to
-`items.get_item` and `queries.query`, which have all the rules.
+`item_operations.get_item` and `query.query`, which have all the rules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from partita.foundation.service_limits import KB, PAGE_BYTES_MAX
 
 NO_ITEM: Final = b"{}"
 QUERY_BYTES_MAX: Final = 4 * KB
-"""In a request up to this size, no limit on placeholders or expressions can be exceeded."""
+"""In a request up to this size, no expression can be too long."""
 DIGITS_MAX: Final = 20
 BYTES_OF_ONE_PAGE: Final = PAGE_BYTES_MAX // 2
 """Items with this many stored bytes always fit on one page: see `item/page_bytes.py`."""
