@@ -35,8 +35,8 @@ class Draft(Generic[Seen]):
 
     def __init__(self) -> None:
         self.checks: dict[bytes, Seen] = {}
-        """The part of the read set that must be unchanged: a value or a version for each key, also
-        for keys that did not exist."""
+        """The part of the read set that must be unchanged: the value or the version of each key, and
+        the absence of keys that did not exist."""
         self.figures: dict[bytes, bytes | None] = {}
         """The part that is not compared: counts and sequence numbers as this run saw them."""
         self.changes: dict[bytes, bytes | None] = {}
@@ -51,9 +51,9 @@ class ValueDraft(Draft[bytes | None]):
         self.answer: bytes | DynamoDBError = b""
         self.is_read_only = False
         self.free: set[bytes] = set()
-        """Items that were not part of a transaction under way."""
+        """Items that were read and were not held by a transaction in progress."""
         self.holds: list[bytes] = []
-        """Items that become part of one."""
+        """Items that are held until the draft is committed, because it is a transaction."""
 
     def note(self, key: bytes, value: bytes | None) -> None:
         """Add a value to the read set."""
@@ -78,6 +78,7 @@ class ValueDraft(Draft[bytes | None]):
         return self.answer
 
     def check(self, reader: Reader) -> None:
+        """Raise ConflictDetected if anything that is compared has changed."""
         changed = {key for key, value in self.checks.items() if reader.get(key) != value}
         if changed:
             raise ConflictDetected(changed)
