@@ -35,8 +35,8 @@ class Draft(Generic[Seen]):
 
     def __init__(self) -> None:
         self.checks: dict[bytes, Seen] = {}
-        """The part of the read set that must be unchanged: the value or version of each key, and the
-        absence of keys that did not exist."""
+        """The part of the read set that must be unchanged: the value or version of each key, or its
+        absence."""
         self.figures: dict[bytes, bytes | None] = {}
         """The part that is not compared: counts and sequence numbers as this run saw them."""
         self.changes: dict[bytes, bytes | None] = {}
