@@ -1,4 +1,4 @@
-"""How a shared database runs each operation: which keys it fetches first, and from where."""
+"""A plan for each operation of a shared database: the keys to fetch first, and from where."""
 
 from __future__ import annotations
 
