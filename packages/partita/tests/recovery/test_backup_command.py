@@ -160,9 +160,9 @@ def test_backups_of_an_encrypted_database_are_encrypted(start: Any, tmp_path: Pa
 def test_what_cannot_be_backed_up_or_restored_is_said_in_a_sentence(tmp_path: Path) -> None:
     for arguments, said in (
         (("backup", tmp_path / "place", "--endpoint", "http://127.0.0.1:9"), "No answer from"),
-        (("backup", tmp_path / "place", "--every", "often"), "no length of time"),
-        (("restore", tmp_path / "nowhere", "--data", tmp_path / "new"), "There is no folder"),
-        (("restore", tmp_path, "--data", tmp_path / "new"), "There is no backup in"),
+        (("backup", tmp_path / "place", "--every", "often"), "is not a duration"),
+        (("restore", tmp_path / "nowhere", "--data", tmp_path / "new"), "does not exist"),
+        (("restore", tmp_path, "--data", tmp_path / "new"), "There are no backups in"),
     ):
         done = processes.run(*arguments)
         assert done.returncode != 0

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from partita.assembly.required_extras import key_source, require_postgresql
+from partita.database.storage.data_folder.keyring_access import key_source
 from partita.errors import PartitaError
+from partita.installation.optional_packages import require_postgresql
 
 HOST = "127.0.0.1"
 PORT = 8000

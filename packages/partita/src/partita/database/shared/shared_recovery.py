@@ -18,7 +18,8 @@ from typing import Any, Final, NamedTuple
 import psycopg
 from psycopg import Connection
 
-from partita.database.recovery.recovery_bases import RecoveryContext, followed_tables, run_at_once
+from partita.database.recovery.recovery_bases import followed_tables
+from partita.database.recovery.recovery_context import RecoveryContext, run_at_once
 from partita.database.recovery.recovery_records import (
     IN_PROGRESS,
     BackupRecord,

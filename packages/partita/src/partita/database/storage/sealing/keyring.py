@@ -21,11 +21,11 @@ from typing import Final, Protocol
 
 import msgspec
 
+from partita.database.storage.data_folder.keyring_access import KEYRING
 from partita.database.storage.sealing.cipher import CannotUnseal, new_key, seal, unseal
 from partita.database.storage.sealing.master_keys import HOW, fingerprint
 from partita.errors import StorageError
 
-FILE_NAME: Final = "keyring"
 CONTEXT: Final = b"partita keyring 1"
 FOLDER: Final = 0
 """The number of everything that belongs to no table or stream."""
@@ -91,7 +91,7 @@ class KeyFile:
     """The keyring file in a data folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE_NAME
+        self.path = folder / KEYRING
 
     def load(self) -> bytes | None:
         try:
