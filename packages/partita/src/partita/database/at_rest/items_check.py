@@ -1,6 +1,6 @@
-"""Whether the items of a table are as the write path leaves them, and what is stored beside them.
+"""Checks the items of a table, its index entries, item collections and expiries.
 
-From every item to its index entries, collection and expiry, and from each of these back to an item.
+Looks from every item for its index entries, collection and expiry, and from these back for an item.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ STRAYS_AT_ONCE = 100_000
 
 @dataclass(slots=True)
 class Recount:
+    """The counts of a table or index, computed from its items."""
+
     items: int = 0
     size_bytes: int = 0
     is_complete: bool = True
-    """False when something could not be read, and so not be counted."""
+    """False when a value could not be read and was not counted."""
 
     def add(self, size_bytes: int) -> None:
         self.items += 1
@@ -49,7 +51,7 @@ class Recount:
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """An item as it lies in storage, with its size measured anew."""
+    """A stored item, with its size computed again."""
 
     key: bytes
     value: bytes
@@ -58,11 +60,11 @@ class ItemRow:
 
 
 class _Unreadable(Exception):
-    """A value that is not an item of its table; says why."""
+    """Raised for a value that is not an item of its table."""
 
 
 def items_are_right(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
-    """Every item of a table is as it should be, and the table's counts are theirs."""
+    """All invariants of single items hold, and the table's counts are right."""
     recount = Recount()
     for key, value in folder.under(table_layout.items_prefix(table.number)):
         folder.items += 1
@@ -112,7 +114,10 @@ def it_is_not_too_large(
 def it_has_its_entries(
     folder: CheckedFolder, table: Table, seen: ItemRow
 ) -> Iterator[CheckFinding]:
-    """In every index the entry that the write path makes; while one is filled, perhaps not yet."""
+    """Every index has the entry that the write path makes of the item.
+
+    While an index is being backfilled, an entry may be missing.
+    """
     for index, entry in _entries(table, seen):
         found = folder.snapshot.get(entry.key)
         if found == entry.value:
@@ -123,7 +128,7 @@ def it_has_its_entries(
                 yield CheckFinding(where, "the item has no entry in the index")
         elif _understood(table, entry.key, found):
             yield CheckFinding(
-                where, "the entry is not what the item makes it", _text(entry.value), _text(found)
+                where, "the entry does not match the item", _text(entry.value), _text(found)
             )
 
 
@@ -135,7 +140,7 @@ def its_expiry_is_noted(
     when = expires_at(table.ttl_attribute, seen.stored.item)
     if when is not None:
         if folder.snapshot.get(table_layout.expiry_key(table, when, seen.place)) is None:
-            yield CheckFinding(at(table, seen.stored.item), "its expiry is not noted", f"{when}")
+            yield CheckFinding(at(table, seen.stored.item), "its expiry is missing", f"{when}")
 
 
 def _entries(table: Table, seen: ItemRow) -> Iterator[tuple[Index, IndexEntry]]:
@@ -150,7 +155,7 @@ def _entries(table: Table, seen: ItemRow) -> Iterator[tuple[Index, IndexEntry]]:
 
 
 def entries_belong_to_items(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
-    """Every index entry is one that an item has, and the index's counts are those of its entries.
+    """Every index entry belongs to an item, and the index's counts are right.
 
     An index that is being deleted is not kept up to date.
     """
@@ -182,8 +187,8 @@ def _entry_has_an_item(
         expected = table_layout.entry_key(table, index, seen.stored.item, seen.place)
         if expected != key:
             where = at(table, projected, index)
-            shown = expected.hex() if expected else "none"
-            yield CheckFinding(where, "the entry is not its item's", shown, key.hex())
+            expected_key = expected.hex() if expected else "no entry"
+            yield CheckFinding(where, "the item has no such entry", expected_key, key.hex())
 
 
 def _counts_are_right(
@@ -207,11 +212,11 @@ def _counts(statistics: TableStatistics) -> str:
 
 
 def collections_have_their_sizes(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
-    """A table with local indexes knows the size of every item collection, and of no other."""
+    """A table with local indexes has the size of every item collection, and no others."""
     if not table.local_indexes:
         return
     collections = 0
-    # Items of one partition lie side by side.
+    # Items of one partition are neighbors.
     for key, group in groupby(
         _readable_items(folder, table), lambda seen: _collection(table, seen)
     ):
@@ -249,7 +254,7 @@ def _collection_bytes(table: Table, seen: ItemRow) -> int:
 
 
 def expiries_belong_to_items(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
-    """Every noted expiry is that of an item."""
+    """Every expiry entry belongs to an item."""
     if table.ttl_attribute is None:
         return
     for key, _ in folder.under(table_layout.expiries_prefix(table)):
@@ -258,20 +263,20 @@ def expiries_belong_to_items(folder: CheckedFolder, table: Table) -> Iterator[Ch
         value = folder.snapshot.get(item_key)
         if value is None:
             where = f"{at(table)}, storage key {key.hex()}"
-            yield CheckFinding(where, "an expiry is noted and there is no item")
+            yield CheckFinding(where, "an expiry entry has no item")
         elif seen := _understood(table, item_key, value):
             when = expires_at(table.ttl_attribute, seen.stored.item)
             if when is None or table_layout.expiry_key(table, when, place) != key:
                 where = at(table, seen.stored.item)
-                expected = "none" if when is None else f"{when}"
-                yield CheckFinding(where, "a wrong expiry is noted", expected, key.hex())
+                expected = "no expiry" if when is None else f"{when}"
+                yield CheckFinding(where, "its expiry entry is wrong", expected, key.hex())
 
 
 # Reading what may be damaged
 
 
 class _Value(msgspec.Struct, forbid_unknown_fields=True):
-    """The JSON types of the ten types of values."""
+    """The JSON types of DynamoDB's ten types of values."""
 
     S: str | UnsetType = UNSET
     N: str | UnsetType = UNSET
@@ -301,7 +306,7 @@ def _readable_items(folder: CheckedFolder, table: Table) -> Iterator[ItemRow]:
 
 
 def _understood(table: Table, key: bytes, value: bytes) -> ItemRow | None:
-    """None for what cannot be read, which is a finding of its own."""
+    """None for a value that cannot be read, which `items_are_right` reports."""
     try:
         return _seen(table, key, value)
     except _Unreadable:
@@ -309,7 +314,7 @@ def _understood(table: Table, key: bytes, value: bytes) -> ItemRow | None:
 
 
 def _read(table: Table, value: bytes) -> Item:
-    """The item in a stored value: well-formed, in normal form, and with its table's key."""
+    """Returns the item in a stored value; it must be well-formed, normalized and have a key."""
     body = value[HEADER_BYTES:]
     try:
         _check_types(body)

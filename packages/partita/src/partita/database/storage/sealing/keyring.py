@@ -21,6 +21,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from partita.database.storage.archive import sync
 from partita.database.storage.data_folder.keyring_access import KEYRING
 from partita.database.storage.sealing.cipher import CannotUnseal, new_key, seal, unseal
 from partita.database.storage.sealing.master_keys import HOW, fingerprint
@@ -115,7 +116,7 @@ class KeyFile:
                 os.fsync(file.fileno())
             before = self._open_existing()
             os.replace(new, self.path)
-            _sync_folder(self.path.parent)
+            sync(self.path.parent)
             if before is not None:
                 _overwrite(before)
         except OSError as error:
@@ -136,14 +137,6 @@ def _overwrite(file: int) -> None:
         os.fsync(file)
     finally:
         os.close(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 class Keyring:
