@@ -92,28 +92,28 @@ def nothing_is_unknown(folder: CheckedFolder) -> Iterator[CheckFinding]:
     """Every key belongs to a table, an index, the folder itself, or data that is being removed."""
     if folder.has_unreadable_entries:
         return
-    known = [
+    expected_prefixes = [
         table_layout.FORMAT_KEY,
         table_layout.NUMBERS_KEY,
         table_layout.SECRET_KEY,
         *table_layout.NOTES,
     ]
-    known.append(recovery_layout.RECORDS)
-    known += [
+    expected_prefixes.append(recovery_layout.RECORDS)
+    expected_prefixes += [
         table_layout.CATALOG,
         table_layout.TOKENS,
         table_layout.TOKEN_TIMES,
         table_layout.LEFTOVERS,
     ]
-    known += [prefix for table in folder.tables for prefix in _prefixes(table)]
-    known += [prefix for stream in folder.streams for prefix in stream_prefixes(stream)]
-    known += event_prefixes(folder)
+    expected_prefixes += [prefix for table in folder.tables for prefix in _prefixes(table)]
+    expected_prefixes += [prefix for stream in folder.streams for prefix in stream_prefixes(stream)]
+    expected_prefixes += event_prefixes(folder)
     leftovers = [
         table_layout.leftover_prefix(key) for key, _ in folder.under(table_layout.LEFTOVERS)
     ]
-    known += filter(_is_leftover, leftovers)
+    expected_prefixes += filter(_is_leftover, leftovers)
     position = b""
-    for prefix in [*sorted(known), LAST_KEY]:
+    for prefix in [*sorted(expected_prefixes), LAST_KEY]:
         if prefix > position:
             yield from _strays(folder.snapshot.range(position, prefix))
         position = max(position, prefix_end(prefix) if prefix != LAST_KEY else prefix)

@@ -69,84 +69,82 @@ def items_are_right(folder: CheckedFolder, table: Table) -> Iterator[CheckFindin
     for key, value in folder.under(table_layout.items_prefix(table.number)):
         folder.items += 1
         try:
-            seen = _seen(table, key, value)
+            row = _item_row(table, key, value)
         except _Unreadable as reason:
             recount.is_complete = False
             yield CheckFinding(f"{at(table)}, storage key {key.hex()}", str(reason))
             continue
-        recount.add(seen.stored.size)
+        recount.add(row.stored.size)
         for invariant in ITEM_INVARIANTS:
-            yield from invariant(folder, table, seen)
+            yield from invariant(folder, table, row)
     yield from _counts_are_right(folder, table, None, recount)
 
 
 def an_item_lies_under_its_key(
-    folder: CheckedFolder, table: Table, seen: ItemRow
+    folder: CheckedFolder, table: Table, row: ItemRow
 ) -> Iterator[CheckFinding]:
-    expected = table_layout.item_key(table, seen.stored.item)
-    if expected != seen.key:
-        where = at(table, seen.stored.item)
-        yield CheckFinding(where, "it lies under the wrong key", expected.hex(), seen.key.hex())
-    elif folder.snapshot.get(expected) != seen.value:
-        yield CheckFinding(at(table, seen.stored.item), "it is not found by its key")
+    expected = table_layout.item_key(table, row.stored.item)
+    if expected != row.key:
+        where = at(table, row.stored.item)
+        yield CheckFinding(where, "it is stored under the wrong key", expected.hex(), row.key.hex())
+    elif folder.snapshot.get(expected) != row.value:
+        yield CheckFinding(at(table, row.stored.item), "it is not found by its key")
 
 
 def its_sizes_are_right(
-    folder: CheckedFolder, table: Table, seen: ItemRow
+    folder: CheckedFolder, table: Table, row: ItemRow
 ) -> Iterator[CheckFinding]:
     """The size that counts towards limits, and the one that counts towards a page."""
-    item = seen.stored.item
-    expected = (seen.stored.size, page_bytes(item, table.sort_attributes))
-    found = unpack_sizes(seen.value)
+    item = row.stored.item
+    expected = (row.stored.size, page_bytes(item, table.sort_attributes))
+    found = unpack_sizes(row.value)
     if found != expected:
         yield CheckFinding(at(table, item), "its stored sizes are wrong", f"{expected}", f"{found}")
 
 
 def it_is_not_too_large(
-    folder: CheckedFolder, table: Table, seen: ItemRow
+    folder: CheckedFolder, table: Table, row: ItemRow
 ) -> Iterator[CheckFinding]:
-    if seen.stored.size > ITEM_BYTES_MAX:
-        where = at(table, seen.stored.item)
+    if row.stored.size > ITEM_BYTES_MAX:
+        where = at(table, row.stored.item)
         limit = f"at most {ITEM_BYTES_MAX} bytes"
-        yield CheckFinding(where, "it is too large", limit, f"{seen.stored.size}")
+        yield CheckFinding(where, "it is too large", limit, f"{row.stored.size}")
 
 
-def it_has_its_entries(
-    folder: CheckedFolder, table: Table, seen: ItemRow
-) -> Iterator[CheckFinding]:
+def it_has_its_entries(folder: CheckedFolder, table: Table, row: ItemRow) -> Iterator[CheckFinding]:
     """Every index has the entry that the write path makes of the item.
 
     While an index is being backfilled, an entry may be missing.
     """
-    for index, entry in _entries(table, seen):
+    for index, entry in _entries(table, row):
         found = folder.snapshot.get(entry.key)
         if found == entry.value:
             continue
-        where = at(table, seen.stored.item, index)
+        where = at(table, row.stored.item, index)
         if found is None:
             if index.status != CREATING:
                 yield CheckFinding(where, "the item has no entry in the index")
-        elif _understood(table, entry.key, found):
+        elif _readable_row(table, entry.key, found):
             yield CheckFinding(
                 where, "the entry does not match the item", _text(entry.value), _text(found)
             )
 
 
 def its_expiry_is_noted(
-    folder: CheckedFolder, table: Table, seen: ItemRow
+    folder: CheckedFolder, table: Table, row: ItemRow
 ) -> Iterator[CheckFinding]:
     if table.ttl_attribute is None or not table.ttl_is_indexed:
         return
-    when = expires_at(table.ttl_attribute, seen.stored.item)
+    when = expires_at(table.ttl_attribute, row.stored.item)
     if when is not None:
-        if folder.snapshot.get(table_layout.expiry_key(table, when, seen.place)) is None:
-            yield CheckFinding(at(table, seen.stored.item), "its expiry is missing", f"{when}")
+        if folder.snapshot.get(table_layout.expiry_key(table, when, row.place)) is None:
+            yield CheckFinding(at(table, row.stored.item), "its expiry is missing", f"{when}")
 
 
-def _entries(table: Table, seen: ItemRow) -> Iterator[tuple[Index, IndexEntry]]:
+def _entries(table: Table, row: ItemRow) -> Iterator[tuple[Index, IndexEntry]]:
     for index in table.indexes:
         if index.status != DELETING:
-            entry = entry_of(table, index, seen.stored, seen.place)
+            entry = entry_of(table, index, row.stored, row.place)
             if entry:
                 yield index, entry
 
@@ -183,8 +181,8 @@ def _entry_has_an_item(
     value = folder.snapshot.get(item_key)
     if value is None:
         yield CheckFinding(at(table, projected, index), "the entry has no item")
-    elif seen := _understood(table, item_key, value):
-        expected = table_layout.entry_key(table, index, seen.stored.item, seen.place)
+    elif row := _readable_row(table, item_key, value):
+        expected = table_layout.entry_key(table, index, row.stored.item, row.place)
         if expected != key:
             where = at(table, projected, index)
             expected_key = expected.hex() if expected else "no entry"
@@ -217,16 +215,14 @@ def collections_have_their_sizes(folder: CheckedFolder, table: Table) -> Iterato
         return
     collections = 0
     # Items of one partition are neighbors.
-    for key, group in groupby(
-        _readable_items(folder, table), lambda seen: _collection(table, seen)
-    ):
+    for key, group in groupby(_readable_items(folder, table), lambda row: _collection(table, row)):
         collections += 1
         size = 0
-        for seen in group:
-            size += _collection_bytes(table, seen)
+        for row in group:
+            size += _collection_bytes(table, row)
         found = read_collection_size(folder.snapshot, key)
         if found != size:
-            where = at(table, seen.stored.item)
+            where = at(table, row.stored.item)
             yield CheckFinding(where, "the size of its collection is wrong", f"{size}", f"{found}")
     noted = sum(1 for _ in folder.under(table_layout.collections_prefix(table.number)))
     if noted != collections:
@@ -236,21 +232,21 @@ def collections_have_their_sizes(folder: CheckedFolder, table: Table) -> Iterato
 def _stray_collections(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
     pairs = folder.under(table_layout.collections_prefix(table.number))
     while strays := {key for key, _ in islice(pairs, STRAYS_AT_ONCE)}:
-        for seen in _readable_items(folder, table):
-            strays.discard(_collection(table, seen))
+        for row in _readable_items(folder, table):
+            strays.discard(_collection(table, row))
         for key in sorted(strays):
             yield CheckFinding(
                 f"{at(table)}, storage key {key.hex()}", "the collection has no items"
             )
 
 
-def _collection(table: Table, seen: ItemRow) -> bytes:
-    return table_layout.collection_key(table, seen.stored.item)
+def _collection(table: Table, row: ItemRow) -> bytes:
+    return table_layout.collection_key(table, row.stored.item)
 
 
-def _collection_bytes(table: Table, seen: ItemRow) -> int:
-    entries = (entry.size for index, entry in _entries(table, seen) if index.is_local)
-    return seen.stored.size + sum(entries)
+def _collection_bytes(table: Table, row: ItemRow) -> int:
+    entries = (entry.size for index, entry in _entries(table, row) if index.is_local)
+    return row.stored.size + sum(entries)
 
 
 def expiries_belong_to_items(folder: CheckedFolder, table: Table) -> Iterator[CheckFinding]:
@@ -264,10 +260,10 @@ def expiries_belong_to_items(folder: CheckedFolder, table: Table) -> Iterator[Ch
         if value is None:
             where = f"{at(table)}, storage key {key.hex()}"
             yield CheckFinding(where, "an expiry entry has no item")
-        elif seen := _understood(table, item_key, value):
-            when = expires_at(table.ttl_attribute, seen.stored.item)
+        elif row := _readable_row(table, item_key, value):
+            when = expires_at(table.ttl_attribute, row.stored.item)
             if when is None or table_layout.expiry_key(table, when, place) != key:
-                where = at(table, seen.stored.item)
+                where = at(table, row.stored.item)
                 expected = "no expiry" if when is None else f"{when}"
                 yield CheckFinding(where, "its expiry entry is wrong", expected, key.hex())
 
@@ -293,7 +289,7 @@ class _Value(msgspec.Struct, forbid_unknown_fields=True):
 _check_types: Callable[[bytes], Any] = msgspec.json.Decoder(dict[str, _Value]).decode
 
 
-def _seen(table: Table, key: bytes, value: bytes) -> ItemRow:
+def _item_row(table: Table, key: bytes, value: bytes) -> ItemRow:
     item = _read(table, value)
     stored = StoredItem(value[HEADER_BYTES:], item_size(item), item)
     return ItemRow(key, value, stored, table_layout.place_of(key))
@@ -301,14 +297,14 @@ def _seen(table: Table, key: bytes, value: bytes) -> ItemRow:
 
 def _readable_items(folder: CheckedFolder, table: Table) -> Iterator[ItemRow]:
     for key, value in folder.under(table_layout.items_prefix(table.number)):
-        if seen := _understood(table, key, value):
-            yield seen
+        if row := _readable_row(table, key, value):
+            yield row
 
 
-def _understood(table: Table, key: bytes, value: bytes) -> ItemRow | None:
+def _readable_row(table: Table, key: bytes, value: bytes) -> ItemRow | None:
     """None for a value that cannot be read, which `items_are_right` reports."""
     try:
-        return _seen(table, key, value)
+        return _item_row(table, key, value)
     except _Unreadable:
         return None
 

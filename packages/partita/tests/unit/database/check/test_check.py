@@ -346,7 +346,7 @@ def test_an_item_under_the_wrong_key(after: After) -> None:
 
     found = only(after(damage))
     assert found.where == 'table plain, item {"pk":{"S":"p"}}'
-    assert found.what == "it lies under the wrong key"
+    assert found.what == "it is stored under the wrong key"
 
 
 @pytest.mark.parametrize("which", [0, 4])

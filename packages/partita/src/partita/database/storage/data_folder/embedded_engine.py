@@ -60,6 +60,9 @@ QUICK_SECONDS: Final = 0.001
 COMMITS_AFTER_A_SLOW_ONE: Final = 16
 """How many commits after a slow one are made on another thread too. With a quick disk, handing a
 commit to another thread and back takes longer than the commit."""
+LOAD_ABORTED: Final = (
+    "The bulk load was aborted, because all other changes had to be moved into the tree; try again."
+)
 LOG_KEEPS_IT: Final = "%s The changes are still in the write-ahead log."
 
 
@@ -92,13 +95,13 @@ class TreeLoad:
     def put(self, pairs: Sequence[Pair]) -> None:
         with self._lock:
             if self._is_over:
-                raise StorageError("The load was given up: what the log has goes first.")
+                raise StorageError(LOAD_ABORTED)
             self._commit.put_many(pairs)
 
     def finish(self) -> None:
         with self._lock:
             if self._is_over:
-                raise StorageError("The load was given up: what the log has goes first.")
+                raise StorageError(LOAD_ABORTED)
             self._is_over = True
             self._commit.finish()
 
