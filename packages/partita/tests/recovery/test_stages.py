@@ -37,8 +37,8 @@ from .test_kill import (
 
 KILLING = (sys.executable, str(Path(__file__).with_name("killing.py")))
 ITEMS = 1500
-WHOLE = {"copied", "whole backup", "whole restore"}
-"""Kinds of stages that test_whole_stages.py has."""
+WHOLE = {"online backup", "database backup", "database restore"}
+"""Kinds of stages that test_whole_stages.py covers."""
 RECORDS = 3000
 """Of the file that is imported; one more is unusable."""
 

@@ -74,7 +74,9 @@ def see_served(folder: Path, expected: dict[str, Any]) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("stage", stages_of("whole backup"), ids=lambda stage: stage.name.lower())
+@pytest.mark.parametrize(
+    "stage", stages_of("database backup"), ids=lambda stage: stage.name.lower()
+)
 def test_a_backup_that_is_killed_is_there_or_not(
     served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:
@@ -85,8 +87,8 @@ def test_a_backup_that_is_killed_is_there_or_not(
     killed = processes.run(stage.value, *command, command=KILLING)
     assert killed.returncode == -signal.SIGKILL, "the stage was not reached"
     left = names(place)
-    assert len(left) == 1 + (stage is RecoveryStage.WHOLE_BACKUP_NAMED)
-    assert (first in left) == (stage is not RecoveryStage.WHOLE_BACKUP_REMOVED)
+    assert len(left) == 1 + (stage is RecoveryStage.DATABASE_BACKUP_NAMED)
+    assert (first in left) == (stage is not RecoveryStage.DATABASE_BACKUP_REMOVED)
     checked = processes.run("check", place)
     assert checked.returncode == 0, checked.stdout
     back_up(served.server, place, "--keep", "1")
@@ -95,7 +97,9 @@ def test_a_backup_that_is_killed_is_there_or_not(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("stage", stages_of("whole restore"), ids=lambda stage: stage.name.lower())
+@pytest.mark.parametrize(
+    "stage", stages_of("database restore"), ids=lambda stage: stage.name.lower()
+)
 def test_a_folder_whose_restore_is_killed_is_there_or_not(
     served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:
@@ -106,7 +110,7 @@ def test_a_folder_whose_restore_is_killed_is_there_or_not(
     killed = processes.run(stage.value, "restore", place, "--data", folder, command=KILLING)
     assert killed.returncode == -signal.SIGKILL, "the stage was not reached"
     expected = items_of(served.server.client(), "source")
-    if stage is RecoveryStage.WHOLE_RESTORE_NAMED:
+    if stage is RecoveryStage.DATABASE_RESTORE_NAMED:
         see_served(folder, expected)
     else:
         assert not folder.exists()
@@ -114,7 +118,7 @@ def test_a_folder_whose_restore_is_killed_is_there_or_not(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("stage", stages_of("copied"), ids=lambda stage: stage.name.lower())
+@pytest.mark.parametrize("stage", stages_of("online backup"), ids=lambda stage: stage.name.lower())
 def test_a_server_that_is_killed_while_it_is_copied_leaves_no_backup_and_loses_nothing(
     served: Served, tmp_path: Path, stage: RecoveryStage
 ) -> None:

@@ -147,7 +147,7 @@ def keep_newest(location: Archive, count: int) -> list[str]:
     # Names go first: a backup whose chunks are being removed must not look complete.
     for name in removed:
         location.delete(BACKUPS + name)
-        recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_REMOVED)
+        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_REMOVED)
     location.sync()
     remove_unused_chunks(location, (backup.manifest for backup in kept))
     files = {name for backup in kept for name in backup.files}

@@ -65,16 +65,16 @@ class _ServerBackup:
                 "This server cannot be backed up: it is not Partita, or keeps its data in "
                 "PostgreSQL; then give --storage postgresql://user@host/db."
             ) from None
-        recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_BEGUN)
+        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_BEGUN)
         try:
             chunks = await self._chunks("ReadKeys")
-            recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_KEYS_WRITTEN)
+            recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_KEYS_WRITTEN)
             patches = await self._chunks("ReadCommits")
-            recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_COMMITS_WRITTEN)
+            recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_COMMITS_WRITTEN)
             listed = orjson.loads(await self._call("ListFiles"))
             for name in listed["Files"]:
                 await self._file(name)
-            recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_FILES_WRITTEN)
+            recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_FILES_WRITTEN)
         finally:
             await self._call("End")
         keyring = listed.get("Keyring")
@@ -85,7 +85,7 @@ class _ServerBackup:
             keyring=None if keyring is None else b64decode(keyring),
         )
         summary = self._writer.finish(backup)
-        recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_NAMED)
+        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_NAMED)
         return summary
 
     async def _chunks(self, operation: str) -> list[Chunk]:
@@ -95,7 +95,7 @@ class _ServerBackup:
             chunk, last, content = _decode(answer)
             chunks.append(chunk)
             self._writer.put_chunk(chunk_name(chunk.digest), content)
-            recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_CHUNK_WRITTEN)
+            recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_CHUNK_WRITTEN)
             self._progress(chunk.items)
         return chunks
 
@@ -110,7 +110,7 @@ class _ServerBackup:
                 raise
             raise _FileIsGone from None
         self._writer.put_file(name, content)
-        recovery_stages.reach_stage(RecoveryStage.WHOLE_BACKUP_FILE_WRITTEN)
+        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_FILE_WRITTEN)
 
     async def _call(self, operation: str, **members: Any) -> bytes:
         body = orjson.dumps({"CopyId": self._copy_id, **members})
