@@ -1,7 +1,4 @@
-"""`partita`, killed when it reaches a stage: python killing.py STAGE serve --port 0 ...
-
-Or one of its other commands.
-"""
+"""`partita`, killed when it reaches a stage: python killing.py STAGE serve --port 0 ..."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`partita backup` and `partita restore`: whole databases, while they are written to."""
+"""`partita backup` and `partita restore` of whole databases that are being written to."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def back_up(server: Any, place: object, *options: str, **more: Any) -> str:
 
 
 def test_a_busy_database_is_restored_as_of_one_commit(start: Any, tmp_path: Path) -> None:
-    """Two tables are written by transactions: a backup never has one half."""
+    """Transactions write to two tables: a backup never has half of a transaction."""
     server = serve(start, tmp_path / "data")
     client = server.client()
     for name in ("left", "right"):

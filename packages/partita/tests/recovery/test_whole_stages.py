@@ -1,5 +1,4 @@
-"""kill -9 at every stage of `partita backup` and `partita restore`, of the command and of the
-server that it copies: a backup or a folder is there as a whole, or not at all."""
+"""kill -9 at every stage of `partita backup` and `partita restore`, in command and server: a backup or a folder is complete, or it does not exist."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ class Served(NamedTuple):
     server: Any
     folder: Path
     place: Path
-    """With one backup, which lacks what was written since."""
+    """Has one backup, which lacks the last writes."""
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +64,7 @@ def see_restored(place: Path, folder: Path, expected: dict[str, Any]) -> None:
 
 
 def see_served(folder: Path, expected: dict[str, Any]) -> None:
-    """The table, and its past."""
+    """Serves a folder, and compares the table and its restorable state."""
     with processes.starting() as start:
         client = start("serve", "--port", "0", "--data", folder).client()
         assert items_of(client, "source") == expected
@@ -145,7 +144,7 @@ def test_a_server_that_is_killed_while_it_is_copied_leaves_no_backup_and_loses_n
 def test_backups_of_a_restored_folder_leave_those_of_its_source_whole(
     served: Served, tmp_path: Path
 ) -> None:
-    """Both are in one place, and their logs have one beginning."""
+    """Both are backed up into one place, and their logs begin with the same stamp."""
     place = tmp_path / "place"
     shutil.copytree(served.place, place)
     back_up(served.server, place)
