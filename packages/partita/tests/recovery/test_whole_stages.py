@@ -1,4 +1,7 @@
-"""kill -9 at every stage of `partita backup` and `partita restore`, in command and server: a backup or a folder is complete, or it does not exist."""
+"""kill -9 at every stage of `partita backup` and `partita restore`, of the command or its server.
+
+A backup or a restored folder is complete, or it does not exist.
+"""
 
 from __future__ import annotations
 

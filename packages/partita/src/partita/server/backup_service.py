@@ -20,11 +20,7 @@ import msgspec
 import orjson
 
 from partita.database.execution.embedded_database import EmbeddedDatabase
-from partita.database.execution.online_backup import (
-    OnlineBackup,
-    PackedChunk,
-    begin_online_backup,
-)
+from partita.database.execution.online_backup import OnlineBackup, PackedChunk, begin_online_backup
 from partita.database.operations.operation_context import OWN_REQUEST
 from partita.database.storage.archive import Archive
 from partita.database.storage.data_folder.keyring_access import Seal

@@ -17,11 +17,7 @@ from partita.copies.backups.backup_format import (
     keep_newest,
 )
 from partita.copies.backups.backup_locations import only_writer, open_location
-from partita.copies.backups.restore_backup import (
-    check_backup,
-    restore_folder,
-    restore_postgresql,
-)
+from partita.copies.backups.restore_backup import check_backup, restore_folder, restore_postgresql
 from partita.copies.backups.server_backup import Progress, back_up_server
 from partita.copies.progress_line import ProgressLine
 from partita.copies.time_arguments import seconds_of

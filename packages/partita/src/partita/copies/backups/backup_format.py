@@ -74,22 +74,21 @@ class BackupWriter:
         self._location = location
         self._bytes_written = 0
 
-    def put_chunk(self, name: str, content: bytes) -> None:
-        if not self._location.has(name):
-            self._put(name, content)
+    def has(self, name: str) -> bool:
+        return self._location.has(name)
+
+    def put(self, name: str, content: bytes) -> None:
+        self._location.put(name, content)
+        self._bytes_written += len(content)
 
     def has_file(self, name: str) -> bool:
         """True if a file is there already. A log may still have grown since."""
-        return self._location.has(FILES + name)
+        return self.has(FILES + name)
 
     def put_file(self, name: str, content: bytes) -> None:
         # Logs are only appended to, so one of the same size is the same; other files never change.
         if not (self.has_file(name) and self._location.size(FILES + name) == len(content)):
-            self._put(FILES + name, content)
-
-    def _put(self, name: str, content: bytes) -> None:
-        self._location.put(name, content)
-        self._bytes_written += len(content)
+            self.put(FILES + name, content)
 
     def finish(self, backup: DatabaseBackup) -> BackupSummary:
         """Gives the backup its name: from now on it exists."""

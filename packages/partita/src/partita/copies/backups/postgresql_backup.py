@@ -20,14 +20,13 @@ from partita.database.recovery.chunk_manifests import (
     MANIFESTS,
     Chunk,
     ChunkManifest,
-    chunk_name,
     put_chunk,
     run_of,
 )
 from partita.database.recovery.recovery_bases import followed_tables
 from partita.database.recovery.recovery_records import RecoveryRecords
 from partita.database.shared.stored_snapshot import StoredSnapshot, stored_snapshot
-from partita.database.storage.archive import Archive, MemoryArchive
+from partita.database.storage.archive import Archive
 from partita.database.storage.engine import Snapshot, prefix_end
 from partita.database.storage.postgresql import postgresql_schema
 from partita.database.storage.postgresql.optimistic_commit import stamp_row
@@ -106,12 +105,8 @@ class _PostgresqlBackup:
             if STAMP_KEY.startswith(space):
                 pairs = _stamped(stamp, pairs)
             while run := run_of(pairs, 0):
-                packed = MemoryArchive()
-                chunk = put_chunk(packed, run)
-                name = chunk_name(chunk.digest)
-                self._writer.put_chunk(name, packed.get(name))
+                yield put_chunk(self._writer, run)
                 self._progress(len(run))
-                yield chunk
 
     def _archived(self) -> Iterator[str]:
         """Writes the files of the archive; yields their names."""

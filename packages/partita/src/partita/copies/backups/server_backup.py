@@ -94,7 +94,9 @@ class _ServerBackup:
         while answer := await self._call(operation, After=b64encode(last).decode()):
             chunk, last, content = _decode(answer)
             chunks.append(chunk)
-            self._writer.put_chunk(chunk_name(chunk.digest), content)
+            name = chunk_name(chunk.digest)
+            if not self._writer.has(name):
+                self._writer.put(name, content)
             recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_CHUNK_WRITTEN)
             self._progress(chunk.items)
         return chunks

@@ -15,7 +15,7 @@ import logging
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from zlib_ng import zlib_ng
@@ -90,7 +90,16 @@ def chunk_name(digest: str) -> str:
     return f"{CHUNKS}{digest[:2]}/{digest}"
 
 
-def put_chunk(archive: Archive, changes: Sequence[Change]) -> Chunk:
+class ChunkStore(Protocol):
+    """The part of an archive that writing chunks needs."""
+
+    def has(self, name: str) -> bool: ...
+
+    def put(self, name: str, content: bytes) -> None: ...
+
+
+def put_chunk(archive: ChunkStore, changes: Sequence[Change]) -> Chunk:
+    """Writes a chunk, unless it exists already."""
     content = _encode(changes)
     digest = blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
     name = chunk_name(digest)

@@ -26,15 +26,9 @@ from partita.database.recovery.chunk_manifests import (
     read_patches,
 )
 from partita.database.recovery.recovery_context import RecoveryContext, Task
-from partita.database.recovery.recovery_records import (
-    BackupRecord,
-    RecoveryBase,
-    RecoveryRecords,
-)
+from partita.database.recovery.recovery_records import BackupRecord, RecoveryBase, RecoveryRecords
 from partita.database.recovery.recovery_stages import RecoveryStage
-from partita.database.storage.recovery_log import (
-    stamp_of,
-)
+from partita.database.storage.recovery_log import stamp_of
 from partita.database.tables import table_layout
 from partita.database.tables.definition.table_catalog import TableCatalog
 from partita.database.tables.definition.table_schema import Table
