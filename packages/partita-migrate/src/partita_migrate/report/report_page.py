@@ -116,7 +116,7 @@ def render(
         risks=risks,
         unknowns=unknowns,
         requests=requests,
-        house=Markup(read_stylesheet()),
+        stylesheet=Markup(read_stylesheet()),
         script=Markup(script),
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         figures=draw_figures(contents.inventory) if contents.inventory else [],

@@ -1,5 +1,7 @@
-"""The processes beside a server that answer for further services: Step Functions, Lambda and the
-scheduler, where the package of these is installed."""
+"""Wires companions to a server: the processes that answer for Step Functions, Lambda and Scheduler.
+
+There are none unless the package partita-services is installed.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,11 @@ if TYPE_CHECKING:
 
 
 class CompanionWiring:
-    """They start when something is asked of them, or under way, or about to be called."""
+    """The companions of one server.
+
+    A companion starts with the first request for it. It starts with the server when the settings
+    name something that it has to call, or when its table shows that there is work to resume.
+    """
 
     def __init__(
         self,
@@ -63,18 +69,19 @@ class CompanionWiring:
         }
         self.peers = Peers(starting, served.leader, *protection.certificates)
         self.by_target: dict[bytes, LedCompanion] = {}
-        """By how the targets begin that they answer."""
+        """Companions by the prefix of the X-Amz-Target headers that they answer."""
         self.rest: LedCompanion | None = None
-        """Who answers the services whose protocol is REST."""
+        """The companion that answers services with a REST protocol."""
         for service in companion_services():
             led = LedCompanion(self.peers, service.name)
             if service.is_rest:
                 self.rest = led
             else:
-                self.by_target.update((one.target.encode(), led) for one in service.services)
+                targets = (answered.target.encode() for answered in service.services)
+                self.by_target.update((target, led) for target in targets)
 
     def _start(self, service: CompanionService) -> bytes:
-        """What a companion is told first."""
+        """Returns the first message to a companion: everything that it needs to start."""
         options, keys = self._options, self._protection.companion_keys
         may_upload = options.may_upload
         certificate, client_certificate = self._protection.certificates
@@ -98,15 +105,15 @@ class CompanionWiring:
         return msgspec.json.encode(begin)
 
     def begin(self) -> None:
-        """Requests are accepted, and the database may begin its background work."""
+        """Start background work; called once requests are accepted."""
         self._since = self._database.service.clock()
         if isinstance(self._database, EmbeddedDatabase):
             self._database.start()
-            found = _last_sequences(self._database.reads, self._options.settings.triggers)
-            self._last_sequences.update(found)
+            triggers = self._options.settings.triggers
+            self._last_sequences.update(_last_sequences(self._database.reads, triggers))
             self._resume()
         else:
-            self._database.start(self._led(self._database))
+            self._database.start(self._leadership_changed(self._database))
 
     def _resume(self) -> None:
         catalog, settings = self._database.service.catalog, self._options.settings
@@ -114,10 +121,13 @@ class CompanionWiring:
             if service.is_called(settings) or catalog.find(service.table) is not None:
                 self.peers.start(service.name)
 
-    def _led(self, database: SharedDatabase) -> Callable[[], None]:
-        """What happens when this server begins to lead, or ends."""
+    def _leadership_changed(self, database: SharedDatabase) -> Callable[[], None]:
+        """Returns the callback for the moment at which this server becomes or stops being leader.
 
-        def led() -> None:
+        Only the leader runs companions, so that work in the shared tables is done once.
+        """
+
+        def changed() -> None:
             if database.leadership.lease is None:
                 self._stopping.append(asyncio.ensure_future(self.peers.stop()))
             else:
@@ -127,18 +137,22 @@ class CompanionWiring:
             triggers = self._options.settings.triggers
             return msgspec.json.encode(dict(_last_sequences(context, triggers)))
 
-        def begin(found: bytes | BaseException) -> None:
-            if isinstance(found, bytes) and database.leadership.lease is not None:
-                self._last_sequences.update(msgspec.json.decode(found, type=dict[str, str]))
+        def begin(result: bytes | BaseException) -> None:
+            # Leadership may have ended while the read was under way.
+            if isinstance(result, bytes) and database.leadership.lease is not None:
+                self._last_sequences.update(msgspec.json.decode(result, type=dict[str, str]))
                 self._resume()
 
-        return led
+        return changed
 
 
 def _last_sequences(
     context: ReadContext, triggers: Sequence[TriggerSettings]
 ) -> Iterator[tuple[str, str]]:
-    """What the streams have last that triggers read from now on."""
+    """Yields the ARN and the last sequence number of each stream that a trigger reads from LATEST.
+
+    Companions start later than the server, and must not miss changes in between.
+    """
     for trigger in triggers:
         if trigger.table is None or trigger.starting_position != "LATEST":
             continue
@@ -148,11 +162,11 @@ def _last_sequences(
 
 
 NEEDS_SERVICES = ("triggers", "functions", "schedules", "sinks", "jobs", "stand_ins", "workflows")
-"""What only the package of services does something with."""
+"""Settings that have no effect without partita-services."""
 
 
 def check_settings(settings: ServerSettings) -> None:
-    """What a companion could not start with is told of before anything is served."""
+    """Raises for settings that a companion could not start with, before anything is served."""
     services = companion_services()
     for service in services:
         service.check_settings(settings)
@@ -160,6 +174,6 @@ def check_settings(settings: ServerSettings) -> None:
         for name in NEEDS_SERVICES:
             if getattr(settings, name) != getattr(ServerSettings(), name):
                 raise PartitaError(
-                    f"{SERVICES}, which the settings need for {name}, is not installed; to "
+                    f"The setting {name} needs {SERVICES}, which is not installed; to "
                     f"install it: {install_command(SERVICES)}"
                 )

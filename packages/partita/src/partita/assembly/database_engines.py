@@ -1,4 +1,4 @@
-"""The database of a server: in a folder, in memory, or in PostgreSQL."""
+"""Opens the database of a server: in a data folder, in memory, or in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from partita.database.storage.sealing.keyring import Keyring
 
 ALONE = LeaderEndpoint("", "", is_here=True)
-"""A server with a database of its own leads itself."""
+"""The leader of an embedded database: the server itself."""
 MEMORY_FOLDER = Path("/dev/shm")
 
 
@@ -58,26 +58,29 @@ def no_metrics() -> Iterator[MetricFamily]:
 
 
 class ServedDatabase(NamedTuple):
-    """A database, and what a dispatcher is given of it."""
+    """A database with everything that a dispatcher needs of it."""
 
     database: EmbeddedDatabase | SharedDatabase
     operations: dict[str, Any]
     close: Callable[[], Awaitable[None]]
     leader: Callable[[], LeaderEndpoint | None]
-    """The server whose companions answer."""
+    """Returns the server that runs the companions, or None while there is no leader."""
     kept: str
-    """What becomes of the data, in words for the ready line."""
+    """Where the data is, in words for the ready line: `in memory`, `data in DIR`."""
     companions: Mapping[bytes, BackupService] = MappingProxyType({})
-    """Who answers for the database itself."""
+    """Services of the database itself, by the prefix of their targets."""
     guard: Callable[[Handle], Handle] = _unguarded
-    """What is around the handler of requests."""
+    """Wraps the handler of requests."""
     metric_families: Callable[[], Iterator[MetricFamily]] = no_metrics
     fence: Callable[[], str] = str
-    """The token that the writes of companions only count under, where there is one."""
+    """Returns the fencing token of this server's lease, which companions send with their writes.
+
+    It is empty for an embedded database, which no other server can write to.
+    """
 
 
 async def open_database(options: ServeOptions, protection: ServerProtection) -> ServedDatabase:
-    told: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "clock": system_clock,
         "transient_seconds": options.transient_seconds,
         "is_lenient": options.is_lenient,
@@ -87,22 +90,22 @@ async def open_database(options: ServeOptions, protection: ServerProtection) -> 
     if options.storage is not None:
         from partita.assembly.shared_server import open_shared
 
-        told["buckets"] = _buckets(options)
-        return await open_shared(options.storage, options.storage_reads, told)
-    return _embedded(options, protection, told)
+        parameters["buckets"] = _buckets(options)
+        return await open_shared(options.storage, options.storage_reads, parameters)
+    return _embedded(options, protection, parameters)
 
 
 def _embedded(
-    options: ServeOptions, protection: ServerProtection, told: dict[str, Any]
+    options: ServeOptions, protection: ServerProtection, parameters: dict[str, Any]
 ) -> ServedDatabase:
     loop = asyncio.get_running_loop()
     engine = open_engine(options.data, durable=options.durable)
     files = archive = open_archive(options.data, durable=options.durable)
     keyring = protection.keyring
     if keyring is not None:
-        # A new key counts from now on, when nobody else has the folder.
+        # Opening the engine has locked the folder, so a new key can take effect now.
         protection.begin_keyring()
-        engine = told["sealed"] = sealed_engine(engine, keyring)
+        engine = parameters["sealed"] = sealed_engine(engine, keyring)
         archive = None if archive is None else sealed_archive(archive, keyring)
     cache_bytes = options.response_cache_bytes
     background = ThreadPoolExecutor(1, thread_name_prefix="partita-archive")
@@ -115,7 +118,7 @@ def _embedded(
         call_soon=loop.call_soon,
         call_from_thread=loop.call_soon_threadsafe,
         call_later=loop.call_later,
-        **told,
+        **parameters,
     )
     database.service.is_kept = options.data is not None
     watch = None
@@ -168,12 +171,12 @@ def _kept(options: ServeOptions) -> str:
 
 
 def open_engine(folder: Path | None, *, durable: bool = True) -> Engine:
-    """The engine over a data folder, or over one that nobody sees."""
+    """Opens the engine over a data folder, or over a private one for a database in memory."""
     if folder is not None:
         return EmbeddedEngine(folder, durable=durable)
     parent = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with TemporaryDirectory(prefix="partita-", dir=parent) as private:
-        # The folder goes at once: the open files live on until the process ends, however it ends.
+        # The folder is deleted at once: the open files live until the process ends, even by a kill.
         return LmdbEngine(Path(private), durable=False)
 
 

@@ -1,4 +1,4 @@
-"""A server, from its options to the line that says that it is ready, and to its end."""
+"""Runs a server: from its options to the ready line, and to a clean stop."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ ANY_HOST = ("", "0.0.0.0", "::")
 UNPROTECTED = (
     "\n"
     "  *********************************************************************************\n"
-    "  WARNING: this server listens on {host}, and asks nobody who they are. Whoever can\n"
-    "  reach it can read, change and delete all data. Start it with --auth, or on 127.0.0.1.\n"
+    "  WARNING: this server listens on {host} without authentication. Anyone who can reach\n"
+    "  it can read, change and delete all data. Start it with --auth, or on 127.0.0.1.\n"
     "  *********************************************************************************\n"
 )
 
@@ -35,8 +35,8 @@ def serve(
 ) -> None:
     """Serve until the process is told to stop.
 
-    `say` gets a line when requests are accepted; `warn` is told when a server that asks nobody who
-    they are can be reached from elsewhere.
+    `say` gets the ready line when requests are accepted; `warn` gets a warning when a server
+    without authentication can be reached from other machines.
     """
     check_settings(options.settings)
     own_pages = b"" if options.console == NO_CONSOLE else CONSOLE_PATH
@@ -128,6 +128,9 @@ async def _run(
 
 
 def _advertised(url: str, host: str) -> str:
-    """Where other servers reach one that listens on any address, or is behind another name."""
+    """Returns a server's URL with the host at which other servers can reach it.
+
+    The URL itself may name 0.0.0.0, or an address that only this machine can use.
+    """
     scheme, _, address = url.partition("://")
     return f"{scheme}://{host}:{address.rpartition(':')[2]}" if host else url

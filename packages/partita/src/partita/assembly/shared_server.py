@@ -1,4 +1,4 @@
-"""A database that several servers share in PostgreSQL: loaded only for them."""
+"""Opens a database that several servers share in PostgreSQL; imported only for such servers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from partita.server.monitoring.monitoring_pages import OF_TABLES
 FENCE = b"x-partita-fence"
 
 
-async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> ServedDatabase:
-    database = await SharedDatabase.open(url, reads_url, **told)
+async def open_shared(
+    url: str, reads_url: str | None, parameters: dict[str, Any]
+) -> ServedDatabase:
+    database = await SharedDatabase.open(url, reads_url, **parameters)
     shared = SharedOperations(database, READS, WRITES, ONLY_READS, OF_TABLES)
     large_requests = LargeRequestQueue(database)
     operations = {
@@ -35,13 +37,17 @@ async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> 
         await database.close()
 
     def leader() -> LeaderEndpoint | None:
-        found = database.leadership.leader
-        if found is None:
+        leader = database.leadership.leader
+        if leader is None:
             return None
-        return LeaderEndpoint(found.endpoint, found.secret, database.leadership.lease is not None)
+        return LeaderEndpoint(leader.endpoint, leader.secret, database.leadership.lease is not None)
 
     def guard(handle: Handle) -> Handle:
-        """Let the database know of whose connection a request is, and what it counts under."""
+        """Wraps the handler, so that the database knows a request's session and fencing token.
+
+        The session lets a client read its own writes from a replica. The token makes a companion's
+        writes fail once its server has lost the lease.
+        """
 
         def guarded(request: HttpRequest, reply: Reply) -> None:
             token, peer = request.headers.get(FENCE), request.peer
@@ -74,5 +80,5 @@ async def open_shared(url: str, reads_url: str | None, told: dict[str, Any]) -> 
 
 
 def _number(text: bytes) -> int:
-    """Of a token that a header names; what is not a number was never one."""
+    """Returns the fencing token of a header; 0, which no lease has, for anything else."""
     return int(text) if text.isdigit() and len(text) < 19 else 0

@@ -15,7 +15,7 @@ from partita.errors import (
     UnknownOperationException,
 )
 from partita.server.protocol import json_codec
-from partita.server.protocol.error_body import error_body
+from partita.server.protocol.aws_responses import error_body
 from partita.server.protocol.request_validation import compile_service
 from partita.server.protocol.service_model import STEP_FUNCTIONS
 from partita_services.workflows.api import (

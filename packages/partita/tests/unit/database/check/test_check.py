@@ -1,4 +1,4 @@
-"""What the database wrote is clean; each kind of damage, done by hand, is found by its name."""
+"""A healthy database has no findings; each kind of damage, done by hand, is found by its name."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def findings(folder: Path) -> list[CheckFinding]:
 
 @pytest.fixture
 def after(folder: Path) -> Callable[[Damage], list[CheckFinding]]:
-    """What is found after a damage."""
+    """Returns the findings after a damage."""
 
     def found(damage: Damage) -> list[CheckFinding]:
         engine = LmdbEngine(folder, durable=False)

@@ -60,7 +60,7 @@ def engine() -> Iterator[BranchEngine]:
 
 @pytest.fixture
 def after(engine: BranchEngine) -> Callable[[Damage], list[str]]:
-    """What is found after a damage, in words."""
+    """Returns the findings after a damage, as text."""
 
     def found(damage: Damage) -> list[str]:
         (stream,) = all_streams(engine.snapshot())

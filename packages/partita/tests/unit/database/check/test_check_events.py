@@ -59,7 +59,7 @@ def engine() -> Iterator[BranchEngine]:
 
 @pytest.fixture
 def after(engine: BranchEngine) -> Callable[[Damage], list[str]]:
-    """What is found after a damage, in words."""
+    """Returns the findings after a damage, as text."""
 
     def found(damage: Damage) -> list[str]:
         snapshot = engine.snapshot()

@@ -44,9 +44,9 @@ def key_source(text: str | None) -> KeySource | None:
 
 
 def open_keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
-    """Opens the keyring of a folder; raises PartitaError if the key of an encrypted one is missing.
+    """Opens the keyring of a folder; with a key, a folder without data gets a new one.
 
-    `data` is None for a database in memory. With a key, a folder without data gets a new keyring.
+    Raises when an encrypted folder is opened without a key, or a key is given without a folder.
     """
     if source is None:
         if data is not None and is_encrypted(data):
@@ -56,7 +56,7 @@ def open_keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
             )
         return None
     if data is None:
-        raise PartitaError("A database in memory is not encrypted: --encryption-key needs --data.")
+        raise PartitaError("--encryption-key encrypts a data folder: give --data too.")
     from partita.database.storage.sealing.encrypted_folders import keyring_of
 
     # From now on, this process creates files that only its user can read.

@@ -1,4 +1,4 @@
-"""Whatever commit is lost, and whatever was decided on top of it: the event log stays whole.
+"""After any lost commit, with any decisions on top of it, the event log is intact.
 
 A table with a destination is written to meanwhile: each of its changes arrives once, or is lost
 with the write that made it.
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from partita.database.logs.event_log.event_records import read_page
 
-from ...failing_disk import Bench
+from ....failing_disk import Bench
 
 ARN = "arn:aws:kinesis:us-east-1:123456789012:stream/changes"
 KEYS = st.sampled_from("abcd")

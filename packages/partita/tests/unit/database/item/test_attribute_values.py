@@ -1,4 +1,4 @@
-"""Values: ten types, checked and brought to the one form in which they are kept."""
+"""Values of ten types are checked and normalized."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_normalised_value_means_the_same(value: dict[str, Any]) -> None:
 
 
 def meaning(value: dict[str, Any]) -> Any:
-    """What a value says, whatever its spelling."""
+    """Returns the meaning of a value, independent of its spelling."""
     ((kind, content),) = value.items()
     if kind == "N":
         return kind, Decimal(content)

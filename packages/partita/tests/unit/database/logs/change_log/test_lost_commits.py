@@ -1,4 +1,4 @@
-"""Whatever commit is lost, and whatever was decided on top of it: log, shards and items agree."""
+"""After any lost commit, with any decisions on top of it, log, shards and items agree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from partita.database.logs.change_log import change_streams
 
-from ...failing_disk import Bench
+from ....failing_disk import Bench
 
 VIEW = {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
 KEYS = st.sampled_from("abcd")

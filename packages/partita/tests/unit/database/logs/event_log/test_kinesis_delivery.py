@@ -1,4 +1,4 @@
-"""What becomes of captured changes that cannot arrive, and how long destinations change."""
+"""Captured changes that cannot be delivered, and the statuses of destinations over time."""
 
 from __future__ import annotations
 

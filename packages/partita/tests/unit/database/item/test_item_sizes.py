@@ -64,7 +64,7 @@ def size_by_the_guide(value: AttributeValue) -> int:
 
 
 def number_size_by_the_guide(text: str) -> int:
-    """One byte, one for each pair of digits left and right of the point, one for a minus.
+    """Returns one byte, one for each pair of digits on either side of the point, one for a minus.
 
     Leading and trailing zeros do not count, and no pair straddles the point (recorded). The
     longest numbers, of 20 pairs, have no byte for a minus (dynalite).

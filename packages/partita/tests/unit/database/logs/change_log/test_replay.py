@@ -1,4 +1,4 @@
-"""Whatever is written, replaying the log gives the table, at every view and over many shards."""
+"""Replaying the change log gives the table, for random writes, every view type and many shards."""
 
 from __future__ import annotations
 

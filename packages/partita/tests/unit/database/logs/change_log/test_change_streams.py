@@ -15,7 +15,7 @@ from partita.database.logs.change_log import change_streams as shards_module
 
 TABLE = "orders"
 SHARDS_AT_FIRST = 4
-"""As many as an on-demand table has partitions."""
+"""The number of partitions of an on-demand table."""
 
 
 class Bench:

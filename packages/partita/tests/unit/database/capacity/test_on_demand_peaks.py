@@ -1,4 +1,4 @@
-"""On-demand tables: what they begin with, and twice the previous peak."""
+"""On-demand tables start with an initial throughput, and grow to twice the previous peak."""
 
 from __future__ import annotations
 

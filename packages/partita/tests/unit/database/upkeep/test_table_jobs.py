@@ -27,7 +27,7 @@ from partita.database.storage.data_folder.lmdb_tree import LmdbEngine
 from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.database.storage.group_commit import GATHER_SECONDS
 from partita.database.tables import table_layout
-from partita.database.upkeep import table_jobs
+from partita.database.upkeep import table_walk
 from partita.errors import (
     DynamoDBError,
     LimitExceededException,
@@ -130,7 +130,7 @@ class Bench:
         )
 
     def turn(self) -> None:
-        """What the loop has to do now and after it, until the disk has something to do."""
+        """Runs the loop until it is idle or waits for the disk."""
         for _ in range(len(self.soon)):
             self.soon.popleft()()
         while self.soon and self.database._commits._committing is None:
@@ -273,10 +273,10 @@ def test_ttl_finds_the_items_that_were_decided_before_it_and_committed_after(
 @pytest.mark.parametrize(
     "count",
     [
-        table_jobs.PIECE_KEYS - 1,
-        table_jobs.PIECE_KEYS,
-        table_jobs.PIECE_KEYS + 1,
-        3 * table_jobs.PIECE_KEYS,
+        table_walk.PIECE_KEYS - 1,
+        table_walk.PIECE_KEYS,
+        table_walk.PIECE_KEYS + 1,
+        3 * table_walk.PIECE_KEYS,
     ],
 )
 def test_pieces_of_any_number_fill_an_index(bench: Bench, count: int) -> None:
@@ -291,7 +291,7 @@ def test_pieces_of_any_number_fill_an_index(bench: Bench, count: int) -> None:
 
 
 def test_a_piece_that_the_disk_lost_is_done_again(bench: Bench) -> None:
-    count = 3 * table_jobs.PIECE_KEYS
+    count = 3 * table_walk.PIECE_KEYS
     for number in range(count):
         put(bench, f"{number:05}")
     bench.settle()
@@ -312,7 +312,7 @@ def test_a_piece_that_the_disk_lost_is_done_again(bench: Bench) -> None:
 
 
 def test_an_index_that_was_being_filled_is_filled_after_a_restart(bench: Bench) -> None:
-    count = 3 * table_jobs.PIECE_KEYS
+    count = 3 * table_walk.PIECE_KEYS
     for number in range(count):
         put(bench, f"{number:05}")
     bench.settle()
@@ -330,7 +330,7 @@ def test_an_index_that_was_being_filled_is_filled_after_a_restart(bench: Bench) 
 @pytest.fixture
 def filling(bench: Bench) -> Bench:
     """A table whose index has been created, and is being filled."""
-    for number in range(3 * table_jobs.PIECE_KEYS):
+    for number in range(3 * table_walk.PIECE_KEYS):
         put(bench, f"{number:05}")
     bench.settle()
     bench.disk.is_slow = True
@@ -344,7 +344,7 @@ def filling(bench: Bench) -> Bench:
 
 
 def refusal(bench: Bench) -> DynamoDBError:
-    """The one answer that came, which is an error."""
+    """Returns the only response, which is an error."""
     while not bench.answers:
         bench.step()
     (answer,) = bench.answers
@@ -396,7 +396,7 @@ def test_a_table_whose_index_is_being_filled_is_not_deleted(filling: Bench) -> N
     filling.send("DeleteTable")
     assert isinstance(refusal(filling), ResourceInUseException)
     filling.settle()
-    assert index_description(filling)["ItemCount"] == 3 * table_jobs.PIECE_KEYS
+    assert index_description(filling)["ItemCount"] == 3 * table_walk.PIECE_KEYS
     filling.send("DeleteTable")
     filling.settle()
     assert filling.ask("ListTables")["TableNames"] == []
@@ -410,7 +410,7 @@ def test_an_index_is_complete_when_it_says_so(filling: Bench) -> None:
         assert (
             description["ItemCount"]
             == len(keys(filling, IndexName="index"))
-            == 3 * table_jobs.PIECE_KEYS
+            == 3 * table_walk.PIECE_KEYS
         )
         return True
 
@@ -532,7 +532,7 @@ def test_an_expired_item_leaves_indexes_and_counts(bench: Bench) -> None:
     assert index_description(bench)["ItemCount"] == 1
 
 
-@pytest.mark.parametrize("count", [1, table_jobs.PIECE_KEYS, 2 * table_jobs.PIECE_KEYS + 1])
+@pytest.mark.parametrize("count", [1, table_walk.PIECE_KEYS, 2 * table_walk.PIECE_KEYS + 1])
 def test_a_deleted_table_leaves_nothing_behind(bench: Bench, count: int) -> None:
     before = list(bench.disk.snapshot().range(b"\x00", b"\xff"))
     assert len(before) == 4  # format, numbers, secret, catalog
@@ -548,7 +548,7 @@ def test_a_deleted_table_leaves_nothing_behind(bench: Bench, count: int) -> None
 
 
 def test_a_deleted_index_leaves_nothing_behind(bench: Bench) -> None:
-    for number in range(table_jobs.PIECE_KEYS + 10):
+    for number in range(table_walk.PIECE_KEYS + 10):
         put(bench, f"{number:05}")
     bench.settle()
     before = [key for key, _ in bench.disk.snapshot().range(b"\x00", b"\xff")]
@@ -727,7 +727,7 @@ moves = st.one_of(
 
 
 class Model:
-    """What the answers say is stored; the answers come in the order of the decisions."""
+    """Everything that responses confirm is stored, and responses come in the order of decisions."""
 
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
@@ -856,7 +856,7 @@ class Model:
         self.check_storage(table, found, attribute)
 
     def check_storage(self, table: Any, found: dict[str, Any], attribute: str | None) -> None:
-        """Nothing is left over, and every time of expiry is noted once."""
+        """No data is left over, and every expiry has exactly one entry."""
         keys = [key for key, _ in self.bench.disk.snapshot().range(b"\x00", b"\xff")]
         assert [key for key in keys if key.startswith(table_layout.LEFTOVERS)] == []
         times = sum(key.startswith(table_layout.EXPIRIES) for key in keys)
@@ -874,7 +874,7 @@ def has_expired(bench: Bench, item: dict[str, Any], attribute: str) -> bool:
 @given(sequence=st.lists(moves, max_size=40))
 def test_whatever_happens_table_indexes_and_counts_agree(sequence: list[Any]) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_jobs, "PIECE_KEYS", 2)
+        patch.setattr(table_walk, "PIECE_KEYS", 2)
         bench = Bench(Path(folder))
         create_table(bench)
         bench.disk.is_slow = True

@@ -1,4 +1,4 @@
-"""The event log, with whatever is appended to it and however it is read."""
+"""The event log returns every appended record in order, for random appends and reads."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ RECORDS = st.lists(st.builds(NewRecord, KEYS, DATA, HASH_KEY), min_size=1)
 
 
 class Log:
-    """A stream in a database of its own, appended to without the API."""
+    """An event stream in its own database, for appending records without the API."""
 
     def __init__(self, shards: int) -> None:
         self.engine = BranchEngine()

@@ -1,4 +1,4 @@
-"""What time does to event streams: records go, iterators and tokens expire, statuses settle."""
+"""Event streams over time: records are removed, iterators and tokens expire, statuses settle."""
 
 from __future__ import annotations
 
