@@ -76,6 +76,7 @@ class _ServerBackup:
                 await self._file(name)
             recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_FILES_WRITTEN)
         finally:
+            # Until then the server keeps the changes of all commits.
             await self._call("End")
         keyring = listed.get("Keyring")
         backup = DatabaseBackup(

@@ -53,6 +53,7 @@ def tree_copy(folder: Path) -> Iterator[Snapshot]:
     """Copies the tree of a folder that is being served, as of one of its last checkpoints."""
     with _private_folder(folder) as private:
         for _ in range(ATTEMPTS_MAX):
+            # One commit during the copy does no harm: it leaves the pages of the commit before it.
             before = last_commit(folder / DATA_FILE)
             shutil.copyfile(folder / DATA_FILE, private / DATA_FILE)
             if last_commit(folder / DATA_FILE) <= before + 1:
@@ -115,6 +116,8 @@ def follow(folder: Path, target: CopyTarget, say: Callable[[str], None]) -> None
         for changes in log.read():
             written.update(changes)
 
+    # The logs are read before the tree is copied and again and again while it is read: the server
+    # clears a log after each checkpoint, and its commits may be missing in the copied tree.
     collect()
     with tree_copy(folder) as tree:
         summary = copy_snapshot(tree, target, collect)

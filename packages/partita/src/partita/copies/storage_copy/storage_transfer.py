@@ -55,9 +55,11 @@ def copy_storage(source: str, target: str, say: Say, key: KeySource | None = Non
             opened = stack.enter_context(_open_source(source, keyring))
             copy_target = stack.enter_context(_open_target(target))
         else:
+            # The source is locked while its server runs, so it is opened when `follow` returns.
             copy_target = stack.enter_context(_open_target(target))
             served_folder.follow(Path(source), copy_target, say)
             opened = stack.enter_context(_open_source(source, keyring))
+        # Before the keys, which contain the records of these backups.
         copy_table_backups(opened.archive, copy_target.archive)
         summary = copy_snapshot(opened.snapshot, copy_target)
         say(f"{summary.pairs} keys, {summary.written} written.")

@@ -170,7 +170,7 @@ def token_times_have_their_tokens(folder: CheckedFolder) -> Iterator[CheckFindin
         used_value = folder.snapshot.get(table_layout.token_key(token))
         used = None if used_value is None else _used(used_value)
         if used_value is None:
-            yield CheckFinding(f"time entry of client token {token}", "there is no such token")
+            yield CheckFinding(f"time entry of client token {token}", "its token does not exist")
         elif used is not None and table_layout.token_time_key(used.used_at, token) != key:
             expected, found = table_layout.token_time_key(used.used_at, token).hex(), key.hex()
             yield CheckFinding(

@@ -67,6 +67,7 @@ def encrypt_folder(source: Path, target: Path, keys: KeySource) -> EncryptionSum
                 engine.commit(piece)
                 engine.refresh()
             folder = CheckedFolder(engine.snapshot(), is_encrypted=True)
+            # A check refuses an unfinished copy, so the folder counts as finished while it runs.
             engine.commit({table_layout.FORMAT_KEY: str(FORMAT_VERSION).encode()})
             engine.refresh()
             for finding in check(folder):

@@ -40,6 +40,7 @@ from partita.database.at_rest.items_check import (
 )
 from partita.database.tables.definition.table_catalog import has_format
 
+# The first three collect tables and streams, which all others need.
 FOLDER_INVARIANTS = (
     tables_are_readable,
     streams_are_readable,

@@ -33,6 +33,7 @@ from partita.errors import ValidationException
 from partita.foundation.service_limits import ITEM_BYTES_MAX
 
 STRAYS_AT_ONCE = 100_000
+"""The number of suspicious keys in memory at a time; for more, the items are read again."""
 
 
 @dataclass(slots=True)

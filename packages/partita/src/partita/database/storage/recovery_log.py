@@ -132,6 +132,8 @@ class RecoveryLog:
             if self._follows_everything and (commits := list(_all_commits(pending))):
                 self._append(EVERYTHING, commits)
             self._archive.sync()
+            # Only now: if the archive fails, the commits are flushed again. Others may have been
+            # added meanwhile.
             with self._lock:
                 del self._pending[: len(pending)]
 
@@ -200,6 +202,8 @@ def read_log(archive: Archive, table_id: str, after: int, until: int) -> Iterato
         following = files[number + 1][0] if number + 1 < len(files) else None
         if first > until:
             break
+        # After a crash the files of two processes may overlap: a file can have commits that are
+        # later than the first one of the next file.
         if following is not None and following <= after and _ends_before(archive, name, after):
             continue
         for block in unpack_blocks(archive.get(name)):

@@ -328,7 +328,7 @@ def test_a_client_token_that_cannot_be_read(after: After) -> None:
 
 def test_a_time_without_its_client_token(after: After) -> None:
     found = only(after(lambda snapshot: {table_layout.token_key("token"): None}))
-    assert found.what == "there is no such token"
+    assert found.what == "its token does not exist"
 
 
 def test_a_time_at_which_the_client_token_was_not_used(after: After) -> None:

@@ -178,6 +178,8 @@ class EmbeddedEngine:
         started = self._stopwatch()
         try:
             if self._log.is_in_doubt:
+                # A refused commit may be in the log, and must not be replayed before this one. So
+                # the tree takes everything, and both logs start over.
                 self._checkpoint_everything()
             if self._active_bytes > CHECKPOINTS_BEHIND_MAX * self._checkpoint_bytes:
                 self._wait_for_checkpoint()
@@ -220,6 +222,7 @@ class EmbeddedEngine:
     def begin_load(self) -> TreeLoad | None:
         if self._load is not None:
             return None
+        # LMDB has one write transaction at a time, so a load and a checkpoint exclude each other.
         self._advance_checkpoint(CHANGES_BEFORE_A_LOAD)
         if self._checkpoint is not None or self._active_bytes >= self._next_checkpoint_bytes:
             return None
@@ -294,6 +297,8 @@ class EmbeddedEngine:
 
     def _begin_checkpoint(self) -> Checkpoint:
         snapshot = self._snapshot
+        # A frozen overlay with values is left from a failed checkpoint or an earlier process. The
+        # other log has its changes, so it goes into the tree before the active one.
         if not snapshot.frozen.values:
             snapshot.frozen, snapshot.active = snapshot.active, Overlay({})
             self._active_bytes = 0
@@ -315,6 +320,7 @@ class EmbeddedEngine:
             if isinstance(failure, OSError):
                 failure = cannot_write(self._folder, failure)
             logger.error(LOG_KEEPS_IT, failure)
+            # On a full disk, not every commit should try again.
             self._next_checkpoint_bytes = self._active_bytes + self._checkpoint_bytes
 
     def _wait_for_checkpoint(self) -> None:

@@ -28,6 +28,7 @@ from partita.database.storage.engine import Changes, CommitArchive, Snapshot
 from partita.errors import StorageError
 
 MAP_BYTES: Final = 1 << 40
+"""Reserved address space, which the file can never outgrow; it takes no memory or disk."""
 DISK_FREE_BYTES_MIN: Final = 1 << 20
 RAW_KEY_BYTES_MAX: Final = 511
 DIGEST_BYTES: Final = 16

@@ -114,6 +114,7 @@ class KeyFile:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+            # The old file stays open, so that it can be overwritten after it has lost its name.
             before = self._open_existing()
             os.replace(new, self.path)
             sync(self.path.parent)
@@ -325,6 +326,7 @@ class Keyring:
     def _save(self, content: KeyringContent, key: bytes | None = None) -> None:
         key = key or self._key
         sealed = seal(key, msgspec.json.encode(content), CONTEXT)
+        # Memory changes after the file: nothing is encrypted with a secret that a crash could lose.
         self._store.save(msgspec.json.encode(SealedKeyring(fingerprint(key), sealed)))
         self._content, self._key = content, key
 
