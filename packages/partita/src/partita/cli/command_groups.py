@@ -11,7 +11,6 @@ from partita import __version__
 from partita.cli.lazy_commands import LATE
 from partita.cli.local_command import local
 from partita.cli.serve_command import HOST, PORT, serve
-from partita.database.storage.data_folder.keyring_access import key_source
 from partita.errors import PartitaError
 from partita.installation import compiled_modules, partner_packages
 
@@ -98,6 +97,7 @@ def check(data: Path, encryption_key: str | None) -> None:
     Exits with 0 if nothing is wrong, 1 if something is, and 2 if DIR cannot be opened.
     """
     from partita.copies.integrity_check import check_folder
+    from partita.database.storage.data_folder.keyring_access import key_source
 
     try:
         if (data / COPIES).is_dir():
