@@ -1,5 +1,5 @@
-"""A CloudFormation template of the catalogue on AWS: its tables, and the state machine of the
-migration with its three functions.
+"""Builds a CloudFormation template of the catalogue on AWS: its tables, and the state machine of
+the migration with its three functions.
 
     schedule ─ invoker ─ state machine ─ MigrateOneMetric ─ tables
                                        └ CleanUpDynamoDbFromMigratedMetricMetadata
@@ -44,8 +44,8 @@ from partita_services.workflows.language import strip_comments
 RECOVERY = {"PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True}}
 MEMORY_MB = 256
 CONCURRENCY = 50
-"""Each running function has a connection to the database; Step Functions tries those again that are
-refused for being one too many."""
+"""Limits the connections to the database, because each running function has one. Step Functions
+retries calls that exceed it."""
 
 
 def template(tables: CatalogueTables) -> dict[str, Any]:
@@ -56,13 +56,14 @@ def template(tables: CatalogueTables) -> dict[str, Any]:
             "CodeBucket": parameter("The bucket with the package of code."),
             "CodeKey": parameter("Partita with partita[metrics], as a zip."),
             "MysqlUrl": parameter("mysql://user@host:port/database"),
-            "MysqlPassword": {**parameter("Of that user."), "NoEcho": True},
-            "SubnetIds": _list("Subnet", "Where the functions run."),
-            "SecurityGroupIds": _list("SecurityGroup", "That the database lets in."),
+            "MysqlPassword": {**parameter("The password of that user."), "NoEcho": True},
+            "SubnetIds": _list("Subnet", "The subnets in which the functions run."),
+            "SecurityGroupIds": _list("SecurityGroup", "Groups that may reach the database."),
         },
         "Resources": {
             **{
-                logical_id(one["TableName"]): table(one, **RECOVERY) for one in descriptions(tables)
+                logical_id(definition["TableName"]): table(definition, **RECOVERY)
+                for definition in descriptions(tables)
             },
             **_function(MIGRATE_ONE, tables, [_may_write(tables)], CONCURRENCY),
             **_function(CLEAN_UP, tables, [_may_write(tables)], CONCURRENCY),
@@ -71,7 +72,10 @@ def template(tables: CatalogueTables) -> dict[str, Any]:
             **_schedule(),
         },
         "Outputs": {
-            "StateMachine": {"Description": "Its ARN.", "Value": {"Ref": "Migration"}},
+            "StateMachine": {
+                "Description": "The ARN of the state machine.",
+                "Value": {"Ref": "Migration"},
+            },
         },
     }
 
@@ -86,7 +90,7 @@ def _list(kind: str, description: str) -> Resource:
 def _function(
     base: str, tables: CatalogueTables, statements: list[Resource], concurrency: int | None = None
 ) -> dict[str, Resource]:
-    """A function, its role and its log."""
+    """Returns a function with its role and its log group."""
     name = scoped_name(base, tables)
     variables: dict[str, Any] = {
         MYSQL: {"Ref": "MysqlUrl"},
@@ -114,7 +118,7 @@ def _function(
         properties["ReservedConcurrentExecutions"] = concurrency
     may_run = [
         may_log(f"{base}Log"),
-        # Network interfaces of a VPC cannot be named before they exist.
+        # The network interfaces do not exist yet, so no ARN can name them.
         allow(
             [
                 "ec2:CreateNetworkInterface",
@@ -134,7 +138,7 @@ def _function(
 def _may_write(tables: CatalogueTables) -> Resource:
     actions = ["ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"]
     names = (tables.metrics, tables.directory)
-    return allow([f"dynamodb:{one}" for one in actions], [table_arn(name) for name in names])
+    return allow([f"dynamodb:{action}" for action in actions], [table_arn(name) for name in names])
 
 
 # The state machine and what starts it
@@ -161,14 +165,16 @@ def _machine(tables: CatalogueTables) -> dict[str, Resource]:
 
 
 def _machine_arn(tables: CatalogueTables) -> Resource:
-    """By its name: the machine needs the functions, and the invoker is one of them."""
+    """Returns the machine's ARN, built from its name. A reference would be circular: the machine
+    refers to the functions, and the invoker, which is a function too, refers to the machine."""
     machine = scoped_name(NAME, tables)
     prefix = "arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:stateMachine:"
     return {"Fn::Sub": prefix + machine}
 
 
 def _schedule() -> dict[str, Resource]:
-    """Switched off: `partita metrics migrate` invokes too, and changes the mode first."""
+    """Returns a schedule that calls the invoker, switched off: `partita metrics migrate` calls the
+    invoker itself, after it has changed the mode."""
     return {
         "Schedule": {
             "Type": "AWS::Scheduler::Schedule",

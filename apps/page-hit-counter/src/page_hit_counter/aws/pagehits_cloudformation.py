@@ -1,9 +1,9 @@
-"""A CloudFormation template of pagehits.toml: streams, tables, functions, API and Flink job.
+"""Builds a CloudFormation template from pagehits.toml: streams, tables, functions, API, Flink job.
 
     sites ─ API ─ processor ─ stream ─ Flink ─ stream of counts ─ consumer ─ table ─ api ─ lists
 
-Streams and tables have the names of the settings, because the functions read the same file: one
-stack is one instance of the service.
+Streams and tables have the names in the settings, because the functions read the same file. One
+stack is therefore one instance of the service.
 """
 
 from __future__ import annotations
@@ -91,16 +91,15 @@ def _stream(name: str, shards: int) -> Resource:
 
 
 def _tables(settings: PageHitSettings) -> dict[str, Resource]:
-    """The same tables that the parts create elsewhere."""
-    found = [*descriptions(settings), quarantine_description(settings.spam.quarantine_table)]
-    # Lists can be counted again, but what people catalogued or decided cannot.
+    """Returns the same tables that the parts create where they run without AWS."""
+    requests = [*descriptions(settings), quarantine_description(settings.spam.quarantine_table)]
     return {
         logical_id(description["TableName"]): table(
             description,
             TimeToLiveSpecification={"AttributeName": "expirationTime", "Enabled": True},
             PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": False},
         )
-        for description in found
+        for description in requests
     }
 
 
@@ -110,7 +109,7 @@ def _tables(settings: PageHitSettings) -> dict[str, Resource]:
 def _function(
     name: str, handler: str, statements: list[Resource], memory: int = 128
 ) -> dict[str, Resource]:
-    """A function, its role and its log."""
+    """Returns a function with its role and its log group."""
     log = {"Fn::Sub": f"/aws/lambda/${{AWS::StackName}}-{name}"}
     return {
         name: {
@@ -161,7 +160,7 @@ def _consumer_permissions(settings: PageHitSettings) -> list[Resource]:
             [table_arn(settings.table), table_arn(settings.malformed_table)],
         ),
         allow(_READ_STREAM, arn("Counts")),
-        # Cannot be limited to one stream.
+        # IAM cannot limit this action to one stream.
         allow(["kinesis:ListStreams"], "*"),
     ]
 

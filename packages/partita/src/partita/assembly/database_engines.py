@@ -18,6 +18,7 @@ from partita.assembly.server_protection import (
     sealed_buckets,
 )
 from partita.assembly.service_registry import ONLY_READS, PLAIN_READS, READS, WRITES
+from partita.database.execution.database_interface import DatabaseInterface
 from partita.database.execution.embedded_database import EmbeddedDatabase
 from partita.database.execution.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.recovery.s3.object_buckets import ObjectBuckets
@@ -41,7 +42,6 @@ from partita.server.http.http_messages import Handle
 from partita.server.large_requests.large_request_queue import LargeRequestQueue
 
 if TYPE_CHECKING:
-    from partita.database.shared.shared_database import SharedDatabase
     from partita.database.storage.sealing.keyring import Keyring
 
 ALONE = LeaderEndpoint("", "", is_here=True)
@@ -53,6 +53,10 @@ def _unguarded(handle: Handle) -> Handle:
     return handle
 
 
+def _advertise_nowhere(options: ServeOptions, url: str) -> None:
+    """There are no other servers."""
+
+
 def no_metrics() -> Iterator[MetricFamily]:
     return iter(())
 
@@ -60,7 +64,7 @@ def no_metrics() -> Iterator[MetricFamily]:
 class ServedDatabase(NamedTuple):
     """A database with everything that a dispatcher needs of it."""
 
-    database: EmbeddedDatabase | SharedDatabase
+    database: DatabaseInterface
     operations: dict[str, Any]
     close: Callable[[], Awaitable[None]]
     leader: Callable[[], LeaderEndpoint | None]
@@ -77,6 +81,10 @@ class ServedDatabase(NamedTuple):
 
     It is empty for an embedded database, which no other server can write to.
     """
+    advertise: Callable[[ServeOptions, str], None] = _advertise_nowhere
+    """Tells other servers the URL at which this one listens."""
+    in_folder: EmbeddedDatabase | None = None
+    """The database, if it has a data folder: it also keeps notes about files beside it."""
 
 
 async def open_database(options: ServeOptions, protection: ServerProtection) -> ServedDatabase:
@@ -145,7 +153,10 @@ def _embedded(
         database.close()
 
     companions = {COPYING: _copies(database, files, keyring, options.data)}
-    return ServedDatabase(database, operations, close, lambda: ALONE, _kept(options), companions)
+    return ServedDatabase(
+        *(database, operations, close, lambda: ALONE, _kept(options), companions),
+        in_folder=None if options.data is None else database,
+    )
 
 
 def _buckets(options: ServeOptions) -> ObjectBuckets:

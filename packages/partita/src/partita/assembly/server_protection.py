@@ -24,10 +24,10 @@ from partita.server.security.resource_denials import ResourceDenials
 if TYPE_CHECKING:
     from ssl import SSLContext
 
+    from partita.assembly.database_engines import ServedDatabase
     from partita.assembly.rollback_protection import AuditRollbackNotes
     from partita.database.execution.embedded_database import EmbeddedDatabase
     from partita.database.recovery.s3.object_buckets import ObjectBucket
-    from partita.database.shared.shared_database import SharedDatabase
     from partita.database.storage.sealing.encrypted_folders import KeyWatch
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
@@ -114,14 +114,14 @@ class ServerProtection:
 
         return {TARGET: Administration(self.access, self._audit_folder)}
 
-    def guard(self, dispatcher: Dispatcher, database: EmbeddedDatabase | SharedDatabase) -> Handle:
+    def guard(self, dispatcher: Dispatcher, served: ServedDatabase) -> Handle:
         """Returns the handler of all requests: the gate's with --auth, else the dispatcher's."""
         if self.access is None:
-            dispatcher.policies = ResourceDenials(database.service, rights)
+            dispatcher.policies = ResourceDenials(served.database.service, rights)
             return dispatcher.handle
         from partita.server.security.abuse_limits import AbuseLimits
 
-        access, log = self.access, self._settle(self.access, database)
+        access, log = self.access, self._settle(self.access, served.in_folder)
         recorder = self.recorder = None if log is None else self._recorder(log)
 
         def record_refusal(refusal: str) -> None:
@@ -135,7 +135,7 @@ class ServerProtection:
 
         gate = cast("Gate", dispatcher)
         gate.protect(
-            database.service,
+            served.database.service,
             access.callers,
             rights(),
             forwarded_rights(),
@@ -149,20 +149,13 @@ class ServerProtection:
         """Returns the check of a request's head, which runs before the body is read."""
         return None if self.access is None else cast("Gate", dispatcher).check_head
 
-    def _settle(
-        self, access: AccessControl, database: EmbeddedDatabase | SharedDatabase
-    ) -> AuditLog | None:
+    def _settle(self, access: AccessControl, database: EmbeddedDatabase | None) -> AuditLog | None:
         """Open the audit log and accept the users, both checked against the rollback notes."""
         from partita.assembly.rollback_protection import AuditRollbackNotes, RollbackNotes
-        from partita.database.execution.embedded_database import EmbeddedDatabase
         from partita.server.security.audit.audit_log import AuditLog
 
-        folder, data = self._audit_folder, self._options.data
-        notes = (
-            RollbackNotes(database)
-            if isinstance(database, EmbeddedDatabase) and data is not None
-            else None
-        )
+        folder = self._audit_folder
+        notes = None if database is None else RollbackNotes(database)
         name = "" if self._options.audit is None else str(self._options.audit.absolute())
         if notes is not None:
             access.check(notes.accepted())

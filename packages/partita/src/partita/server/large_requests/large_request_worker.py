@@ -59,7 +59,7 @@ class LargeRequestWorker:
     def run(self) -> None:
         while (content := self._read()) is not None:
             self._send(self._decide(decode_job(content)))
-            # What a large request leaves behind is large too.
+            # Automatic collection is off: it would only slow down a large request.
             gc.collect()
 
     def _decide(self, job: DecisionJob) -> Message:
@@ -80,7 +80,7 @@ class LargeRequestWorker:
             return JobDeclined()
 
     def _permitted(self, job: DecisionJob, request: dict[str, Any]) -> PermittedRequest:
-        """The server has the caller's admission, and is asked what of a request it permits."""
+        """The server knows the caller and is asked which rights it has."""
         if not job.is_guarded:
             return PermittedRequest(request)
         # Most servers ask nobody for rights.
@@ -112,7 +112,7 @@ class LargeRequestWorker:
         try:
             answer: bytes | RemoteError = WRITES[job.operation](context, permitted.request)
         except DynamoDBError as error:
-            # It rests on what was read, which is checked like that of a draft.
+            # The refusal depends on what was read, so the read set is checked as for a draft.
             return DecisionOutcome(_refused(error), [])
         for key, value in write_batch.changes.items():
             self._send(DraftChange(key, value))
@@ -153,7 +153,7 @@ class LargeRequestWorker:
         self._connection.sendall(framed(encode(message)))
 
     def _read(self) -> bytes | None:
-        """The next message; None when the server is gone."""
+        """The next message, or None when the server has ended."""
         head = self._receive(LENGTH.size)
         return None if head is None else self._receive(LENGTH.unpack(head)[0])
 
@@ -169,7 +169,7 @@ class LargeRequestWorker:
 
 
 class CatalogRows:
-    """The part of a snapshot that a catalog is read from."""
+    """The rows of a catalog, in the form of a snapshot."""
 
     def __init__(self, tables: list[bytes]) -> None:
         self._tables = tables
@@ -194,7 +194,7 @@ def _refused(error: DynamoDBError) -> RemoteError:
 
 def main(server_pid: str) -> None:
     child_process.begin(int(server_pid))
-    # Of the terminal, both get it; the server decides when the process ends.
+    # Ctrl+C reaches both processes; the server decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.disable()
     with socket.socket(fileno=0) as connection:
