@@ -141,7 +141,7 @@ def test_a_folder_is_copied_while_it_is_served(postgresql: PostgreSQL, tmp_path:
         server.terminate()
     said, _ = copying.communicate(timeout=60)
     assert copying.returncode == 0, said
-    assert "Both are the same." in said
+    assert "Source and copy are equal." in said
     with processes.starting() as start:
         assert _content(start("serve", "--port", "0", "--storage", storage).client()) == before
 

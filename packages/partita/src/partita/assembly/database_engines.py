@@ -13,12 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.server_protection import (
-    KEYRING,
     ServerProtection,
     key_watch,
-    sealed_archive,
     sealed_buckets,
-    sealed_engine,
 )
 from partita.assembly.service_registry import ONLY_READS, PLAIN_READS, READS, WRITES
 from partita.database.execution.database_interface import DatabaseInterface
@@ -27,6 +24,13 @@ from partita.database.execution.response_cache import RESPONSE_CACHE_BYTES
 from partita.database.recovery.s3.object_buckets import ObjectBuckets
 from partita.database.storage.archive import Archive, FolderArchive
 from partita.database.storage.data_folder.embedded_engine import EmbeddedEngine
+from partita.database.storage.data_folder.keyring_access import (
+    KEYRING,
+    RECOVERY,
+    sealed_archive,
+    sealed_engine,
+    sealing,
+)
 from partita.database.storage.data_folder.lmdb_tree import LmdbEngine
 from partita.database.storage.engine import Engine
 from partita.foundation.clock import system_clock
@@ -43,8 +47,6 @@ if TYPE_CHECKING:
 ALONE = LeaderEndpoint("", "", is_here=True)
 """The leader of an embedded database: the server itself."""
 MEMORY_FOLDER = Path("/dev/shm")
-RECOVERY = "recovery"
-"""The folder of backups and recovery bases, inside the data folder."""
 
 
 def _unguarded(handle: Handle) -> Handle:
@@ -165,15 +167,10 @@ def _buckets(options: ServeOptions) -> ObjectBuckets:
 def _copies(
     database: EmbeddedDatabase, files: Archive | None, keyring: Keyring | None, data: Path | None
 ) -> BackupService:
-    assert database.service.recovery is not None
-    if keyring is None or data is None:
-        return BackupService(
-            database, files or database.service.recovery.archive, lambda plain: plain
-        )
-    assert files is not None
-    return BackupService(
-        database, files, lambda plain: sealed_archive(plain, keyring), data / KEYRING
-    )
+    recovery = database.service.recovery
+    assert recovery is not None
+    keyring_file = None if keyring is None or data is None else data / KEYRING
+    return BackupService(database, files or recovery.archive, sealing(keyring), keyring_file)
 
 
 def _kept(options: ServeOptions) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from partita.assembly.serve_options import ServeOptions
 from partita.assembly.service_registry import companion_services, forwarded_rights, rights
+from partita.database.storage.data_folder.keyring_access import open_keyring
 from partita.errors import PartitaError
 from partita.foundation.clock import system_clock
 from partita.server.companions.companion_services import AnsweredService
@@ -27,12 +28,9 @@ if TYPE_CHECKING:
     from partita.assembly.rollback_protection import AuditRollbackNotes
     from partita.database.execution.embedded_database import EmbeddedDatabase
     from partita.database.recovery.s3.object_buckets import ObjectBucket
-    from partita.database.storage.archive import Archive
-    from partita.database.storage.engine import Engine
     from partita.database.storage.sealing.encrypted_folders import KeyWatch
     from partita.database.storage.sealing.keyring import Keyring
     from partita.database.storage.sealing.master_keys import KeySource
-    from partita.database.storage.sealing.sealed_engine import SealedEngine
     from partita.server.security.administration.administration_api import Administration
     from partita.server.security.audit.audit_log import AuditLog
     from partita.server.security.audit.audit_recorder import AuditRecorder
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
     from partita.server.security.identities.callers import Caller
     from partita.server.security.tls import Tls
 
-KEYRING = "keyring"
-"""The file in an encrypted data folder that holds its keys."""
 AUDIT = "audit"
 """The folder of the audit log, inside the data folder."""
 REFUSED_USERS = "RefuseUsers"
@@ -272,47 +268,10 @@ def _tls(options: ServeOptions) -> Tls | None:
 # At rest
 
 
-def open_keyring(data: Path | None, source: KeySource | None) -> Keyring | None:
-    """Opens the keys of an encrypted folder.
-
-    Raises when an encrypted folder is opened without a key, or a key is given without a folder.
-    """
-    if source is None:
-        if data is not None and is_encrypted(data):
-            raise PartitaError(
-                f"The data folder {data} is encrypted: give --encryption-key file:PATH, env:NAME "
-                "or command:LINE."
-            )
-        return None
-    if data is None:
-        raise PartitaError("--encryption-key encrypts a data folder: give --data too.")
-    from partita.database.storage.sealing.encrypted_folders import keyring_of
-
-    # From here on, new files are readable only by the owner of the process.
-    os.umask(0o077)
-    return keyring_of(data, source)
-
-
-def is_encrypted(folder: Path) -> bool:
-    return os.path.exists(folder / KEYRING)
-
-
 def _begin(folder: Path, keyring: Keyring) -> None:
     from partita.database.storage.sealing.encrypted_folders import begin_encryption
 
     begin_encryption(folder, keyring)
-
-
-def sealed_engine(engine: Engine, keyring: Keyring) -> SealedEngine:
-    from partita.database.storage.sealing.sealed_engine import SealedEngine
-
-    return SealedEngine(engine, keyring)
-
-
-def sealed_archive(archive: Archive, keyring: Keyring) -> Archive:
-    from partita.database.storage.sealing.sealed_archive import SealedArchive
-
-    return SealedArchive(archive, keyring)
 
 
 def sealed_buckets(source: KeySource | None) -> Callable[[ObjectBucket], ObjectBucket] | None:

@@ -32,12 +32,8 @@ from partita.database.operations.operation_context import (
     WriteContext,
     WriteHandler,
 )
-from partita.database.recovery.recovery_bases import (
-    RecoveryContext,
-    Run,
-    followed_tables,
-    run_at_once,
-)
+from partita.database.recovery.recovery_bases import followed_tables
+from partita.database.recovery.recovery_context import RecoveryContext, Run, run_at_once
 from partita.database.recovery.recovery_records import RecoveryRecords
 from partita.database.recovery.s3.object_buckets import ObjectBuckets
 from partita.database.storage.archive import Archive, MemoryArchive
