@@ -30,7 +30,7 @@ from benchmarks.servers import machine
 from benchmarks.servers.measured_servers import ROOT, SERVERS, Running
 from benchmarks.servers.peers import PEERS
 from metric_catalogue import catalogue_service
-from metric_catalogue.migration import copy_to_dynamodb, directory_copy
+from metric_catalogue.migration import copy_to_dynamodb, dimensions_and_groups
 from metric_catalogue.stores.dynamodb.catalogue_tables import CatalogueTables
 from partita.errors import PartitaError
 from testkit.data.metric_population import fill
@@ -109,7 +109,7 @@ async def fill_both(mariadb: MariaDB, mysql: str, endpoint: str) -> None:
     async with catalogue_service.open_stores(mysql, endpoint, CatalogueTables()) as stores:
         assert stores.mariadb and stores.dynamodb
         names = fill(mariadb, DATABASE, METRICS)
-        await directory_copy.copy_to_dynamodb(stores.mariadb, stores.dynamodb)
+        await dimensions_and_groups.copy_to_dynamodb(stores.mariadb, stores.dynamodb)
         places = asyncio.Semaphore(16)
 
         async def migrate(name: str) -> None:

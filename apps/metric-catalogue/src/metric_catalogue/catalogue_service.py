@@ -15,7 +15,7 @@ from metric_catalogue.api.catalogue_handlers import CatalogueApi
 from metric_catalogue.api.catalogue_monitoring import CatalogueMonitoring
 from metric_catalogue.data.metric_data_service import CACHE_SECONDS, MetricDataService
 from metric_catalogue.migration.dual_writes import MigratingCatalogue
-from metric_catalogue.stores.catalogue import Catalogue
+from metric_catalogue.stores.catalogue_interface import Catalogue
 from metric_catalogue.stores.catalogue_modes import (
     BEFORE_CUTOVER,
     Mode,
@@ -31,7 +31,7 @@ from metric_catalogue.stores.mariadb.mariadb_connections import (
     ConnectionPool,
     parse_address,
 )
-from metric_catalogue.stores.mariadb.switch_mode import SwitchMode
+from metric_catalogue.stores.mariadb.mode_from_switch import SwitchMode
 from partita.client import Client
 from partita.client.aws_client import REGION
 from partita.errors import PartitaError

@@ -8,19 +8,19 @@ import sys
 
 from partita.cli import main
 from partita.copies.storage_copy import snapshot_copy
-from partita.database.recovery import item_loader, recovery_stages
-from partita.database.recovery.recovery_stages import RecoveryStage
+from partita.database.recovery import crash_points, item_loader
+from partita.database.recovery.crash_points import CrashPoint
 
-LAST = RecoveryStage(sys.argv.pop(1))
+LAST = CrashPoint(sys.argv.pop(1))
 
 
-def reached(stage: RecoveryStage) -> None:
+def reached(stage: CrashPoint) -> None:
     if stage is LAST:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    recovery_stages.reach_stage = reached
+    crash_points.reach = reached
     # Small pieces, so that little data takes several commits.
     vars(item_loader)["COMMIT_BYTES"] = vars(snapshot_copy)["PIECE_BYTES"] = 64 << 10
     main()

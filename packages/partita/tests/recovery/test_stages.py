@@ -16,7 +16,7 @@ import pytest
 from botocore.exceptions import BotoCoreError
 
 import partita
-from partita.database.recovery.recovery_stages import RecoveryStage
+from partita.database.recovery.crash_points import CrashPoint
 from testkit.servers import processes
 
 from .test_bulk import asked, ended
@@ -180,11 +180,11 @@ def options(folder: Path) -> tuple[str, ...]:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     "stage",
-    [stage for stage in RecoveryStage if stage.partition(":")[0] in KINDS],
+    [stage for stage in CrashPoint if stage.partition(":")[0] in KINDS],
     ids=lambda stage: stage.name.lower(),
 )
 def test_what_is_killed_at_a_stage_is_done_after_the_restart(
-    prepared: Path, tmp_path: Path, stage: RecoveryStage
+    prepared: Path, tmp_path: Path, stage: CrashPoint
 ) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(prepared, folder)
@@ -216,12 +216,12 @@ def test_an_import_that_is_killed_again_and_again_counts_each_record_once(tmp_pa
         for number in range(RECORDS)
     ]
     (tmp_path / "bucket" / "in").mkdir(parents=True)
-    put = RecoveryStage.IMPORT_ITEMS_PUT
+    put = CrashPoint.IMPORT_ITEMS_PUT
     text = "\n".join([*map(json.dumps, lines), "nothing"])
     (tmp_path / "bucket" / "in" / "a.json").write_text(text)
     with processes.starting() as start:
         for number, stage in enumerate(
-            (put, RecoveryStage.IMPORT_LOADED, put, RecoveryStage.IMPORT_INDEXED, put)
+            (put, CrashPoint.IMPORT_LOADED, put, CrashPoint.IMPORT_INDEXED, put)
         ):
             server = start(stage.value, "serve", *options(tmp_path), command=KILLING)
             if number == 0:
@@ -241,7 +241,7 @@ def test_an_import_that_is_killed_again_and_again_counts_each_record_once(tmp_pa
 
 
 def test_every_stage_is_named_where_it_is_reached() -> None:
-    """Crash tests run over all members of RecoveryStage, so each must be reached somewhere."""
+    """Crash tests run over all members of CrashPoint, so each must be reached somewhere."""
     source = [path.read_text() for path in Path(partita.__path__[0]).rglob("*.py")]
     named = {
         node.attr
@@ -249,7 +249,7 @@ def test_every_stage_is_named_where_it_is_reached() -> None:
         for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
-        and node.value.id == "RecoveryStage"
+        and node.value.id == "CrashPoint"
     }
-    assert named == {stage.name for stage in RecoveryStage}
-    assert {stage.partition(":")[0] for stage in RecoveryStage} == KINDS.keys() | WHOLE
+    assert named == {stage.name for stage in CrashPoint}
+    assert {stage.partition(":")[0] for stage in CrashPoint} == KINDS.keys() | WHOLE

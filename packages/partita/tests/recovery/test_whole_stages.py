@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from partita.copies.backups.backup_locations import only_writer
-from partita.database.recovery.recovery_stages import RecoveryStage
+from partita.database.recovery.crash_points import CrashPoint
 from testkit.servers import processes
 
 from .test_faults import with_recovery
@@ -24,8 +24,8 @@ from .test_stages import KILLING
 ITEMS = 1500
 
 
-def stages_of(kind: str) -> list[RecoveryStage]:
-    return [stage for stage in RecoveryStage if stage.partition(":")[0] == kind]
+def stages_of(kind: str) -> list[CrashPoint]:
+    return [stage for stage in CrashPoint if stage.partition(":")[0] == kind]
 
 
 class Served(NamedTuple):
@@ -80,7 +80,7 @@ def see_served(folder: Path, expected: dict[str, Any]) -> None:
     "stage", stages_of("database backup"), ids=lambda stage: stage.name.lower()
 )
 def test_a_backup_that_is_killed_is_there_or_not(
-    served: Served, tmp_path: Path, stage: RecoveryStage
+    served: Served, tmp_path: Path, stage: CrashPoint
 ) -> None:
     place = tmp_path / "place"
     shutil.copytree(served.place, place)
@@ -89,8 +89,8 @@ def test_a_backup_that_is_killed_is_there_or_not(
     killed = processes.run(stage.value, *command, command=KILLING)
     assert killed.returncode == -signal.SIGKILL, "the stage was not reached"
     left = names(place)
-    assert len(left) == 1 + (stage is RecoveryStage.DATABASE_BACKUP_NAMED)
-    assert (first in left) == (stage is not RecoveryStage.DATABASE_BACKUP_REMOVED)
+    assert len(left) == 1 + (stage is CrashPoint.DATABASE_BACKUP_NAMED)
+    assert (first in left) == (stage is not CrashPoint.DATABASE_BACKUP_REMOVED)
     checked = processes.run("check", place)
     assert checked.returncode == 0, checked.stdout
     back_up(served.server, place, "--keep", "1")
@@ -103,7 +103,7 @@ def test_a_backup_that_is_killed_is_there_or_not(
     "stage", stages_of("database restore"), ids=lambda stage: stage.name.lower()
 )
 def test_a_folder_whose_restore_is_killed_is_there_or_not(
-    served: Served, tmp_path: Path, stage: RecoveryStage
+    served: Served, tmp_path: Path, stage: CrashPoint
 ) -> None:
     place = tmp_path / "place"
     shutil.copytree(served.place, place)
@@ -112,7 +112,7 @@ def test_a_folder_whose_restore_is_killed_is_there_or_not(
     killed = processes.run(stage.value, "restore", place, "--data", folder, command=KILLING)
     assert killed.returncode == -signal.SIGKILL, "the stage was not reached"
     expected = items_of(served.server.client(), "source")
-    if stage is RecoveryStage.DATABASE_RESTORE_NAMED:
+    if stage is CrashPoint.DATABASE_RESTORE_NAMED:
         see_served(folder, expected)
     else:
         assert not folder.exists()
@@ -122,7 +122,7 @@ def test_a_folder_whose_restore_is_killed_is_there_or_not(
 @pytest.mark.soak
 @pytest.mark.parametrize("stage", stages_of("online backup"), ids=lambda stage: stage.name.lower())
 def test_a_server_that_is_killed_while_it_is_copied_leaves_no_backup_and_loses_nothing(
-    served: Served, tmp_path: Path, stage: RecoveryStage
+    served: Served, tmp_path: Path, stage: CrashPoint
 ) -> None:
     first = tmp_path / "first"
     expected = items_of(served.server.client(), "source")

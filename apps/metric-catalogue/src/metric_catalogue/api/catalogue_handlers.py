@@ -35,7 +35,7 @@ from metric_catalogue.metrics.metric import (
     NewGroup,
     NewMetric,
 )
-from metric_catalogue.stores.catalogue import Catalogue
+from metric_catalogue.stores.catalogue_interface import Catalogue
 from metric_catalogue.stores.catalogue_modes import POLL_SECONDS, Mode, ModeWatch
 from partita.foundation.clock import Clock, system_clock
 from partita.server.http.web.web_service import WebRequest, WebResponse, WebService, json_response

@@ -18,7 +18,7 @@ from metric_catalogue.metrics.catalogue_errors import (
     MetricNotFound,
     RequestRefused,
 )
-from metric_catalogue.stores.catalogue import Catalogue
+from metric_catalogue.stores.catalogue_interface import Catalogue
 from partita.server.http.web.web_service import WebRequest, WebResponse
 
 DIMENSION = "dimension."

@@ -35,7 +35,7 @@ from metric_catalogue.data.value_store import (
 )
 from metric_catalogue.metrics import metric_rules
 from metric_catalogue.metrics.catalogue_errors import RequestRefused, no_metric
-from metric_catalogue.stores.catalogue import Catalogue
+from metric_catalogue.stores.catalogue_interface import Catalogue
 from metric_catalogue.stores.dynamodb.batched_reads import BatchedReads
 from metric_catalogue.stores.dynamodb.catalogue_tables import CatalogueTables
 

@@ -14,7 +14,7 @@ from metric_catalogue.data.value_cache import ValueCache
 from metric_catalogue.metrics.catalogue_errors import MetricNotFound, RequestRefused
 from metric_catalogue.metrics.formula import compiled, names_in
 from metric_catalogue.metrics.metric import Metric, MetricVersion
-from metric_catalogue.stores.catalogue import Catalogue
+from metric_catalogue.stores.catalogue_interface import Catalogue
 
 DEFINITIONS_MAX = 100_000
 

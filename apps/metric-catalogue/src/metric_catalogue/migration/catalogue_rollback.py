@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from metric_catalogue.metrics.metric import Metric, MetricVersion
-from metric_catalogue.migration import directory_copy
+from metric_catalogue.migration import dimensions_and_groups
 from metric_catalogue.migration.catalogue_verification import CatalogueVerification
 from metric_catalogue.migration.copy_to_dynamodb import remove
 from metric_catalogue.migration.copy_to_mariadb import copy_back, is_same
@@ -80,8 +80,8 @@ async def _copy_sealed(
     await _refuse_conflicts(both, left.differences, replaced)
     await _copy(both, left)
     # Dimensions and groups are never deleted, so both sides get the union.
-    await directory_copy.copy_to_dynamodb(both.mariadb, both.sealed)
-    await directory_copy.remove_stale_consumers(both.sealed, left.directory)
+    await dimensions_and_groups.copy_to_dynamodb(both.mariadb, both.sealed)
+    await dimensions_and_groups.remove_stale_consumers(both.sealed, left.directory)
     return left
 
 
@@ -95,7 +95,7 @@ async def _keep(both: BothStores, verification: CatalogueVerification) -> None:
 
 
 async def _copy(both: BothStores, verification: CatalogueVerification) -> None:
-    await directory_copy.copy_to_mariadb(both.passing, both.sealed)
+    await dimensions_and_groups.copy_to_mariadb(both.passing, both.sealed)
     names = sorted(verification.differences)
     for start in range(0, len(names), AT_ONCE):
         page = names[start : start + AT_ONCE]

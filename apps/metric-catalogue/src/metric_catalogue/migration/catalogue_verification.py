@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from metric_catalogue.metrics.metric import LatestVersion, format_time
-from metric_catalogue.migration import directory_copy
+from metric_catalogue.migration import dimensions_and_groups
 from metric_catalogue.migration.items_from_rows import MetricItems, of_metrics
 from metric_catalogue.stores.dynamodb.catalogue_tables import CONSUMER
 from metric_catalogue.stores.dynamodb.dynamodb_catalogue import DynamoDBCatalogue
@@ -55,7 +55,7 @@ class CatalogueVerification:
     versions: int = 0
     differences: dict[str, str] = field(default_factory=dict)
     """The differences by metric: {"late": "version 2 differs"}."""
-    directory: directory_copy.Differences = field(default_factory=dict)
+    directory: dimensions_and_groups.Differences = field(default_factory=dict)
     kept: list[str] = field(default_factory=list)
     """Metrics that only MariaDB has, and that stay there after a rollback."""
     equal: dict[str, LatestVersion] = field(default_factory=dict)
@@ -135,7 +135,7 @@ async def verify(
         verification.versions += sum(len(metric.items) - 1 for metric in made.values())
         show(verification.metrics)
     await comparison.compare_rest()
-    verification.directory |= await directory_copy.find_differences(mariadb, dynamodb)
+    verification.directory |= await dimensions_and_groups.find_differences(mariadb, dynamodb)
     return verification
 
 
@@ -147,7 +147,7 @@ async def verify_since(
     rows, there, directory_differences = await asyncio.gather(
         mariadb.database.rows(SELECT_LATEST),
         dynamodb.latest_versions(),
-        directory_copy.find_differences(mariadb, dynamodb),
+        dimensions_and_groups.find_differences(mariadb, dynamodb),
     )
     here = {
         row["name"]: LatestVersion(format_time(row["created_at"]), int(row["latest"]))
@@ -231,7 +231,7 @@ class CatalogueComparison:
         if outcome.difference is not None:
             self._verification.differences[name] = outcome.difference
         for kind in outcome.stale:
-            self._verification.directory[kind, name] = directory_copy.ONLY_DYNAMODB
+            self._verification.directory[kind, name] = dimensions_and_groups.ONLY_DYNAMODB
         if outcome.made is not None and outcome.difference is None and not outcome.stale:
             whole = outcome.made.versions[LATEST]
             latest = LatestVersion(whole["createdAt"]["S"], int(whole["latestVersion"]["N"]))
@@ -266,7 +266,7 @@ class CatalogueComparison:
 
 def _outcome(state: str, made: MetricItems | None, copy: CopiedMetric) -> MetricComparison:
     if made is None:
-        difference = directory_copy.ONLY_DYNAMODB if copy.versions else None
+        difference = dimensions_and_groups.ONLY_DYNAMODB if copy.versions else None
         return MetricComparison(None, difference, copy.consumed)
     difference = f"it is {state}" if state != MIGRATED else _difference(made, copy)
     return MetricComparison(made, difference, copy.consumed - made.consumed.keys())
@@ -276,7 +276,7 @@ def _difference(made: MetricItems, copy: CopiedMetric) -> str | None:
     versions = made.versions
     latest = versions[LATEST]["latestVersion"]["N"]
     if LATEST not in copy.versions:
-        return directory_copy.ONLY_MARIADB
+        return dimensions_and_groups.ONLY_MARIADB
     for number in sorted(versions, key=int):
         copied, digest = copy.versions.get(number), item_digest(versions[number])
         is_older = number not in (LATEST, latest)

@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from metric_catalogue import catalogue_service
-from metric_catalogue.migration import catalogue_rollback, directory_copy
+from metric_catalogue.migration import catalogue_rollback, dimensions_and_groups
 from metric_catalogue.migration.catalogue_fence import PassingPool, catalogue_fence
 from metric_catalogue.migration.catalogue_verification import (
     CatalogueVerification,
@@ -144,7 +144,7 @@ async def migrate(
         # miss what is added after it has begun.
         await both.go(Mode.MIGRATING)
         await asyncio.to_thread(_open_and_install, mysql)
-        await directory_copy.copy_to_dynamodb(both.mariadb, both.dynamodb)
+        await dimensions_and_groups.copy_to_dynamodb(both.mariadb, both.dynamodb)
         total = await both.count()
         async with migration_machine.open_machine(both.client, mysql, endpoint, tables) as machine:
             run = MigrationRun(machine, both.mariadb, lambda counts: counts.show(progress, total))
@@ -181,7 +181,7 @@ async def _repair(both: BothStores, verification: CatalogueVerification) -> None
         async with both.mariadb.name_lock(name):
             if not await both.mariadb.all_versions(name):
                 await remove(both.dynamodb, name)
-    await directory_copy.repair_dynamodb(both.mariadb, both.dynamodb, verification.directory)
+    await dimensions_and_groups.repair_dynamodb(both.mariadb, both.dynamodb, verification.directory)
 
 
 async def compare(
@@ -212,7 +212,7 @@ async def cutover(
             await both.modes.copy(mode)
             # Groups that were added while MariaDB alone answered: their metric may be added at any
             # moment, and its dual write needs the group.
-            await directory_copy.copy_to_dynamodb(both.mariadb, both.dynamodb)
+            await dimensions_and_groups.copy_to_dynamodb(both.mariadb, both.dynamodb)
             await _refuse_unmigrated(both)
             verification = await both.verify()
             if verification.is_equal:
@@ -261,7 +261,7 @@ async def _sealed(
         await both.modes.copy(Mode.SEALED)
         await _refuse_unmigrated(both)
         # Servers that were killed between their two writes left groups and dimensions behind.
-        await directory_copy.copy_to_dynamodb(both.mariadb, both.sealed)
+        await dimensions_and_groups.copy_to_dynamodb(both.mariadb, both.sealed)
         verification = await both.verify_since(before)
         if verification.differences:
             await _mend(both, verification.differences)

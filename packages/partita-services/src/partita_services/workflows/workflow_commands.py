@@ -114,14 +114,14 @@ def run(
 async def _run(
     endpoint: str, machine: str, definition: str, input: str, name: str | None, shows_history: bool
 ) -> dict[str, Any]:
-    from partita_services.workflows import history_table
+    from partita_services.workflows import history_listing
     from partita_services.workflows.remote_machines import RemoteMachines
 
     async with RemoteMachines(endpoint) as remote:
         execution = await remote.run(await remote.put(machine, definition), input, name)
         if shows_history:
             events = [event async for event in remote.events(execution["executionArn"])]
-            for line in history_table.lines(events):
+            for line in history_listing.lines(events):
                 click.echo(line, err=True)
     return execution
 
@@ -145,7 +145,7 @@ def _input(text: str) -> str:
 @_endpoint(ENDPOINT)
 def history(machine: str, execution: str | None, endpoint: str) -> None:
     """Show the history of an execution, by the file of its machine or by its ARN."""
-    from partita_services.workflows import history_table, machine_file
+    from partita_services.workflows import history_listing, machine_file
     from partita_services.workflows.remote_machines import RemoteMachines
     from partita_services.workflows.running import state_machine_arns
 
@@ -164,7 +164,7 @@ def history(machine: str, execution: str | None, endpoint: str) -> None:
                 )
             return [event async for event in remote.events(arn)]
 
-    for line in history_table.lines(asyncio.run(read())):
+    for line in history_listing.lines(asyncio.run(read())):
         click.echo(line)
 
 

@@ -76,7 +76,7 @@ MODULES = (
     "database/tables/definition/key_rules.py",
     "database/tables/table_layout.py",
     "database/tables/read_path.py",
-    "database/tables/rekeying.py",
+    "database/tables/plain_to_encrypted.py",
     "database/tables/table_statistics.py",
     "database/tables/stored_item.py",
     "database/tables/write_path.py",

@@ -7,7 +7,7 @@
 added; consumers of a metric; deleted metrics, until their values are deleted (kind "deleted") and
 until a rollback has deleted them in MariaDB (kind "gone"); the mode, and the mode of each server.
 
-`metrics-values` has the values of primitive metrics: see `data.values`.
+`metrics-values` has the values of primitive metrics: see `data/value_store.py`.
 """
 
 from __future__ import annotations

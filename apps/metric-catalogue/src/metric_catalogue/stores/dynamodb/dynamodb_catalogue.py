@@ -273,7 +273,9 @@ class DynamoDBCatalogue:
         metric = metric_rules.first_version(new, related, user, self.clock())
         metric_rules.refuse_missing("metric", await self.missing(metric.references))
         actions = transaction_actions.save(self.tables, None, metric, guard=None)
-        reasons = await self.transact([*actions, *transaction_actions.fence(self.tables, metric)])
+        reasons = await self.transact(
+            [*actions, *transaction_actions.reference_checks(self.tables, metric)]
+        )
         if FAILED in reasons[: len(actions)]:
             raise metric_exists(metric.name)
         if reasons:

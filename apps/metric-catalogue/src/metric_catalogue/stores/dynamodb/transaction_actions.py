@@ -67,9 +67,12 @@ def save(
     return actions
 
 
-def fence(tables: CatalogueTables, metric: Metric) -> list[Action]:
-    """Returns the actions that check the references of a new metric: the metrics exist, and a
-    deletion of one of them that has begun fails, because the guard has changed."""
+def reference_checks(tables: CatalogueTables, metric: Metric) -> list[Action]:
+    """Returns the actions that check the references of a new metric.
+
+    The metrics must exist. Changing the guard makes a deletion of one of them fail if it is under
+    way.
+    """
     checks = [
         {
             "ConditionCheck": {

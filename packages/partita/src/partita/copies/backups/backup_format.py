@@ -16,14 +16,14 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from partita.database.recovery import recovery_stages
+from partita.database.recovery import crash_points
 from partita.database.recovery.chunk_manifests import (
     ChunkManifest,
     add_checksum,
     remove_unused_chunks,
     verify_checksum,
 )
-from partita.database.recovery.recovery_stages import RecoveryStage
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.storage.archive import Archive
 from partita.errors import PartitaError, StorageError
 
@@ -146,7 +146,7 @@ def keep_newest(location: Archive, count: int) -> list[str]:
     # Names go first: a backup whose chunks are being removed must not look complete.
     for name in removed:
         location.delete(BACKUPS + name)
-        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_REMOVED)
+        crash_points.reach(CrashPoint.DATABASE_BACKUP_REMOVED)
     location.sync()
     remove_unused_chunks(location, (backup.manifest for backup in kept))
     files = {name for backup in kept for name in backup.files}

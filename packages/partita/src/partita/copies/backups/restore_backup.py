@@ -15,8 +15,8 @@ from partita.copies.backups.server_backup import Progress
 from partita.copies.integrity_check import Say, check_folder, check_snapshot
 from partita.copies.storage_copy.folder_target import FolderTarget
 from partita.copies.storage_copy.snapshot_copy import copy_snapshot
-from partita.database.recovery import recovery_stages
-from partita.database.recovery.recovery_stages import RecoveryStage
+from partita.database.recovery import crash_points
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.storage.archive import Archive, FolderArchive, sync
 from partita.database.storage.data_folder.keyring_access import (
     KEYRING,
@@ -56,11 +56,11 @@ def restore_folder(
     except OSError as error:
         raise PartitaError(f"{part} cannot be written: {error.strerror or error}.") from error
     if has_no_findings:
-        recovery_stages.reach_stage(RecoveryStage.DATABASE_RESTORE_CHECKED)
+        crash_points.reach(CrashPoint.DATABASE_RESTORE_CHECKED)
         if folder.is_dir():
             folder.rmdir()
         os.replace(part, folder)
-        recovery_stages.reach_stage(RecoveryStage.DATABASE_RESTORE_NAMED)
+        crash_points.reach(CrashPoint.DATABASE_RESTORE_NAMED)
         sync(folder.parent)
     return has_no_findings
 
@@ -75,14 +75,14 @@ def _restore(
     folder.mkdir(parents=True, mode=0o777 if backup.keyring is None else 0o700)
     if backup.keyring is not None:
         (folder / KEYRING).write_bytes(backup.keyring)
-    recovery_stages.reach_stage(RecoveryStage.DATABASE_RESTORE_BEGUN)
+    crash_points.reach(CrashPoint.DATABASE_RESTORE_BEGUN)
     keyring = open_keyring(folder, key)
     seal = sealing(keyring)
 
     def after_piece(pairs: int) -> None:
         progress(pairs)
         if pairs:
-            recovery_stages.reach_stage(RecoveryStage.DATABASE_RESTORE_KEYS_PUT)
+            crash_points.reach(CrashPoint.DATABASE_RESTORE_KEYS_PUT)
 
     # The tree is written without a log and synced when it is closed: an interrupted restore begins
     # again anyway.
@@ -96,9 +96,9 @@ def _restore(
             keyring.begin_files(None)
     finally:
         engine.close()
-    recovery_stages.reach_stage(RecoveryStage.DATABASE_RESTORE_LOADED)
+    crash_points.reach(CrashPoint.DATABASE_RESTORE_LOADED)
     restore_files(target.archive, location, backup, seal)
-    recovery_stages.reach_stage(RecoveryStage.DATABASE_RESTORE_FILES_WRITTEN)
+    crash_points.reach(CrashPoint.DATABASE_RESTORE_FILES_WRITTEN)
 
 
 def restore_postgresql(

@@ -15,9 +15,9 @@ import orjson
 
 from partita.client import Client, ClientError
 from partita.copies.backups.backup_format import BackupSummary, BackupWriter, DatabaseBackup
-from partita.database.recovery import recovery_stages
+from partita.database.recovery import crash_points
 from partita.database.recovery.chunk_manifests import Chunk, ChunkManifest, chunk_name
-from partita.database.recovery.recovery_stages import RecoveryStage
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.storage.archive import Archive
 from partita.database.storage.recovery_log import LOGS
 from partita.errors import PartitaError
@@ -65,16 +65,16 @@ class _ServerBackup:
                 "This server cannot be backed up: it is not Partita, or keeps its data in "
                 "PostgreSQL; then give --storage postgresql://user@host/db."
             ) from None
-        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_BEGUN)
+        crash_points.reach(CrashPoint.DATABASE_BACKUP_BEGUN)
         try:
             chunks = await self._chunks("ReadKeys")
-            recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_KEYS_WRITTEN)
+            crash_points.reach(CrashPoint.DATABASE_BACKUP_KEYS_WRITTEN)
             patches = await self._chunks("ReadCommits")
-            recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_COMMITS_WRITTEN)
+            crash_points.reach(CrashPoint.DATABASE_BACKUP_COMMITS_WRITTEN)
             listed = orjson.loads(await self._call("ListFiles"))
             for name in listed["Files"]:
                 await self._file(name)
-            recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_FILES_WRITTEN)
+            crash_points.reach(CrashPoint.DATABASE_BACKUP_FILES_WRITTEN)
         finally:
             # Until then the server keeps the changes of all commits.
             await self._call("End")
@@ -86,7 +86,7 @@ class _ServerBackup:
             keyring=None if keyring is None else b64decode(keyring),
         )
         summary = self._writer.finish(backup)
-        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_NAMED)
+        crash_points.reach(CrashPoint.DATABASE_BACKUP_NAMED)
         return summary
 
     async def _chunks(self, operation: str) -> list[Chunk]:
@@ -98,7 +98,7 @@ class _ServerBackup:
             name = chunk_name(chunk.digest)
             if not self._writer.has(name):
                 self._writer.put(name, content)
-            recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_CHUNK_WRITTEN)
+            crash_points.reach(CrashPoint.DATABASE_BACKUP_CHUNK_WRITTEN)
             self._progress(chunk.items)
         return chunks
 
@@ -113,7 +113,7 @@ class _ServerBackup:
                 raise
             raise _FileIsGone from None
         self._writer.put_file(name, content)
-        recovery_stages.reach_stage(RecoveryStage.DATABASE_BACKUP_FILE_WRITTEN)
+        crash_points.reach(CrashPoint.DATABASE_BACKUP_FILE_WRITTEN)
 
     async def _call(self, operation: str, **members: Any) -> bytes:
         body = orjson.dumps({"CopyId": self._copy_id, **members})

@@ -28,7 +28,7 @@ from partita.database.tables.definition.table_catalog import (
     FORMAT_VERSION,
     TableCatalog,
 )
-from partita.database.tables.rekeying import Pair, check_rekeying, rekeyed
+from partita.database.tables.plain_to_encrypted import Pair, check_rekeying, rekeyed
 from partita.errors import StorageError
 from partita.foundation.clock import system_clock
 from partita.foundation.service_limits import MB

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from partita.database.operations.operation_context import Request, WriteContext
-from partita.database.recovery import recovery_stages
+from partita.database.recovery import crash_points
 from partita.database.recovery.chunk_manifests import (
     CHUNKS,
     MANIFESTS,
@@ -22,8 +22,8 @@ from partita.database.recovery.chunk_manifests import (
     put_chunk,
     read_patches,
 )
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.recovery.recovery_context import RecoveryContext
-from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.storage.archive import Archive, MemoryArchive
 from partita.database.storage.data_folder.keyring_access import Seal
 from partita.database.storage.recovery_log import (
@@ -65,14 +65,14 @@ class OnlineBackup:
         """The stamp of the backup, once all keys were read."""
         self._names: set[str] = set()
         self._patches: Iterator[list[Change]] | None = None
-        recovery_stages.reach_stage(RecoveryStage.ONLINE_BACKUP_BEGUN)
+        crash_points.reach(CrashPoint.ONLINE_BACKUP_BEGUN)
 
     def run_after(self, key: bytes) -> list[Change]:
         """Reads the next keys and values; empty at the end, which fixes the stamp of the backup."""
         run = next_run(self._work.snapshot, key + b"\x00" if key else b"", END, 0)
         if not run:
             self.end = stamp_of(self._work.snapshot)
-        recovery_stages.reach_stage(RecoveryStage.ONLINE_BACKUP_RUN_READ)
+        crash_points.reach(CrashPoint.ONLINE_BACKUP_RUN_READ)
         return run
 
     def pack(self, changes: list[Change]) -> PackedChunk:
@@ -92,7 +92,7 @@ class OnlineBackup:
             patches = read_patches(self._work.archive, EVERYTHING, self.start, self.end)
             self._patches = filter(None, patches)
         changes = next(self._patches, None)
-        recovery_stages.reach_stage(RecoveryStage.ONLINE_BACKUP_COMMITS_READ)
+        crash_points.reach(CrashPoint.ONLINE_BACKUP_COMMITS_READ)
         return None if changes is None else self.pack(changes)
 
     def list_files(self) -> list[str]:
@@ -102,7 +102,7 @@ class OnlineBackup:
         # The log of this backup itself is not part of it: its commits are the patches.
         own_log = log_prefix(EVERYTHING)
         self._names = {name for name in names if not name.startswith(own_log)}
-        recovery_stages.reach_stage(RecoveryStage.ONLINE_BACKUP_FILES_LISTED)
+        crash_points.reach(CrashPoint.ONLINE_BACKUP_FILES_LISTED)
         return sorted(self._names)
 
     def read_file(self, name: str) -> bytes | None:

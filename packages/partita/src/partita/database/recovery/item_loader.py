@@ -1,8 +1,8 @@
-"""Bulk loading of a table that nobody reads yet, for restores and imports.
+"""Commits the pairs of a restore or import to the engine; `tables/bulk_load.py` makes the pairs.
 
-If the engine allows it, pairs go straight into the tree in large commits, past the write-ahead log,
-which would only write them a second time. A crash loses the pairs of the last commit; the restore
-or import then continues behind the last pair that was stored, or begins again.
+Nobody reads the table yet. If the engine allows it, pairs go straight into the tree in large
+commits. They bypass the write-ahead log, which would only write them twice. A crash loses the pairs
+of the last commit; the restore or import then continues after the last stored pair, or starts over.
 """
 
 from __future__ import annotations

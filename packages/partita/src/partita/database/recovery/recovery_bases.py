@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from partita.database.recovery import recovery_stages
+from partita.database.recovery import crash_points
 from partita.database.recovery.chunk_manifests import (
     Chunk,
     ChunkManifest,
@@ -25,9 +25,9 @@ from partita.database.recovery.chunk_manifests import (
     read_chunks,
     read_patches,
 )
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.recovery.recovery_context import RecoveryContext, Task
 from partita.database.recovery.recovery_records import BackupRecord, RecoveryBase, RecoveryRecords
-from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.storage.recovery_log import stamp_of
 from partita.database.tables import table_layout
 from partita.database.tables.definition.table_catalog import TableCatalog
@@ -37,12 +37,12 @@ from partita.database.tables.definition.table_schema import Table
 def take_base(work: RecoveryContext, table: Table, base_id: str) -> Task:
     """Takes a recovery base of a table as it is now."""
     yield None
-    recovery_stages.reach_stage(RecoveryStage.BASE_BEGUN)
-    manifest = yield from _new_manifest(work, table, RecoveryStage.BASE_CHUNK_WRITTEN)
-    recovery_stages.reach_stage(RecoveryStage.BASE_CHUNKS_WRITTEN)
+    crash_points.reach(CrashPoint.BASE_BEGUN)
+    manifest = yield from _new_manifest(work, table, CrashPoint.BASE_CHUNK_WRITTEN)
+    crash_points.reach(CrashPoint.BASE_CHUNKS_WRITTEN)
     base = RecoveryBase(id=base_id, table_id=table.table_id, stamp=manifest.stamp)
     yield from _put_durably(work, base.manifest, manifest)
-    recovery_stages.reach_stage(RecoveryStage.BASE_MANIFEST_WRITTEN)
+    crash_points.reach(CrashPoint.BASE_MANIFEST_WRITTEN)
     write_batch = yield None
     work.records.save(write_batch, base)
 
@@ -50,24 +50,24 @@ def take_base(work: RecoveryContext, table: Table, base_id: str) -> Task:
 def take_backup(work: RecoveryContext, backup: BackupRecord) -> Task:
     """Takes a backup: the newest base plus the commits since, or without a base a full read."""
     yield None
-    recovery_stages.reach_stage(RecoveryStage.BACKUP_BEGUN)
+    crash_points.reach(CrashPoint.BACKUP_BEGUN)
     until = stamp_of(work.snapshot)
     base = work.base_at(backup.table.table_id, until)
     if base is None:
-        manifest = yield from _new_manifest(work, backup.table, RecoveryStage.BACKUP_CHUNK_WRITTEN)
+        manifest = yield from _new_manifest(work, backup.table, CrashPoint.BACKUP_CHUNK_WRITTEN)
     else:
         before = get_manifest(work.archive, base.manifest)
         patches = yield from _patches(work, backup.table.table_id, base.stamp, until)
         manifest = replace(before, stamp=until, patches=[*before.patches, *patches])
-    recovery_stages.reach_stage(RecoveryStage.BACKUP_CHUNKS_WRITTEN)
+    crash_points.reach(CrashPoint.BACKUP_CHUNKS_WRITTEN)
     yield from _put_durably(work, backup.manifest, manifest)
-    recovery_stages.reach_stage(RecoveryStage.BACKUP_MANIFEST_WRITTEN)
+    crash_points.reach(CrashPoint.BACKUP_MANIFEST_WRITTEN)
     write_batch = yield None
     work.records.save(write_batch, replace(backup, is_available=True))
 
 
 def _new_manifest(
-    work: RecoveryContext, table: Table, chunk_written: RecoveryStage
+    work: RecoveryContext, table: Table, chunk_written: CrashPoint
 ) -> Generator[Future[Any] | None, Any, ChunkManifest]:
     """Takes a fuzzy snapshot of a table: its chunks, then the commits made while these were read.
 
@@ -78,7 +78,7 @@ def _new_manifest(
     chunks: list[Chunk] = []
     for chunk in read_chunks(work.snapshot, work.archive, prefix):
         chunks.append(chunk)
-        recovery_stages.reach_stage(chunk_written)
+        crash_points.reach(chunk_written)
         yield None
     end = stamp_of(work.snapshot)
     patches = yield from _patches(work, table.table_id, start, end)

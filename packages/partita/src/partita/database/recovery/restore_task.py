@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from partita.database.recovery import recovery_stages
+from partita.database.recovery import crash_points
 from partita.database.recovery.chunk_manifests import ChunkManifest, get_manifest
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.recovery.item_loader import ItemLoader
 from partita.database.recovery.recovery_context import (
     RecoveryContext,
@@ -17,7 +18,6 @@ from partita.database.recovery.recovery_context import (
     finish_loading,
     load_past_manifest,
 )
-from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.recovery.table_states import table_state
 from partita.database.storage.engine import prefix_end
 from partita.database.tables import table_layout
@@ -31,7 +31,7 @@ LOAD_ITEMS: Final = 512
 def restore(work: RecoveryContext, table: Table, origin: RestoreOrigin) -> Task:
     """Loads the table; after a restart it continues behind the last item that the table has."""
     yield None
-    recovery_stages.reach_stage(RecoveryStage.RESTORE_BEGUN)
+    crash_points.reach(CrashPoint.RESTORE_BEGUN)
     manifest, until = yield from _source(work, origin)
     prefix = table_layout.items_prefix(table.number)
     last = next(work.snapshot.range(prefix, prefix_end(prefix), reverse=True), None)
@@ -43,13 +43,13 @@ def restore(work: RecoveryContext, table: Table, origin: RestoreOrigin) -> Task:
             for at in range(0, len(items), LOAD_ITEMS):
                 pairs = loading.pairs(items[at : at + LOAD_ITEMS])
                 yield from loader.put(pairs, loading.figures())
-                recovery_stages.reach_stage(RecoveryStage.RESTORE_ITEMS_PUT)
+                crash_points.reach(CrashPoint.RESTORE_ITEMS_PUT)
             if not items:
                 yield None
         write_batch = yield from loader.finish(loading.figures())
     finally:
         loader.stop()
-    recovery_stages.reach_stage(RecoveryStage.RESTORE_LOADED)
+    crash_points.reach(CrashPoint.RESTORE_LOADED)
     finish_loading(work, write_batch, table, origin=replace(origin, is_in_progress=False))
 
 

@@ -1,4 +1,4 @@
-"""Loading items into a table that nobody reads yet: the write path of restores and imports.
+"""The write path of restores and imports, which load a table that nobody reads yet.
 
 Values are stored as another table or an import produced them, so a table without indexes is loaded
 without decoding an item. Index entries, counts and collection sizes are computed here.

@@ -2,7 +2,7 @@
 
 `compile_satisfied` returns a fast function that only says whether a request is valid. For the few
 that are not, `violations` finds the messages afterwards. Both use the description as corrected by
-`wording.amend`.
+`validation_texts.amend`.
 """
 
 from __future__ import annotations

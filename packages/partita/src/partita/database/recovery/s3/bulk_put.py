@@ -23,7 +23,8 @@ from msgspec.structs import replace
 from partita.database.capacity.capacity_units import write_units
 from partita.database.expressions.condition import compile_condition
 from partita.database.item.attribute_values import normalize_item
-from partita.database.recovery import recovery_stages
+from partita.database.recovery import crash_points
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.recovery.recovery_context import COMMITTED, RecoveryContext, Task
 from partita.database.recovery.recovery_records import (
     CANCELLED,
@@ -33,7 +34,6 @@ from partita.database.recovery.recovery_records import (
     FAILED,
     BulkPutRecord,
 )
-from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.recovery.s3.import_formats import open_object
 from partita.database.recovery.s3.object_buckets import BucketError, ObjectBucket
 from partita.database.recovery.s3.object_pieces import TruncatedObject
@@ -122,7 +122,7 @@ class _Progress:
 def _put_all(
     work: RecoveryContext, progress: _Progress
 ) -> Generator[Future[Any] | None, Any, None]:
-    recovery_stages.reach_stage(RecoveryStage.BULK_BEGUN)
+    crash_points.reach(CrashPoint.BULK_BEGUN)
     source = progress.record.request["InputS3Configuration"]
     bucket = work.buckets.find(source["S3Bucket"])
     # Fails here if the output bucket cannot be used: nothing is put that could not be reported.
@@ -138,7 +138,7 @@ def _put_all(
     try:
         for key, size in islice(sizes.items(), progress.record.done_objects, None):
             yield from _put_object(work, progress, bucket, key, size, preparing)
-            recovery_stages.reach_stage(RecoveryStage.BULK_OBJECT_DONE)
+            crash_points.reach(CrashPoint.BULK_OBJECT_DONE)
     finally:
         work.preparing.leave()
 
@@ -169,7 +169,7 @@ def _put_object(
         done = min(skipped, len(batch))
         skipped -= done
         yield from _put_batch(work, progress, key, batch[done:], pace)
-        recovery_stages.reach_stage(RecoveryStage.BULK_ITEMS_PUT)
+        crash_points.reach(CrashPoint.BULK_ITEMS_PUT)
     write_batch = yield None
     _table(work, progress.record)
     record = progress.record
@@ -356,7 +356,7 @@ def _report(work: RecoveryContext, progress: _Progress) -> Generator[Future[Any]
     key = f"{folder}data/{len(progress.record.report_files):06d}.json"
     content = "".join(f"{line}\n" for line in lines).encode()
     yield work.run(partial(bucket.put, key, content))
-    recovery_stages.reach_stage(RecoveryStage.BULK_REPORTED)
+    crash_points.reach(CrashPoint.BULK_REPORTED)
     digest = b64encode(md5(content, usedforsecurity=False).digest()).decode()
     files = [*progress.record.report_files, (key, len(lines), digest)]
     write_batch = yield None
@@ -392,4 +392,4 @@ def _summarize(
     }
     name = f"{folder}manifest-summary.json"
     yield from put_checked(work, bucket, name, orjson.dumps(summary))
-    recovery_stages.reach_stage(RecoveryStage.BULK_SUMMARIZED)
+    crash_points.reach(CrashPoint.BULK_SUMMARIZED)

@@ -18,11 +18,11 @@ import orjson
 from msgspec.structs import replace
 from zlib_ng import zlib_ng
 
-from partita.database.recovery import recovery_stages
+from partita.database.recovery import crash_points
 from partita.database.recovery.chunk_manifests import ChunkManifest
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.recovery.recovery_context import RecoveryContext, Task, load_past_manifest
 from partita.database.recovery.recovery_records import COMPLETED, FAILED, ExportRecord
-from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.recovery.s3.export_filter import ExportFilter
 from partita.database.recovery.s3.ion_items import VERSION, ion_item, ion_struct, ion_value
 from partita.database.recovery.s3.object_buckets import BucketError, ObjectBucket
@@ -135,7 +135,7 @@ def _write_export(
     root = f"{prefix}/AWSDynamoDB/" if prefix else "AWSDynamoDB/"
     folder = f"{root}{record.id}/"
     yield work.run(partial(bucket.put, f"{folder}_started", b""))
-    recovery_stages.reach_stage(RecoveryStage.EXPORT_STARTED)
+    crash_points.reach(CrashPoint.EXPORT_STARTED)
     is_full = request.get("ExportType", FULL) == FULL
     is_ion = request.get("ExportFormat", DYNAMODB_JSON) == ION
     data = f"{folder}data/" if is_full else f"{root}data/"
@@ -144,18 +144,18 @@ def _write_export(
     for some_lines in lines:
         if some_lines and files.add(some_lines):
             yield files.finish()
-            recovery_stages.reach_stage(RecoveryStage.EXPORT_DATA_WRITTEN)
+            crash_points.reach(CrashPoint.EXPORT_DATA_WRITTEN)
         yield None
     if not files.manifest or files.has_items:
         yield files.finish()
-        recovery_stages.reach_stage(RecoveryStage.EXPORT_DATA_WRITTEN)
+        crash_points.reach(CrashPoint.EXPORT_DATA_WRITTEN)
     done = replace(record, status=COMPLETED, item_count=files.items, billed_bytes=files.size_bytes)
     key = f"{folder}manifest-files.json"
     yield from put_checked(work, bucket, key, b"".join(files.manifest))
-    recovery_stages.reach_stage(RecoveryStage.EXPORT_FILES_LISTED)
+    crash_points.reach(CrashPoint.EXPORT_FILES_LISTED)
     summary = _summary(work, done, key)
     yield from put_checked(work, bucket, f"{folder}manifest-summary.json", orjson.dumps(summary))
-    recovery_stages.reach_stage(RecoveryStage.EXPORT_SUMMARIZED)
+    crash_points.reach(CrashPoint.EXPORT_SUMMARIZED)
     return done
 
 

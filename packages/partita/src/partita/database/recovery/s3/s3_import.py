@@ -18,11 +18,11 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from partita.database.recovery import recovery_stages
+from partita.database.recovery import crash_points
+from partita.database.recovery.crash_points import CrashPoint
 from partita.database.recovery.item_loader import ItemLoader
 from partita.database.recovery.recovery_context import RecoveryContext, Task, finish_loading
 from partita.database.recovery.recovery_records import COMPLETED, FAILED, ImportRecord
-from partita.database.recovery.recovery_stages import RecoveryStage
 from partita.database.recovery.s3.import_formats import open_object
 from partita.database.recovery.s3.object_buckets import BucketError, ObjectBucket
 from partita.database.recovery.s3.object_pieces import TruncatedObject
@@ -62,7 +62,7 @@ def import_table(work: RecoveryContext, record: ImportRecord, table: Table) -> T
 def _import_items(
     work: RecoveryContext, record: ImportRecord, table: Table
 ) -> Generator[Future[Any] | None, Any, tuple[ImportRecord, WriteBatch]]:
-    recovery_stages.reach_stage(RecoveryStage.IMPORT_BEGUN)
+    crash_points.reach(CrashPoint.IMPORT_BEGUN)
     source = record.request["S3BucketSource"]
     bucket = work.buckets.find(source["S3Bucket"])
     keys = yield from keys_of(work, bucket, source)
@@ -74,9 +74,9 @@ def _import_items(
         for key in keys:
             record = yield from _import_object(work, record, table, bucket, key, loader, preparing)
         yield from loader.finish()
-        recovery_stages.reach_stage(RecoveryStage.IMPORT_LOADED)
+        crash_points.reach(CrashPoint.IMPORT_LOADED)
         write_batch = yield from _index(work, table, loader)
-        recovery_stages.reach_stage(RecoveryStage.IMPORT_INDEXED)
+        crash_points.reach(CrashPoint.IMPORT_INDEXED)
     finally:
         work.preparing.leave()
         loader.stop()
@@ -161,7 +161,7 @@ def _import_object(
             else:
                 pairs[prepared.key] = prepared.value
         yield from loader.put(sorted(pairs.items()))
-        recovery_stages.reach_stage(RecoveryStage.IMPORT_ITEMS_PUT)
+        crash_points.reach(CrashPoint.IMPORT_ITEMS_PUT)
         record = replace(
             record,
             processed_items=record.processed_items + len(batch),

@@ -1,7 +1,7 @@
-"""The points at which crash tests kill the process, in all work that lasts longer than a commit.
+"""Crash points: where crash tests kill the process, in all work that takes longer than a commit.
 
 After a crash at any of them, the operation either completes after the next start or has left no
-visible result. `tests/recovery` kills a server at each stage.
+visible result. `tests/recovery` kills a server at each of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 logger = logging.getLogger(__name__)
 
 
-class RecoveryStage(StrEnum):
+class CrashPoint(StrEnum):
     BASE_BEGUN = "base: begun"
     BASE_CHUNK_WRITTEN = "base: a chunk is written"
     BASE_CHUNKS_WRITTEN = "base: all chunks and patches are written"
@@ -57,6 +57,6 @@ class RecoveryStage(StrEnum):
     DATABASE_RESTORE_NAMED = "database restore: the folder has its name"
 
 
-def reach_stage(stage: RecoveryStage) -> None:
-    """Marks a stage; crash tests watch the log or replace this function."""
-    logger.debug("%s", stage)
+def reach(point: CrashPoint) -> None:
+    """Crash tests watch for the log entry, or replace this function."""
+    logger.debug("%s", point)
