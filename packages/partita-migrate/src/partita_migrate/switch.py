@@ -59,8 +59,6 @@ class InMigration(PartitaError):
 
 
 class SwitchRow(NamedTuple):
-    """One row of `partita_switch`."""
-
     scope: str
     side: str
     state: str

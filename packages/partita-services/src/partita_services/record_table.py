@@ -165,7 +165,6 @@ class RecordTable:
             request = {**request, "ExclusiveStartKey": page["LastEvaluatedKey"]}
 
     async def call(self, operation: str, request: Item) -> dict[str, Any]:
-        """Call an operation on this table."""
         return await self.send(operation, {"TableName": self._name, **request})
 
     async def send(self, operation: str, request: Item) -> dict[str, Any]:

@@ -32,8 +32,6 @@ Take = Callable[[KinesisRecord, float], None]
 
 
 class ReadOutcome(NamedTuple):
-    """The outcome of one read of all shards."""
-
     has_moved: bool
     """True when the positions have changed."""
     is_behind: bool

@@ -169,7 +169,6 @@ def _candidates(rows: RowColumns) -> dict[int, int]:
 
 
 def _chosen(rows: RowColumns, chosen: ListFilter) -> RowColumns:
-    """Returns the rows that pass the filter."""
     kinds = map(rows.kind, range(len(rows.kinds)))
     passing = {place for place, kind in enumerate(kinds) if chosen.passes(*kind)}
     marks = [facet in passing for facet in rows.facets]

@@ -31,8 +31,6 @@ QUIT = "quit"
 
 
 class RunReport(Struct, kw_only=True, omit_defaults=True):
-    """The outcome of a run."""
-
     stages: list[str] = field(default_factory=list)
     """The stages that ran, in order."""
     next: str = ""

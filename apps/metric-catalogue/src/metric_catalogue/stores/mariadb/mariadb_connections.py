@@ -167,8 +167,6 @@ class DatabaseSession:
 
 
 class ConnectionPool:
-    """Connections to one database."""
-
     def __init__(
         self,
         address: DatabaseAddress,

@@ -41,8 +41,6 @@ class RowChange:
 
 @dataclass(frozen=True, slots=True)
 class SourceTransaction:
-    """One committed transaction of the source."""
-
     position: int
     """Greater than the positions of all transactions before it."""
     resume: str

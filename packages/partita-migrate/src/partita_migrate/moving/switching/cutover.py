@@ -81,8 +81,6 @@ CATCH_UP_SECONDS = 0.2
 
 
 class CutoverResult(SwitchResult, kw_only=True, omit_defaults=True):
-    """The outcome of a cutover."""
-
     compared: int = 0
     fenced: list[str] = field(default_factory=list)
     streams: list[str] = field(default_factory=list)
@@ -139,8 +137,6 @@ class _Drain(Follower):
 
 
 class _Cutover:
-    """The steps of a cutover."""
-
     def __init__(
         self,
         move: Move,

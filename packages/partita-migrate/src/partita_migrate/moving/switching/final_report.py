@@ -13,8 +13,6 @@ from partita_migrate.proving.proof_run.proof_results import Acceptor
 
 
 class FinalReport(Struct, kw_only=True, omit_defaults=True):
-    """The final report."""
-
     source: str
     endpoint: str
     position: int

@@ -60,8 +60,6 @@ Touched = tuple[str, Item, Item | None]
 
 
 class RollbackResult(SwitchResult, kw_only=True, omit_defaults=True):
-    """The outcome of a rollback."""
-
     rows: int = 0
     """Rows that were written in the source."""
     items: int = 0
@@ -123,8 +121,6 @@ def _undo_begun(move: Move, fence: SourceFence, report: RollbackResult) -> None:
 
 
 class _Rollback:
-    """The steps of a rollback."""
-
     def __init__(
         self, move: Move, gate: TargetWriteBlock, report: RollbackResult, progress: Progress
     ) -> None:

@@ -44,8 +44,6 @@ class SumTask(Struct):
 
 
 class DigestSums(Struct):
-    """The sums of one task."""
-
     sums: dict[int, bytes] = field(default_factory=dict)
     """By the number of a table, or by the place of keys."""
     items: int = 0
@@ -130,8 +128,6 @@ class _SumBuilder:
 
 
 class SideTotal:
-    """The sums of one side."""
-
     def __init__(self) -> None:
         self.sums: dict[int, int] = {}
         self.items = 0

@@ -63,8 +63,6 @@ TRIES = 20
 
 
 class ItemDifference(Struct, frozen=True, kw_only=True):
-    """One difference."""
-
     side: str
     """Which comparison found it: "row" (source and state store) or "item" (state store and
     target)."""
@@ -412,7 +410,6 @@ class _Verifier:
             self._missing(number, item)
 
     def _compare_sample(self) -> None:
-        """Compares the items of a sample one by one."""
         for number, (table, entity) in enumerate(self.move.entities):
             for key in self._sampled.get(entity.source, set()):
                 stored = self.state.find(entity.source, key)

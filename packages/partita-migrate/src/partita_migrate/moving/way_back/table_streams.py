@@ -44,8 +44,6 @@ class StreamCheckpoint(Struct):
 
 
 class ItemChange(NamedTuple):
-    """One change of one item."""
-
     table: str
     key: Item
     old: Item | None

@@ -36,7 +36,6 @@ def own_tests(tests: Sequence[ColumnTest], table: str) -> list[ColumnTest]:
 
 
 def passes(inventory: Inventory, tests: Sequence[ColumnTest], row: Item) -> bool:
-    """True when a row passes all tests."""
     return all(_holds(inventory, test, row.get(test.ref.column)) for test in tests)
 
 

@@ -11,8 +11,6 @@ from partita_migrate.workspace.migration_folder import Folder
 
 
 class ModelLines:
-    """The lines of one model file."""
-
     def __init__(self, folder: Folder, name: str) -> None:
         self.name = name
         path = folder.path / name

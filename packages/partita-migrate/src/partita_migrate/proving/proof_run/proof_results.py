@@ -64,8 +64,6 @@ class AnswerDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PatternProof(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The proof of one access pattern."""
-
     pattern: str
     operation: str
     verdict: Verdict

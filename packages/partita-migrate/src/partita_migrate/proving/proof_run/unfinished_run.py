@@ -29,8 +29,6 @@ class RunHead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FinishedSection(msgspec.Struct, frozen=True, kw_only=True):
-    """One section that was finished."""
-
     section: str
     checks: list[ProofCheck]
 

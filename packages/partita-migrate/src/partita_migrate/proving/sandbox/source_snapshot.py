@@ -58,8 +58,6 @@ class _AliasedSource:
 
 
 class SourceSnapshot:
-    """A consistent snapshot of the source."""
-
     def __init__(
         self, source: SourceDatabase, inventory: Inventory, *, is_streamed: bool = True
     ) -> None:

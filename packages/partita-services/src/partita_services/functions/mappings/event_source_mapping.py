@@ -54,7 +54,6 @@ def service_of(arn: str) -> str:
 
 
 def mapping_of(configuration: dict[str, Any]) -> EventSourceMapping:
-    """Reads an EventSourceMappingConfiguration."""
     get: Callable[..., Any] = configuration.get
     position = get("StartingPosition", TRIM_HORIZON)
     if position == AT_TIMESTAMP:

@@ -88,8 +88,6 @@ def source_of(mapping: EventSourceMapping, client: Client, clock: Clock) -> Even
 
 
 class KinesisSource:
-    """A Kinesis stream."""
-
     batch_info = "KinesisBatchInfo"
 
     def __init__(

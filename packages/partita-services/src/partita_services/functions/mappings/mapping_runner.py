@@ -176,8 +176,6 @@ class Mappings:
 
 
 class MappingRunner:
-    """Runs one mapping."""
-
     def __init__(
         self,
         store: FunctionStore,

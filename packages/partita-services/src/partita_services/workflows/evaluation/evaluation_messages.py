@@ -56,8 +56,6 @@ class ValidateDefinition(msgspec.Struct, tag=True):
 
 
 class BeginExecution(msgspec.Struct, tag=True):
-    """Begin an execution."""
-
     definition: DefinitionText
     input: str
     context: dict[str, Any]

@@ -49,7 +49,6 @@ def activity_arn(name: str) -> str:
 
 
 def version_arn(machine: str, qualifier: int | str) -> str:
-    """The ARN of a version, or of an alias."""
     return f"{machine_arn(machine)}:{qualifier}"
 
 

@@ -37,7 +37,6 @@ class _FileIsGone(Exception):
 
 
 async def back_up_server(client: Client, location: Archive, progress: Progress) -> BackupSummary:
-    """Takes a backup of a server."""
     for _ in range(TRIES):
         try:
             return await _ServerBackup(client, location, progress).take()

@@ -53,8 +53,6 @@ class Entitlement(NamedTuple):
 
 
 class AccountSide:
-    """The reads or the writes of an account."""
-
     __slots__ = (
         "_bucket",
         "_maximum",

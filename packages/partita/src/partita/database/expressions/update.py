@@ -96,8 +96,6 @@ def _unknown_type(values: Values) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class CompiledAction:
-    """One compiled action of an update."""
-
     section: str
     path: Path
     compute: Compute

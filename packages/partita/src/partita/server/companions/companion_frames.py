@@ -66,7 +66,6 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(content: bytes) -> Frame:
-    """Decodes one complete frame."""
     _, number, code = _HEAD.unpack_from(content)
     return Frame(number, code, content[_HEAD.size :])
 

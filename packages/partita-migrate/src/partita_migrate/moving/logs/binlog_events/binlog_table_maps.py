@@ -66,8 +66,6 @@ def encoding_of(character_set: str) -> str:
 
 
 class TableMapColumn(NamedTuple):
-    """One column of a table map."""
-
     kind: int
     first: int = 0
     second: int = 0

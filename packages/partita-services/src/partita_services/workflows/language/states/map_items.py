@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 def item_input(walk: MachineWalk, line: ExecutionLine, state: State, item: MapItem) -> Json:
-    """The input of an iteration."""
     if "ItemBatcher" in state.fields:
         # The selector was applied to each item before batching.
         return item.value

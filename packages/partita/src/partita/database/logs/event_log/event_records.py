@@ -36,8 +36,6 @@ _RECORD = b'{"SequenceNumber":"%b","ApproximateArrivalTimestamp":%b,"Data":"%b",
 
 
 class NewRecord(NamedTuple):
-    """A record to append."""
-
     partition_key: str
     data: str
     """The data in base64."""
@@ -49,8 +47,6 @@ Receipt = tuple[bytes, bytes]
 
 
 class ShardTail(NamedTuple):
-    """The end of a shard."""
-
     last: int
     """The sequence number of the last record; 0 before the first."""
     arrived_at: float

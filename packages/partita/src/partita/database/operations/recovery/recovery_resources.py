@@ -53,7 +53,6 @@ def new_id(service: DatabaseService, end: str | None = None) -> str:
 
 
 def find_record(service: DatabaseService, kind: type[Named], arn: str) -> Named | None:
-    """Returns the record with an ARN, or None."""
     recovery = recovery_context(service)
     record = recovery.records.find(kind, arn.rpartition("/")[2])
     return record if record is not None and recovery.arn(record) == arn else None

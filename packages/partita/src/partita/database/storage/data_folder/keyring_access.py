@@ -88,7 +88,6 @@ def sealing(keyring: Keyring | None) -> Seal:
 
 
 def folder_archive(data: Path, keyring: Keyring | None) -> Archive:
-    """The archive of a data folder."""
     return sealed_archive(FolderArchive(data / RECOVERY), keyring)
 
 

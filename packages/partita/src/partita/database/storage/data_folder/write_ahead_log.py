@@ -41,8 +41,6 @@ CLEARED_BYTES_MAX = 16 << 20
 
 
 class LogContents(NamedTuple):
-    """The contents of a log file."""
-
     generation: int = 0
     salt: bytes = bytes(SALT_BYTES)
     commits: tuple[Changes, ...] = ()

@@ -50,8 +50,6 @@ class FetchPlan(NamedTuple):
 
 
 class FetchResult(NamedTuple):
-    """The result of a fetch."""
-
     rows: list[StoredRow]
     pages: list[tuple[list[StoredRow], bool]]
     """For each range its next rows, and True if they are the last ones."""
