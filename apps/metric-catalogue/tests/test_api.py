@@ -145,7 +145,7 @@ def test_lists_come_in_pages_in_the_order_of_names(api: Api) -> None:
 
 REFUSALS = [
     ("POST", "/metrics", {**scalar(), "name": "nogroup"}, 400, "add the group nogroup first"),
-    ("POST", "/metrics", {**scalar(), "name": "m"}, 409, "There is a metric m already."),
+    ("POST", "/metrics", {**scalar(), "name": "m"}, 409, "The metric m already exists."),
     ("POST", "/metrics", {"name": "x"}, 400, "missing required field `valueType`"),
     ("POST", "/metrics", {**scalar(valueType="ODD"), "name": "x"}, 400, "is one of SCALAR, WEIGH"),
     ("POST", "/metrics", {**scalar(), "name": "a b"}, 400, "Expected a letter or _, then letters"),
@@ -173,7 +173,7 @@ REFUSALS = [
     ("GET", "/metrics/m/versions/0", None, 400, "versions are numbers from 1"),
     ("GET", "/metrics/nothing/versions", None, 404, "There is no metric nothing."),
     ("GET", "/metrics/nothing/consumers", None, 404, "There is no metric nothing."),
-    ("POST", "/dimensions", {"name": "country"}, 409, "There is a dimension country already."),
+    ("POST", "/dimensions", {"name": "country"}, 409, "The dimension country already exists."),
     ("POST", "/metric-groups", {"name": "m", "relatedDimensions": ["country"]}, 409, "already"),
     ("POST", "/metric-groups", {"name": "g", "relatedDimensions": ["x"]}, 400, "no dimension x"),
     ("POST", "/metric-groups", {"name": "h", "relatedDimensions": ["country"]}, 409, "a metric h"),

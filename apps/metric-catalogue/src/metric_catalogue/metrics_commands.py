@@ -168,7 +168,7 @@ def verify(mysql: str, endpoint: str, table: str) -> None:
 @metrics.command()
 @_databases(are_required=True)
 def cutover(mysql: str, endpoint: str, table: str) -> None:
-    """Let DynamoDB answer if both sides are equal. No request fails meanwhile."""
+    """Let DynamoDB answer if both sides are equal. No request fails during the change."""
     from metric_catalogue.migration import migration_stages
 
     verification = _run(migration_stages.cutover, mysql, endpoint, table)

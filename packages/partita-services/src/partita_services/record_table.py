@@ -33,7 +33,7 @@ PLAIN_BYTES_MAX = 64 * KB
 """Longer records are compressed."""
 PIECE_BYTES_MAX = 350 * KB
 THREAD_BYTES = 1 * MB
-"""Longer records are compressed in a thread, so that the event loop goes on."""
+"""Longer records are compressed in a thread, so that the event loop is not blocked."""
 
 
 class RecordConflict(Exception):

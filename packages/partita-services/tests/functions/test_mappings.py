@@ -206,7 +206,7 @@ def test_a_mapping_goes_through_its_states(
     assert functions.update_event_source_mapping(UUID=uuid, BatchSize=7)["State"] == "Updating"
     wait_for(lambda: state_of(functions, uuid), lambda state: state == "Disabled")
     functions.update_event_source_mapping(UUID=uuid, Enabled=True)
-    # It goes on where it was.
+    # It continues where it stopped.
     wait_for(events.partition_keys, lambda keys: keys == ["a", "b"])
     listed = functions.list_event_source_mappings(EventSourceArn=stream[1])["EventSourceMappings"]
     assert [(one["UUID"], one["BatchSize"]) for one in listed] == [(uuid, 7)]
@@ -227,7 +227,7 @@ def test_filters_see_the_data_of_a_record(
 
 
 def reports(folder: Path, stream: str) -> list[Any]:
-    """The report of a batch that was given up."""
+    """The report of a batch that was abandoned."""
     path = folder / "dead-letters"
     lines = path.read_text().splitlines() if path.exists() else []
     found = [json.loads(line) for line in lines]

@@ -122,7 +122,7 @@ def test_a_file_cut_off_near_its_beginning(
 def test_a_file_cut_off_in_the_middle(folder: Path, check: Look, refused_by_serve: Look) -> None:
     with data(folder).open("r+b") as file:
         file.truncate(data(folder).stat().st_size // 2)
-    assert "lies behind its end" in assert_both_refuse(folder, check, refused_by_serve)
+    assert "lies beyond its end" in assert_both_refuse(folder, check, refused_by_serve)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 64, b"\xff" * 64, b"hello"])

@@ -109,7 +109,7 @@ COMPONENTS["Migration"] = {
 REFUSALS = {
     400: "A rule is broken, or the request is malformed.",
     404: "There is no such metric or version.",
-    409: "It exists already, or conflicts with what exists.",
+    409: "It already exists, or conflicts with what exists.",
     412: "The version in If-Match is not the latest.",
     413: "The body is too large.",
     423: "The metric is being migrated; try again after the seconds in Retry-After.",

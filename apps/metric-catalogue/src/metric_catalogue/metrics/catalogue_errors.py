@@ -35,7 +35,7 @@ class MetricNotFound(CatalogueError):
 
 
 class MetricConflict(CatalogueError):
-    """Raised when something of that name exists already, or the request conflicts with what
+    """Raised when something of that name already exists, or the request conflicts with what
     exists."""
 
     status, reason = 409, "Conflict"
@@ -89,7 +89,7 @@ def no_version(name: str, version: int) -> MetricNotFound:
 
 
 def metric_exists(name: str) -> MetricConflict:
-    return MetricConflict(f"There is a metric {name} already.")
+    return MetricConflict(f"The metric {name} already exists.")
 
 
 def changed(name: str, expected: int, latest: int) -> VersionChanged:

@@ -52,7 +52,7 @@ def change(request: MetricChange, user: str, now: float) -> Revision:
         if (request.value_type == HYBRID) != metric.is_hybrid:
             raise MetricConflict(
                 f"{metric.name} has the value type {metric.value_type}: a primitive metric cannot "
-                "become a hybrid one, or the other way round."
+                "become a hybrid one, or vice versa."
             )
         related = metric.related_dimensions
         if request.related_dimensions is not None:

@@ -1,7 +1,7 @@
 """The fence of `partita migrate` (`partita_migrate.moving.switching.fences`) around the catalogue
 in MariaDB.
 
-After the cutover the database itself refuses writes, also those of servers that missed the change
+After the cutover the database itself refuses writes, even those of servers that missed the change
 of the mode.
 """
 

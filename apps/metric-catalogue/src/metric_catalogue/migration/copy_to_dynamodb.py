@@ -33,7 +33,7 @@ async def migrate_one(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, na
     While its row says IN_MIGRATION, servers refuse to update the metric. Raises MetricConflict when
     one of its items exists in DynamoDB already.
     """
-    # Committed by itself, so that all servers see the state and refuse updates meanwhile.
+    # Committed by itself, so that all servers see the state and refuse updates during the copy.
     if not await _change_state(mariadb, name, NOT_MIGRATED, IN_MIGRATION):
         state = await state_of(mariadb, name)
         if state == MIGRATED:
@@ -97,7 +97,7 @@ async def _write_all(dynamodb: DynamoDBCatalogue, actions: list[dict[str, Any]],
 async def clean_up(mariadb: MariaDBCatalogue, dynamodb: DynamoDBCatalogue, name: str) -> int:
     """Deletes the items of a metric that is not migrated, and returns their number.
 
-    The row stays locked meanwhile. A metric that turns out to be migrated keeps its items.
+    The row stays locked until the end. A metric that turns out to be migrated keeps its items.
     """
 
     async def work(session: DatabaseSession) -> int:

@@ -2,7 +2,7 @@
 
     migrate    legacy -> migrating; copies every metric and compares both sides
     cutover    compares both sides; closes the fence of MariaDB and lets DynamoDB refuse dual
-               writes; if what has changed meanwhile is equal too, -> sealed -> dynamodb
+               writes; if what has changed since is equal too, -> sealed -> dynamodb
     rollback   dynamodb -> sealed; copies back what was written since the cutover; -> migrating,
                opens the fence, -> legacy
 
@@ -230,7 +230,7 @@ async def cutover(
         else:
             await both.go(mode)
         # The fence turns before the mode: after a kill in between nobody can write in MariaDB, and
-        # the next cutover goes on from `sealed`.
+        # the next cutover continues from `sealed`.
         await asyncio.to_thread(fence.turn, TARGET)
         await both.modes.change(Mode.SEALED, Mode.DYNAMODB)
         verification.waited_seconds = time.monotonic() - began

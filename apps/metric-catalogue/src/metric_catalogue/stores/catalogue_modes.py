@@ -270,8 +270,8 @@ class ModeWatch:
                 await self._try_to_refresh()
 
     async def _try_to_refresh(self) -> None:
-        """Reads the mode, and logs an error the first time it occurs. While errors go on, the lease
-        expires by itself."""
+        """Reads the mode, and logs an error the first time it occurs. While errors persist, the
+        lease expires by itself."""
         self._refreshes += 1
         try:
             await self._refresh()

@@ -50,7 +50,7 @@ SEGMENTS_PER_WINDOW_MAX = 3_000
 """Each checkpoint adds a segment to a long window when visits are late for the short ones. A day
 would collect 43,200."""
 LATE_ADJUSTMENTS_AT_A_TIME = 100
-"""How many late adjustments are applied between two checkpoints, so that counting goes on."""
+"""How many late adjustments are applied between two checkpoints, so that counting continues."""
 
 
 class VisitCounter:

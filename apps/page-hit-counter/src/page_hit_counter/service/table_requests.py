@@ -41,7 +41,7 @@ async def _expire(client: Client, name: str) -> None:
             {"TableName": name, "TimeToLiveSpecification": specification},
         )
     except ClientError as error:
-        # DynamoDB answers ValidationException when another part has enabled it meanwhile.
+        # DynamoDB answers ValidationException when another part has just enabled it.
         if error.code != "ValidationException":
             raise
 

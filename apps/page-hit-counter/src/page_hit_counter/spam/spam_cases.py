@@ -54,7 +54,7 @@ class WithheldHits(Struct, kw_only=True):
 
     @property
     def case_id(self) -> str:
-        """The id of the case. It is the same for a reason and a subject within an hour, also after
+        """The id of the case. It is the same for a reason and a subject within an hour, even after
         a restart."""
         hour = datetime.fromtimestamp(self.time // HOUR_SECONDS * HOUR_SECONDS, UTC)
         return f"{hour:%Y-%m-%dT%H}-{self.reason}-{digest(self.subject)}"

@@ -101,7 +101,7 @@ class SpamFilter:
         return judgement
 
     def settle(self, time: float) -> Judgement:
-        """Closes intervals that have ended, also when no later visit arrived."""
+        """Closes intervals that have ended, even when no later visit arrived."""
         judgement = Judgement()
         for brand, detector in self._detectors.items():
             # A quiet site may have no later visit that would close the interval.

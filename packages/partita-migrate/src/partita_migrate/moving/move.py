@@ -73,7 +73,8 @@ class Move:
 
     @property
     def resume(self) -> str:
-        """Where the log is read from next, in the source's own words, such as a GTID."""
+        """The place from which the log is read next, in the source's own notation, such as a
+        GTID."""
         return self.state.fact(RESUME, str) or ""
 
 

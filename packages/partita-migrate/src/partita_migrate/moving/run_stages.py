@@ -1,8 +1,8 @@
 """Stage `run`: load, verify and follow, one after the other, with cutover and finish on demand.
 
 The folder alone says which stage comes next, and it is asked again before each stage. So a run that
-was killed goes on where it was, and completes a cutover, rollback or finish that was under way
-first.
+was killed continues where it stopped, and completes a cutover, rollback or finish that was under
+way first.
 """
 
 from __future__ import annotations
@@ -150,7 +150,8 @@ class _Cockpit:
                 else:
                     self._step(stage)
             except PartitaError as error:
-                # A stage that a person asked for may fail: they are told, and following goes on.
+                # A stage that a person asked for may fail: they see the error, and following
+                # continues.
                 if not is_requested:
                     raise
                 self.seat.tell(str(error))

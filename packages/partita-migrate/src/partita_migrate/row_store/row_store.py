@@ -113,7 +113,7 @@ class RowStore:
     def close(self) -> None:
         self._db.close()
 
-    # The layout of the file. Moves that an older version began go on with it.
+    # The layout of the file. Moves that an older version began continue with it.
 
     def _create_table(self, table: str) -> None:
         columns = "".join(f", {name} TEXT" for name in self._lookup_names(table))

@@ -1,8 +1,8 @@
 """The state store: the source's rows at the position that the move has reached.
 
 Items are made of these rows alone, so what a change affects never depends on how the source or the
-target look by then. A batch of changes and the position behind it are committed together, after the
-target has the items; a killed process goes on from the last commit.
+target look by then. A batch of changes and the position after it are committed together, after the
+target has the items; a killed process continues from the last commit.
 """
 
 from __future__ import annotations
@@ -217,7 +217,7 @@ class StateStore(RowStore):
         return self._stored_matches(table, column, text)
 
     def some_rows(self, table: str, after: int, count: int) -> list[tuple[int, Item]]:
-        """Returns (number, row) for up to `count` rows behind a number."""
+        """Returns (number, row) for up to `count` rows after a number."""
         stored = self._run(
             f"SELECT id, row FROM t{self._places[table]} WHERE id > ? ORDER BY id LIMIT {count}",
             (after,),

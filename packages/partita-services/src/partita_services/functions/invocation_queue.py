@@ -1,5 +1,5 @@
-"""The queue of asynchronous invocations. Events are kept until the function has succeeded or is
-given up.
+"""The queue of asynchronous invocations. An event is kept until the function succeeds or
+its retries are exhausted.
 
 An event is accepted once it is on disk. After a failure it is retried, by default after one minute
 and after two more; then a record of it goes to a destination. After a kill the queue is as it was,
@@ -172,7 +172,7 @@ class InvocationQueue:
         if (dead_letters := await self._dead_letters(event)) is not None:
             await self._send(event, dead_letters, event.payload.encode())
         elif not arn:
-            logger.error("The function %s failed, and its event was given up.", event.function)
+            logger.error("The function %s failed, and its event was discarded.", event.function)
 
     async def _dead_letters(self, event: QueuedEvent) -> str | None:
         try:

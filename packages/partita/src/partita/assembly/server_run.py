@@ -31,7 +31,7 @@ UNPROTECTED = (
 def serve(
     options: ServeOptions, say: Callable[[str], None], warn: Callable[[str], None] | None = None
 ) -> None:
-    """Serve until the process is told to stop.
+    """Serve until the process receives a signal to stop.
 
     `say` gets the ready line when requests are accepted; `warn` gets a warning when a server
     without authentication can be reached from other machines.

@@ -45,7 +45,7 @@ def check(url: str) -> None:
     """Verify that this Partita can serve the storage, and every invariant of its data.
 
     Exits with 0 without findings, 1 with findings, 2 when the storage cannot be opened. Servers may
-    run meanwhile.
+    keep running.
     """
     from partita.copies.integrity_check import check_postgresql
     from partita.database.storage.postgresql import postgresql_schema

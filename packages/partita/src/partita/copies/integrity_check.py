@@ -35,7 +35,7 @@ def check_folder(data: Path, say: Say, key: KeySource | None = None) -> bool:
 
 
 def check_postgresql(url: str, say: Say) -> bool:
-    """Checks the data that servers share in PostgreSQL, also while they run."""
+    """Checks the data that servers share in PostgreSQL, even while they run."""
     from partita.database.shared.stored_snapshot import stored_snapshot
 
     with stored_snapshot(url) as snapshot:

@@ -1,7 +1,7 @@
 """The server's side of `partita backup`: answers requests for keys, commits and files.
 
 Their targets begin with PartitaBackup. A client begins a backup, reads the keys run by run, then
-the commits made meanwhile, then the files of the archive, and ends it. A backup whose client sends
+the commits made since then, then the files of the archive, and ends it. A backup whose client sends
 no request for a while is abandoned, since commits are kept as long as it lasts.
 """
 

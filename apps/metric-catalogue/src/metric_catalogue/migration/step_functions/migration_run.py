@@ -145,7 +145,8 @@ class MigrationRun:
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Repeats `work` while MariaDB is away, for up to five minutes.
 
-        Executions that failed meanwhile failed because of it, so their attempts are forgotten."""
+        Executions that failed during that time failed because of it, so their attempts are
+        forgotten."""
         ends = monotonic() + AWAY_SECONDS_MAX
         while True:
             try:

@@ -249,7 +249,7 @@ class DynamoDBCatalogue:
     async def add_dimension(self, new: NewDimension) -> None:
         put = transaction_actions.put_new(self.tables.directory, entry(DIMENSION, new.name), "kind")
         if await self.transact([put]):
-            raise MetricConflict(f"There is a dimension {new.name} already.")
+            raise MetricConflict(f"The dimension {new.name} already exists.")
 
     async def add_group(self, new: NewGroup) -> None:
         metric_rules.refuse_missing(
@@ -258,7 +258,7 @@ class DynamoDBCatalogue:
         actions = transaction_actions.add_group(self.tables, new.name, new.related_dimensions)
         reasons = await self.transact(actions)
         if FAILED in reasons[:1]:
-            raise MetricConflict(f"There is a metric group {new.name} already.")
+            raise MetricConflict(f"The metric group {new.name} already exists.")
         if reasons:
             raise metric_exists(new.name)
 

@@ -152,7 +152,7 @@ class MariaDBCatalogue:
                 await session.run("INSERT INTO dimensions (name) VALUES (%s)", new.name)
             except IntegrityError as error:
                 _expect_duplicate(error)
-                raise MetricConflict(f"There is a dimension {new.name} already.") from error
+                raise MetricConflict(f"The dimension {new.name} already exists.") from error
 
     async def add_group(self, new: NewGroup) -> None:
         async def work(session: DatabaseSession) -> None:
@@ -168,7 +168,7 @@ class MariaDBCatalogue:
                 group = await session.insert(statement, new.name)
             except IntegrityError as error:
                 _expect_duplicate(error)
-                raise MetricConflict(f"There is a metric group {new.name} already.") from error
+                raise MetricConflict(f"The metric group {new.name} already exists.") from error
             await metric_rows.set_related_dimensions(session, group, tuple(sorted(names)))
 
         await self.database.transaction(work)

@@ -352,7 +352,7 @@ class ConnectionPool:
             try:
                 yield
             finally:
-                # A server that was restarted meanwhile has no such lock any more.
+                # A server that has been restarted no longer has this lock.
                 with suppress(*UNAVAILABLE):
                     await session.row("SELECT RELEASE_LOCK(%s)", key)
 

@@ -76,7 +76,7 @@ class UserAgents:
         return self._others.hits + sum(agent.hits for agent in self._agents.values())
 
     def decay(self) -> None:
-        """Lets older hits count less, and forgets names that do not occur any more."""
+        """Discounts older hits, and forgets names that do not occur any more."""
         for agent in list(self._agents.values()):
             agent.hits *= 0.98
             if agent.hits < 0.01:

@@ -101,7 +101,7 @@ class Applier:
 
         The row was read after this change. It may have a unique value that another row gives up
         later in the log; the tombstone of that row's item would then hide this row's item, so this
-        item is written behind it.
+        item is written after it.
         """
         for number in self._by_value.intersection(self.move.items.numbers.get(table, ())):
             touched.setdefault((number, key), None)

@@ -1,7 +1,7 @@
 """Stage `follow`: carries over every committed change, in commit order, until it is stopped.
 
 A batch is applied to the state store and written to the target; then rows and position are
-committed together. Only after that commit is the source told that it may drop the log up to there.
+committed together. Only after that commit may the source drop the log up to there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BATCH_CHANGES = 8000
 SENT_WRITES = 500
 """Writes that are sent to the target while the rest of the batch is still being applied."""
 BATCH_SECONDS = 0.2
-"""How long a batch is collected before the target is waited for."""
+"""How long a batch is collected before waiting for the target."""
 FAR_BEHIND_SECONDS = 5.0
 FAR_BEHIND_BATCH_SECONDS = 1.0
 """The same when following is far behind: longer batches wait for the target less often."""
@@ -138,7 +138,7 @@ class Follower:
         if move.state.fact(LOADED, bool) is None:
             raise PartitaError(
                 f"{move.folder.path} is not fully loaded; run `partita migrate load` again, which"
-                " goes on where it stopped."
+                " continues where it stopped."
             )
         check_unfinished(move.state)
         self.move = move
@@ -170,7 +170,7 @@ class Follower:
 
     def run(self, until: int | None = None, *, is_exact: bool = False) -> None:
         """Follows until `until` is reached, or without end. `is_exact` stops before a transaction
-        that ends behind `until`."""
+        that ends after `until`."""
         check_forward(self.move.state)
         self._repeat()
         position, resume = self.move.position, self.move.resume
@@ -235,7 +235,7 @@ class Follower:
         return FAR_BEHIND_BATCH_SECONDS if is_far else BATCH_SECONDS
 
     def _advance_to(self, position: int) -> None:
-        """Moves the position up to `position` when the next transaction lies behind it.
+        """Moves the position up to `position` when the next transaction lies beyond it.
 
         A log that merges transactions (SQLite's) may begin the next one before `position`, so it
         does not move.

@@ -1,7 +1,7 @@
 """Reads rows of the source into the state store, in lanes: ranges of their primary keys.
 
 Each lane is read in a transaction whose position in the log is known. A lane that was cut off goes
-on behind its last row, at a later position; so following begins at the first position of all, and
+on after its last row, at a later position; so following begins at the first position of all, and
 each row records where it was read. Large tables are read by several processes.
 """
 
@@ -88,7 +88,7 @@ class LaneReader:
     def chunks(self, lane: ReadLane) -> Iterator[RowChunk]:
         """Yields the chunks of a lane.
 
-        When the server restarts, it is waited for, and the lane goes on behind its last row.
+        Waits for a server that restarts, and continues after the lane's last row.
         """
         away_since: float | None = None
         lane = replace(lane)
@@ -273,8 +273,8 @@ class RowStaging:
                 raise chunk
             lane = chunk.lane
             self.lanes[lane.number] = lane
-            # Rows and the lane's place in one transaction: after a kill, the lane goes on exactly
-            # behind its last stored row.
+            # Rows and the lane's place in one transaction: after a kill, the lane continues exactly
+            # after its last stored row.
             with self.state.transaction():
                 self.state.add(lane.table, chunk.rows, chunk.position)
                 read_until = self.state.fact(READ_UNTIL, int) or 0

@@ -47,7 +47,7 @@ def load(
     ask: Callable[[str], str] | None = None,
     progress: Progress = silent,
 ) -> LoadReport:
-    """Loads all rows, or goes on with a load that was stopped.
+    """Loads all rows, or continues a load that was stopped.
 
     `where` has a condition by table on the rows to move. `files` is where to write files for
     ImportTable instead of items into tables. `is_replaying` tries rejected rows again.

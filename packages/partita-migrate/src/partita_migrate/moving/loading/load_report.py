@@ -76,7 +76,7 @@ class SourceCost(Struct, kw_only=True, omit_defaults=True):
     rows: int = 0
     rows_per_second: float = 0.0
     counters: dict[str, int] = field(default_factory=dict)
-    """By how much the server's counters grew meanwhile; they include other sessions."""
+    """By how much the server's counters grew during the load; they include other sessions."""
 
 
 class LoadReport(Struct, kw_only=True, omit_defaults=True):

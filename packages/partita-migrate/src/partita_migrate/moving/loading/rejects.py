@@ -86,10 +86,10 @@ def accept_item(state: StateStore, key: ItemKey) -> None:
 
 
 def settle(move: Move) -> int:
-    """Drops rejects that have been put right meanwhile, and returns how many are left.
+    """Drops rejects that have since been resolved, and returns how many are left.
 
-    A reject is right when its row makes no item any more, or when the item is in the target as it
-    should be.
+    A reject is resolved when its row makes no item any more, or when the item is in the target as
+    it should be.
     """
     rejects = rejects_of(move)
     with move.state.transaction():
@@ -101,7 +101,7 @@ def settle(move: Move) -> int:
 
 
 def _is_right(move: Move, reject: RejectedRow) -> bool:
-    """True when a reject has been put right meanwhile."""
+    """True when a reject has since been resolved."""
     home, item = _home(move, reject), reject.row
     if reject.entity:
         if not move.state.tables[reject.table].primary_key:

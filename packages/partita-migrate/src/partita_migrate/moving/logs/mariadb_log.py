@@ -76,9 +76,9 @@ IDLE_SECONDS = 0.02
 WAITING_CHANGES_MAX = 10_000
 RETRY_SECONDS = 0.5
 AWAY_SECONDS_MAX = 300
-"""How long a server that restarts is waited for."""
+"""How long to wait for a server that restarts."""
 EXACT_SECONDS_MAX = 2.0
-"""How long a moment without commits is waited for."""
+"""How long to wait for a moment without commits."""
 COMMIT_SECONDS_MAX = 60
 PURGED = 1236
 AWAY = 2013
@@ -397,7 +397,7 @@ def _reported_snapshot(source: SourceDatabase) -> tuple[str, int, bool]:
 def _snapshot(source: SourceDatabase) -> tuple[str, int, bool]:
     """Begins a snapshot of MySQL and finds its place in the log.
 
-    The snapshot contains everything before that place. When nothing was committed meanwhile, it
+    The snapshot contains everything before that place. When nothing was committed in between, it
     contains nothing after it either, and is exact.
     """
     end = time.monotonic() + EXACT_SECONDS_MAX

@@ -101,7 +101,7 @@ class MoveSource:
     def raw_rows(
         self, source: SourceDatabase, table: SourceTable, behind: Sequence[Any] | None, count: int
     ) -> Sequence[Sequence[Any]]:
-        """Reads up to `count` rows in key order behind a key; each has its `readings`, then its
+        """Reads up to `count` rows in key order after a key; each has its `readings`, then its
         key."""
         keys = [source.quote(name) for name in table.primary_key]
         readings = [reading.sql for reading in self.readings[table.name]]
@@ -170,7 +170,7 @@ class MoveSource:
 
 
 def behind_key(keys: Sequence[str], last: Sequence[Any] | None) -> tuple[str, dict[str, Any]]:
-    """Returns the condition for rows behind a key, and its values: `(a > 1) OR (a = 1 AND b >
+    """Returns the condition for rows after a key, and its values: `(a > 1) OR (a = 1 AND b >
     2)`."""
     if last is None:
         return "", {}

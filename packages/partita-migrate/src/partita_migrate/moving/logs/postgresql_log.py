@@ -298,7 +298,7 @@ class PostgreSQLLog(SourceLog):
     def _read(
         self, stream: pq.abc.PGconn, decode: PgoutputDecoder, after: int
     ) -> Iterator[SourceTransaction | None]:
-        """Yields transactions behind `after`, and None while there is nothing to read."""
+        """Yields the transactions after `after`, and None while there is nothing to read."""
         reported_at = 0.0
         is_within = False
         while True:
@@ -359,7 +359,7 @@ def _wait_for_copy(stream: pq.abc.PGconn) -> None:
 
 
 def _send_status(stream: pq.abc.PGconn, position: int, *, is_asking: bool) -> None:
-    # Confirms everything up to and including this commit; the next one lies behind it.
+    # Confirms everything up to and including this commit; the next one comes after it.
     place = position + 1 if position else 0
     stream.put_copy_data(b"r" + struct.pack(">QQQqB", place, place, place, 0, is_asking))
     stream.flush()

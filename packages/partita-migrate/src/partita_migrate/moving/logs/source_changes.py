@@ -19,7 +19,7 @@ class SchemaChanged(PartitaError):
 
 
 class LogLost(PartitaError):
-    """Raised when the log no longer reaches back to where following would go on."""
+    """Raised when the log no longer reaches back to where following would continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SourceTransaction:
     position: int
     """Greater than the positions of all transactions before it."""
     resume: str
-    """Where the log goes on behind it, in the source's own words."""
+    """The place in the log after it, in the source's own notation."""
     committed_at: float
     """Seconds since 1970 by the source's clock."""
     changes: Sequence[RowChange] = ()

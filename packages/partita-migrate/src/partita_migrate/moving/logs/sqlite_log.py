@@ -100,7 +100,8 @@ class SQLiteLog(SourceLog):
         return None
 
     def confirm(self, position: int) -> None:
-        """Deletes what was followed; the last line stays, because it tells the next number."""
+        """Deletes what was followed; the last line stays, because the next number follows from
+        it."""
         # A verification that reads the file may block this; then it is done the next time.
         with suppress(PartitaError), self._writing(timeout=0) as connection:
             connection.execute(f"DELETE FROM {LOG} WHERE seq < ?", (position,))

@@ -14,7 +14,7 @@ from partita_migrate.workspace.migration_folder import Folder
 
 LOCK = "lock"
 LOCK_SECONDS = 3.0
-"""How long the lock is waited for: worker processes of a killed command end a moment after it."""
+"""How long to wait for the lock: worker processes of a killed command end a moment after it."""
 
 
 @contextmanager

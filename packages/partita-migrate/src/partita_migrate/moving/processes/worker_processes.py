@@ -126,8 +126,8 @@ class WorkerProcesses(Generic[Answer]):
             reply = None
         if reply is None:
             raise PartitaError(
-                "A worker process of the move has ended; run the command again, and it goes on from"
-                " here."
+                "A worker process of the move has ended; run the command again, and it continues"
+                " from here."
             )
         if reply.startswith(_REFUSAL):
             raise PartitaError(reply[1:].decode())

@@ -225,7 +225,7 @@ class _Cutover:
         streams = self._begin_streams()
         drain.run(drain.log_end())
         # What was written up to here is compared by a scan below, while the source takes writes;
-        # only later writes have to be compared behind the closed fence.
+        # only later writes have to be compared once the fence is closed.
         drain.noted.clear()
         self._say("Comparing what was written since the verification")
         self._compare_since()
@@ -244,7 +244,7 @@ class _Cutover:
         self.report.refused_seconds = round(time.monotonic() - began, 3)
 
     def _begin_streams(self) -> list[ItemChangeStream]:
-        """Opens the streams behind the move's own writes, and checks by markers that they work."""
+        """Opens the streams after the move's own writes, and checks by markers that they work."""
         stored = self.move.state.fact(PLACES, dict[str, StreamCheckpoint]) or {}
         streams = []
         for table in self.move.design.tables:
@@ -328,7 +328,7 @@ class _Cutover:
                 self.report.compared += 1
 
     def _written_since(self, table: TableDesign, position: int) -> Iterator[Item]:
-        """Yields the items of a table that were written behind a position."""
+        """Yields the items of a table that were written after a position."""
         request: dict[str, Any] = {
             "TableName": table.name,
             "ConsistentRead": True,
@@ -403,7 +403,7 @@ class _Cutover:
             state.set_fact(PHASE, phase)
 
     def _open_target(self) -> None:
-        """Lets the target take writes, and then tells applications."""
+        """Lets the target take writes, and then turns the switch of the applications."""
         self.gate.open()
         self.fence.turn(TARGET)
         with self.move.state.transaction():

@@ -94,7 +94,7 @@ def check_unfinished(state: StateStore) -> None:
     if state.fact(ENDING, Raw) is not None:
         raise PartitaError(
             "The move is being finished, and nothing is followed or switched any more; run"
-            " `partita migrate finish` again, which goes on where it was."
+            " `partita migrate finish` again, which continues where it stopped."
         )
     if phase_of(state).name == FINISHED:
         raise PartitaError("The move is finished; nothing is followed or switched any more.")

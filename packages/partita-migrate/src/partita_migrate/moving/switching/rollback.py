@@ -1,5 +1,5 @@
-"""Stage `rollback`: the source becomes authoritative again, with everything that the target was
-told.
+"""Stage `rollback`: the source becomes authoritative again, with everything that was
+written at the target.
 
 1. Follow back what was written at the target. Anything that cannot become a row is reported, and
    nothing has changed.
@@ -235,7 +235,7 @@ class _Rollback:
         self.move.target.put_all(batches(encoded))
 
     def _read_items(self, touched: list[Touched]) -> Iterator[Item | None]:
-        """Reads the items as they are now, some at a time; writes are refused meanwhile."""
+        """Reads the items as they are now, some at a time; writes are refused until the end."""
         for start in range(0, len(touched), READ_AT_ONCE):
             keys = [(name, key) for name, key, _ in touched[start : start + READ_AT_ONCE]]
             try:
@@ -261,7 +261,7 @@ class _Rollback:
         return made
 
     def _commit(self, position: int, resume: str, began: float) -> None:
-        """Records that the source is authoritative, and where following goes on."""
+        """Records that the source is authoritative, and where following continues."""
         state = self.move.state
         phase = phase_of(state)
         phase.name = FORWARD

@@ -21,9 +21,9 @@ from partita_migrate.moving.switching.target_write_block import TargetWriteBlock
 from partita_migrate.workspace.migration_folder import Folder
 
 AWAY_SECONDS_MAX = 10.0
-"""How long a source that restarts is waited for while its fence is to be opened."""
+"""How long to wait for a source that restarts, when its fence has to be opened."""
 FENCED_AWAY_SECONDS_MAX = 10.0
-"""How long a side that does not answer is waited for while nobody can write."""
+"""How long to wait for a side that does not answer, while nobody can write."""
 RETRY_SECONDS = 0.5
 
 

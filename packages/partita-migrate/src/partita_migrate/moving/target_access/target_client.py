@@ -27,7 +27,7 @@ BATCH_BYTES_MAX = 4 << 20
 """A BatchWriteItem request has at most 16 MB; large items go in smaller batches."""
 AT_ONCE = 32
 AWAY_SECONDS_MAX = 300
-"""How long a server that restarts is waited for."""
+"""How long to wait for a server that restarts."""
 PAUSE_SECONDS = 0.05
 PAUSE_SECONDS_MAX = 5.0
 SLOWER = 0.7
@@ -169,7 +169,7 @@ class TargetClient:
         return answer
 
     async def _send(self, operation: str, body: bytes) -> bytes:
-        """Sends a request, again and again while the target throttles or is away."""
+        """Sends a request, and retries while the target throttles or is away."""
         pause, away_since = PAUSE_SECONDS, None
         while True:
             try:
@@ -186,7 +186,7 @@ class TargetClient:
                     if time.monotonic() - away_since > self.away_seconds_max:
                         raise PartitaError(
                             f"{self.endpoint} does not answer: {error}; run the command again when"
-                            " it does, and it goes on from here."
+                            " it does, and it continues from here."
                         ) from error
             await asyncio.sleep(pause)
             pause = min(pause * 2, PAUSE_SECONDS_MAX)

@@ -23,8 +23,8 @@ PROCESS_WRITES_MIN = 2000
 class WritePipeline:
     """Sends one batch of writes at a time in a thread, and above a threshold in another process.
 
-    Nobody else may use the target meanwhile. The order of two writes of one item does not matter:
-    neither overwrites a newer one.
+    Nobody else may use the target at the same time. The order of two writes of one item does not
+    matter: neither overwrites a newer one.
     """
 
     def __init__(self, move: Move) -> None:

@@ -256,7 +256,7 @@ class BackFollower:
     def _write(
         self, desired_rows: list[DesiredRow]
     ) -> tuple[list[DesiredRow], list[tuple[DesiredRow, str]]]:
-        """Writes rows into the source, again and again while it is away or busy."""
+        """Writes rows into the source, and retries while it is away or busy."""
         if not desired_rows:
             return [], []
         away_since = time.monotonic()
@@ -292,7 +292,7 @@ class BackFollower:
         for change in changes:
             self.store.touch(change.table, change.key, None)
 
-    # What stands in the way.
+    # The obstacles to following back.
 
     def obstacles(self) -> list[str]:
         """Returns a sentence for each item or row that cannot be carried into the source."""

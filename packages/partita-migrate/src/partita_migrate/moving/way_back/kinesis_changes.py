@@ -126,7 +126,7 @@ class KinesisTableStream:
     def _check_age(self) -> None:
         """Raises StreamTrimmed when the stream may have dropped unread records.
 
-        Kinesis silently continues behind a trimmed position, so its answers do not tell.
+        Kinesis silently continues after a trimmed position, so its answers do not reveal a gap.
         """
         retention_hours = int(_described(self._target, self.places.arn)["RetentionPeriodHours"])
         read_at = self.places.read_at or self.places.began

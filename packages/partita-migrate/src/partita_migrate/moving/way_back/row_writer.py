@@ -101,7 +101,7 @@ class RowWriter:
         return desired._replace(row=stored)
 
     def advance_sequences(self, session: SourceSession) -> None:
-        """Sets PostgreSQL's sequences behind the numbers that came from the target."""
+        """Moves PostgreSQL's sequences past the numbers that came from the target."""
         if self.family != "postgresql":
             return
         for table in self.origin.tables:

@@ -1,4 +1,4 @@
-"""Reads the target's streams: shards in order, each behind its last record that was read."""
+"""Reads the target's streams: shards in order, each after the last record that was read."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def ensure_stream(target: TargetClient, table: str, *, is_made: bool) -> str:
 
 
 class TableStream:
-    """Reads a table's stream behind `places`, and moves `places` on."""
+    """Reads a table's stream after `places`, and advances `places`."""
 
     def __init__(self, target: TargetClient, table: str, places: StreamCheckpoint) -> None:
         self.table = table

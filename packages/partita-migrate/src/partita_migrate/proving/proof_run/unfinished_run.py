@@ -1,4 +1,4 @@
-"""The state of a run of `test` that was stopped, as far as it came.
+"""The results so far of a run of `test` that was stopped.
 
 Its rows, loaded items, patterns and sections are reused only by a run of the same design and
 statements over as many rows of the same source.

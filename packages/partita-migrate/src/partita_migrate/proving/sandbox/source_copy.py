@@ -359,7 +359,7 @@ def insert(copy: SourceDatabase, table: SourceTable, row: Item, family: str) -> 
 
 
 def _advance_sequences(copy: SourceDatabase, inventory: Inventory) -> None:
-    """Sets sequences behind the rows that were inserted."""
+    """Moves sequences past the rows that were inserted."""
     for table in inventory.tables:
         for column in table.columns:
             if not column.is_auto_increment:

@@ -1,5 +1,5 @@
-"""The delivery of one shard of a mapping: batches in order, each repeated until it succeeds or is
-given up.
+"""The delivery of one shard of a mapping: batches in order, each retried until it succeeds or is
+abandoned.
 
 A position is saved after the records before it were delivered. So a record may be delivered twice
 after a crash, but is never lost.
@@ -186,7 +186,7 @@ class BatchDelivery:
             attempts += 1
             logger.warning("The %s failed at the end of a window: %s.", self._mapping.name, reason)
             if FOR_EVER < self._mapping.maximum_retries < attempts:
-                logger.error("The %s gave up a window.", self._mapping.name)
+                logger.error("The %s abandoned a window.", self._mapping.name)
                 break
             await asyncio.sleep(_backoff_seconds(attempts))
         self._window = None
@@ -195,7 +195,8 @@ class BatchDelivery:
     # Batches
 
     async def _deliver(self, records: list[SourceRecord]) -> None:
-        """Call the function with these records until each of them has succeeded or was given up."""
+        """Call the function with these records until each of them has succeeded or was
+        abandoned."""
         attempts, reason = 0, ""
         while records := await self._without_old(records, attempts, reason):
             failed_at, reason = await self._call(records)
@@ -279,7 +280,7 @@ class BatchDelivery:
     async def _give_up(self, records: list[SourceRecord], failure: DeliveryFailure) -> None:
         destination = self._mapping.on_failure
         if destination is None:
-            logger.error("The %s gave up %d records.", self._mapping.name, len(records))
+            logger.error("The %s abandoned %d records.", self._mapping.name, len(records))
         else:
             dependencies = self._dependencies
             report = report_of(

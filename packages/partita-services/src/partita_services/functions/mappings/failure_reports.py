@@ -1,4 +1,4 @@
-"""Reports of batches that were given up, in the shape that Lambda sends to an on-failure
+"""Reports of batches that were abandoned, in the shape that Lambda sends to an on-failure
 destination.
 
 Here a report also has the event itself (`payload`) and the reason.
@@ -18,7 +18,7 @@ EXHAUSTED, TOO_OLD = "RetryAttemptsExhausted", "RecordAgeExceeded"
 
 
 class DeliveryFailure(NamedTuple):
-    """The reason why records were given up."""
+    """The reason why records were abandoned."""
 
     condition: str
     attempts: int

@@ -218,7 +218,7 @@ def unpack(content: bytes, folder: Path) -> None:
                 with path.open("wb") as file:
                     for part in _parts(archive, entry):
                         file.write(part)
-        # All or nothing, also after a kill: `exists` is the sign that the folder is complete.
+        # All or nothing, even after a kill: `exists` is the sign that the folder is complete.
         beside.rename(folder)
     except BaseException:
         remove(beside)

@@ -154,7 +154,7 @@ class FunctionProcess:
             "memory_mb": function.memory_mb,
             **context,
         }
-        # The event is JSON already. It is appended as it is, without the closing brace of the head.
+        # The event is already JSON. It is appended as it is, without the closing brace of the head.
         head = json.dumps(described)[:-1].encode()
         try:
             process = self._process

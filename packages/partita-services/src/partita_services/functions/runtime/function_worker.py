@@ -73,7 +73,7 @@ Handler = Callable[[Any, LambdaContext], Any]
 
 
 def main(handler_name: str, memory_mb_max: int | None, out_of_memory: int) -> None:
-    """`out_of_memory` is the signal that tells the supervisor that the function used too much
+    """`out_of_memory` is the signal by which the supervisor learns that the function used too much
     memory."""
     # Ctrl-C is for the server, which ends this process when it is done.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

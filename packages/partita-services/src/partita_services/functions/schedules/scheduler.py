@@ -157,7 +157,7 @@ class Scheduler:
             await self._store.save(SCHEDULES, sort_of(record.group, record.name), record)
 
     async def _reach(self, record: ScheduleRecord, due_at: float) -> None:
-        """Call the target until it accepts, or until the retry policy gives up."""
+        """Call the target until it accepts, or until the retry policy is exhausted."""
         target = record.configuration["Target"]
         policy = target.get("RetryPolicy", {})
         retries = policy.get("MaximumRetryAttempts", RETRIES_MAX)
@@ -183,7 +183,7 @@ class Scheduler:
 
     async def _give_up(self, record: ScheduleRecord, text: str) -> None:
         arn = record.configuration["Target"].get("DeadLetterConfig", {}).get("Arn")
-        logger.error("A run of the schedule %s was given up.", record.name)
+        logger.error("A run of the schedule %s was abandoned.", record.name)
         if arn:
             try:
                 destinations = self._destinations.acting_for(_role_of(record))

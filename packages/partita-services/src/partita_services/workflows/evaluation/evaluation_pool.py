@@ -2,7 +2,7 @@
 
 Everything in the States Language is evaluated there: definitions, expressions, templates, the steps
 of executions. A job begins in the quick lane. If it takes longer than a moment, the kernel ends the
-process. The jobs behind it continue in the next process; the job itself is repeated in the slow
+process. The jobs after it continue in the next process; the job itself is repeated in the slow
 lane, and for a while all jobs of its machine go there too. So machines that compute a lot wait for
 each other, and nobody else waits for them. Within a lane, machines take turns.
 
@@ -325,7 +325,8 @@ class EvaluationPool:
 
     def _broken_by(self, lane: EvaluationLane, pending: PendingJob, code: int, part: int) -> None:
         self._note_slow(pending.key)
-        # Too much time in the quick lane is no failure: the job has a longer limit in the slow one.
+        # Running out of time in the quick lane is not a failure: the job has a longer limit in the
+        # slow one.
         if lane is self._slow or code != -signal.SIGPROF:
             pending.ends += 1
             pending.broken = [*pending.broken, part]

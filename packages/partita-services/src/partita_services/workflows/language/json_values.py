@@ -21,7 +21,7 @@ def json_text(value: Json) -> str:
 
 
 def parse_json(text: str | bytes) -> Json:
-    """The value of a JSON text. Raises ValueError, also for NaN and for too deep nesting."""
+    """The value of a JSON text. Raises ValueError, for NaN and for too deep nesting as well."""
     try:
         return _decoder.decode(text)
     except RecursionError:

@@ -21,7 +21,7 @@ RETRY_ATTEMPTS_MAX = 99_999_999  # guide
 SECONDS_MAX = 99_999_999  # guide: of waits, timeouts and heartbeats
 RETRY_DELAY_SECONDS_MAX = 31_622_400  # guide: MaxDelaySeconds stays below it
 ARRAY_ITEMS_MAX = 1000  # guide: of States.ArrayRange
-HASHED_CHARS_MAX = 10_000  # guide: also of what Base64 functions take
+HASHED_CHARS_MAX = 10_000  # guide; applies to the arguments of Base64 functions, too
 
 DATA_LEVELS_MAX = 500  # ours: how deep the input of an execution may be nested
 DEFINITION_LEVELS_MAX = 100  # ours: how deep a definition may be nested
@@ -30,6 +30,6 @@ PATH_NODES_MAX = 100_000  # ours: how much of its input a path may look at
 QUERY_MILLISECONDS_MAX = 1000  # ours: how long a JSONata expression may take
 STATE_QUERY_MILLISECONDS_MAX = 2000  # ours: all expressions of a state, in processor time
 QUERY_LEVELS_MAX = 300  # ours: how deep its functions may call each other
-STATES_PER_TURN = 200  # ours: how far an execution goes before others get their turn
+STATES_PER_TURN = 200  # ours: an execution yields to others after this many states
 EVENT_CHARS_PER_TURN = 1 * MB  # ours: how much history it writes before that
 RUN_BYTES_MAX = 16 * MB  # ours: the data of all states under way of an execution

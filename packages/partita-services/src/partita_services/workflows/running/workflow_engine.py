@@ -287,7 +287,7 @@ class WorkflowEngine:
                 except Exception as error:
                     _settle(waiting, error)
                     raise
-                # What the step has not handled comes before what has happened meanwhile.
+                # What the step has not handled comes before what has happened since.
                 live.inbox[:0] = gathered[handled:]
                 _settle([done for *_, done in gathered[:handled] if done is not None])
         except RecordConflict:

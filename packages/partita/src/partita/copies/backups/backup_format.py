@@ -82,7 +82,7 @@ class BackupWriter:
         self._bytes_written += len(content)
 
     def has_file(self, name: str) -> bool:
-        """True if a file is there already. A log may still have grown since."""
+        """True if a file already exists. A log may still have grown since."""
         return self.has(FILES + name)
 
     def put_file(self, name: str, content: bytes) -> None:

@@ -1,7 +1,7 @@
 """`partita backup --storage`: backs up the data that servers share in PostgreSQL, and restores it.
 
 One snapshot of PostgreSQL shows the rows, the archive, and the changes that are not in the archive
-yet, all at one moment. Servers may run meanwhile.
+yet, all at one moment. Servers may keep running.
 """
 
 from __future__ import annotations

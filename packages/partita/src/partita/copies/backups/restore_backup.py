@@ -46,7 +46,7 @@ def restore_folder(
     The folder gets its name after it was checked, so an interrupted or bad restore is never served.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise PartitaError(f"{folder} exists already: restore into a new folder.")
+        raise PartitaError(f"{folder} already exists: restore into a new folder.")
     backup = get_backup(location, name)
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)

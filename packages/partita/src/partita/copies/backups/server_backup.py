@@ -33,7 +33,7 @@ _decode = msgspec.msgpack.Decoder(tuple[Chunk, bytes, bytes]).decode
 
 
 class _FileIsGone(Exception):
-    """Raised when a listed file was removed meanwhile, because its table backup was deleted."""
+    """Raised when a listed file has been removed, because its table backup was deleted."""
 
 
 async def back_up_server(client: Client, location: Archive, progress: Progress) -> BackupSummary:

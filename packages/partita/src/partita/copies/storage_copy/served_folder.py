@@ -27,7 +27,7 @@ from partita.database.storage.engine import Changes, Snapshot
 from partita.errors import StorageError
 
 ATTEMPTS_MAX: Final = 20
-"""How often the file of the tree is copied until no two commits happened meanwhile."""
+"""The number of attempts to copy the tree's file while fewer than two commits happen."""
 FOLLOW_SECONDS: Final = 0.2
 COPY_LOCK_FILE: Final = "copying.lock"
 
@@ -116,7 +116,7 @@ def follow(folder: Path, target: CopyTarget, say: Callable[[str], None]) -> None
         for changes in log.read():
             written.update(changes)
 
-    # The logs are read before the tree is copied and again and again while it is read: the server
+    # The logs are read before the tree is copied and repeatedly while it is read: the server
     # clears a log after each checkpoint, and its commits may be missing in the copied tree.
     collect()
     with tree_copy(folder) as tree:

@@ -41,7 +41,8 @@ class CheckedFolder:
     streams: list[ChangeStream] = field(default_factory=list)
     event_streams: list[EventStream] = field(default_factory=list)
     has_unreadable_entries: bool = False
-    """True if a table or stream cannot be read, so that its keys cannot be told from strays."""
+    """True if a table or stream cannot be read, so that its keys cannot be distinguished from
+    strays."""
     items: int = 0
     entries: int = 0
     changes: int = 0

@@ -40,7 +40,7 @@ class Entitlement(NamedTuple):
     since: float = 0.0
     """The time when the units were set; units unused since then are available for a burst."""
     partitions_min: int = 1
-    """The partitions that exist already: they are never merged."""
+    """The partitions that already exist: they are never merged."""
 
     def partitions(self, size_bytes: int = 0) -> int:
         """Returns how many partitions serve these units and store this much data."""

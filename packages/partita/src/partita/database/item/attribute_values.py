@@ -2,7 +2,7 @@
 
 A value stays what the JSON decoder made of it: a dict with one member, whose name is the type.
 Binary stays base64 text. `normalize_item` is called where a value enters the system; everything
-behind it can rely on canonical numbers and on sets that are sorted and free of duplicates.
+after it can rely on canonical numbers and on sets that are sorted and free of duplicates.
 
 `server/protocol` has already checked the JSON types of the members (a string under `S`, a list
 under `L`). This module adds the rules that the service itself checks.
@@ -203,7 +203,7 @@ def _binary_set(members: list[str], check: ValueCheck, level: int) -> list[str]:
 def _in_byte_order(members: list[str]) -> list[str]:
     """Returns the members sorted by their UTF-8 bytes, which is the order of code points.
 
-    Members that are in order already are returned as they are.
+    Members that are already in order are returned unchanged.
     """
     before = ""
     for member in members:

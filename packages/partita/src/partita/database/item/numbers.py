@@ -68,7 +68,7 @@ def parse(text: str) -> Decimal:
 
 
 def _split(text: str, exponent_bits: int) -> tuple[str, int, int]:
-    """Returns a number's digits without leading zeros, how many of them are behind the point, and
+    """Returns a number's digits without leading zeros, how many of them follow the point, and
     the exponent: `0.5E3` gives `("5", 1, 3)`."""
     match = _NUMBER.fullmatch(text)
     if not match:

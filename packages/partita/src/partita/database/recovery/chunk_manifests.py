@@ -99,7 +99,7 @@ class ChunkStore(Protocol):
 
 
 def put_chunk(archive: ChunkStore, changes: Sequence[Change]) -> Chunk:
-    """Writes a chunk, unless it exists already."""
+    """Writes a chunk, unless it already exists."""
     content = _encode(changes)
     digest = blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
     name = chunk_name(digest)

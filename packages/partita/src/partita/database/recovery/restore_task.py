@@ -29,7 +29,7 @@ LOAD_ITEMS: Final = 512
 
 
 def restore(work: RecoveryContext, table: Table, origin: RestoreOrigin) -> Task:
-    """Loads the table; after a restart it continues behind the last item that the table has."""
+    """Loads the table; after a restart it continues after the last item that the table has."""
     yield None
     crash_points.reach(CrashPoint.RESTORE_BEGUN)
     manifest, until = yield from _source(work, origin)

@@ -40,7 +40,7 @@ def table_state(
 ) -> Iterator[Slice]:
     """Yields the items that a table had at the stamp `until`; at the manifest's stamp if None.
 
-    The result begins behind the place `after` and stays in the range `within`.
+    The result begins after the place `after` and stays in the range `within`.
     """
 
     def changes() -> Changes:

@@ -42,7 +42,8 @@ class ReadReplica:
         self.reads = {"replica": 0, "primary": 0}
 
     async def identity(self, connection: AsyncConnection[Any]) -> str:
-        """Tells apart the servers behind one URL, and their restarts: address, port, start time."""
+        """Distinguishes the servers behind one URL, and their restarts: address, port, start
+        time."""
         identity = self._identities.get(connection)
         if identity is None:
             cursor = await connection.execute(_IDENTITY)

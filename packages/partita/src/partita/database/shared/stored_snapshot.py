@@ -1,7 +1,7 @@
 """The data in PostgreSQL as one snapshot, for checks, backups and copies.
 
 It is a repeatable-read transaction with a query for each read, which is slow, but no request waits
-for it. Servers may run meanwhile.
+for it. Servers may keep running.
 """
 
 from __future__ import annotations

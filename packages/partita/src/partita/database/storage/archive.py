@@ -185,7 +185,7 @@ class MemoryArchive:
 
 
 def sync(path: Path) -> None:
-    """Syncs a file or folder to disk, unless it was removed meanwhile."""
+    """Syncs a file or folder to disk, unless it has just been removed."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:

@@ -56,7 +56,7 @@ class CommitArchive(Protocol):
 class BulkTreeLoad(Protocol):
     """A bulk load: pairs that go into the tree in one commit, past the write-ahead log.
 
-    Only for keys that nobody else reads or writes meanwhile.
+    Only for keys that nobody else reads or writes until it ends.
     """
 
     def put(self, pairs: Sequence[tuple[bytes, bytes]]) -> None: ...

@@ -133,7 +133,7 @@ class RecoveryLog:
                 self._append(EVERYTHING, commits)
             self._archive.sync()
             # Only now: if the archive fails, the commits are flushed again. Others may have been
-            # added meanwhile.
+            # added in the meantime.
             with self._lock:
                 del self._pending[: len(pending)]
 
@@ -141,7 +141,7 @@ class RecoveryLog:
         file = self._files.get(table_id)
         if file is None or self._is_full(file, commits[0][0]):
             # A file of an earlier process may end with a torn block, which would hide whatever
-            # is appended behind it.
+            # is appended after it.
             file = new_log_file(table_id, commits[0][0])
         self._files.pop(table_id, None)
         self._archive.append(file, b"".join(pack_blocks(commits)))

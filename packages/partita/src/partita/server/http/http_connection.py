@@ -209,7 +209,7 @@ class HttpConnection:
             self.flush()
 
     def flush(self) -> None:
-        """Sends the responses that are ready, in order, then handles the requests behind them."""
+        """Sends the responses that are ready, in order, then handles the requests after them."""
         exchanges = self._exchanges
         ready = []
         while exchanges and (answer := exchanges[0].answer) is not None:

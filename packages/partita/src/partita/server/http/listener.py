@@ -132,7 +132,7 @@ class Listener:
     ) -> None:
         """Decompresses the body of a request, then calls `proceed` with a reply, or refuses.
 
-        Large content is decompressed in a thread, so that other requests are answered meanwhile.
+        Large content is decompressed in a thread, so that other requests need not wait for it.
         The decompressed size counts towards `bodies_bytes_max` until the request is answered.
         """
         packed = request.body

@@ -97,13 +97,13 @@ class RequestReader:
         except httptools.HttpParserError as error:
             self._refuse(error)
         if self.request is not None and not self._has_advanced:
-            # Neither a header nor the trailer of a chunked body may go on for ever.
+            # Neither a header nor the trailer of a chunked body may go on forever.
             self._unfinished_bytes += len(data)
             if self._unfinished_bytes > REQUEST_HEADER_BYTES_MAX:
                 self._connection.refuse(431, LONG_HEADER)
 
     def _read_on(self, rest: memoryview) -> None:
-        """Parses the bytes behind an offer of HTTP/2. Pipelined requests may repeat the offer."""
+        """Parses the bytes after an offer of HTTP/2. Pipelined requests may repeat the offer."""
         pieces: list[bytes | memoryview] = [rest, self._head_without_upgrade()]
         while pieces and not self._connection.is_refused:
             piece = pieces.pop()

@@ -1,8 +1,8 @@
 """The queue of large requests, which would keep all others waiting if the server decided them.
 
 They are decided one at a time by another process (`large_request_worker.py`). That may take
-seconds; meanwhile the server answers other requests, and the questions of the process. The result
-is a draft: it is committed if what it read is unchanged, and otherwise decided again.
+seconds; during that time the server answers other requests, and the questions of the process. The
+result is a draft: it is committed if what it read is unchanged, and otherwise decided again.
 """
 
 from __future__ import annotations

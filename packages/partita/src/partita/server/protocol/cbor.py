@@ -144,7 +144,7 @@ class _CborReader:
         return taken
 
     def _items(self, info: int, depth: int) -> Iterator[None]:
-        """Yields once for each item of an array or map; the caller reads the item meanwhile."""
+        """Yields once for each item of an array or map; the caller reads the item in between."""
         if depth < 0:
             raise NotDecoded
         if info != INDEFINITE:

@@ -4,7 +4,7 @@ Wrong signatures are counted per address. When an address has had too many, requ
 refused unread for a while. Exempt are keys that have signed correctly from this address before:
 many people may share an address, and one of them must not lock out the others. Only the id of such
 a key is remembered, not its signature or a decision, because the scope of a signature ends at
-midnight and policies may change. A key that was disabled meanwhile is refused by its id, before
+midnight and policies may change. A key that has been disabled since is refused by its id, before
 anything is hashed.
 
 So an attacker at the same address may use the id of such a key and have every guess verified. This

@@ -39,7 +39,7 @@ class EventBytes:
 
 
 def packed_number(content: bytes, place: int) -> tuple[int, int]:
-    """Returns a length-encoded integer of MySQL's protocol and the place behind it."""
+    """Returns a length-encoded integer of MySQL's protocol and the position after it."""
     first = content[place]
     if first < 0xFB:
         return first, place + 1

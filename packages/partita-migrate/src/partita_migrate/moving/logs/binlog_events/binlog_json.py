@@ -79,7 +79,7 @@ def _container(kind: int, content: bytes) -> str:
 
 
 def _sized(content: bytes) -> bytes:
-    """Returns the bytes behind a variable-length size: seven bits a byte, the eighth says that more
+    """Returns the bytes after a variable-length size: seven bits a byte, the eighth says that more
     follow."""
     size = place = 0
     while True:

@@ -87,7 +87,8 @@ class BinlogStream:
             cursor.execute(f"SET @master_heartbeat_period = {int(heartbeat_seconds * 1e9)}")
             cursor.execute(f"SET @mariadb_slave_capability = {MARIADB_CAPABILITY}")
         name = file.encode()
-        # Replicas are told apart by their server id; one with an id in use would cut the other off.
+        # Replicas are identified by their server id; a second one with the same id disconnects the
+        # first.
         number = random.randint(1 << 20, (1 << 32) - 1)
         request = struct.pack("<BIHI", COM_BINLOG_DUMP, place, 0, number) + name
         self._connection._write_bytes(struct.pack("<I", len(request)) + request)
@@ -141,7 +142,7 @@ class BinlogStream:
         # A bit for each column that is in the images; an update has one such mask for the row
         # before and one for the row after.
         for _ in range(2 if event.kind in UPDATE_ROWS else 1):
-            # MySQL also sets the unused bits behind the last column.
+            # MySQL also sets the unused bits after the last column.
             is_whole &= int.from_bytes(body[place : place + size], "little") & every == every
             place += size
         return RowsEvent(shape, flags, is_whole, body[place:])

@@ -176,7 +176,7 @@ class SourceFence(ABC):
             finally:
                 started.set()
 
-        # The UPDATE waits for open transactions in a session and thread of its own; meanwhile this
+        # The UPDATE waits for open transactions in a session and thread of its own, while this
         # session asks the server which ones they are.
         closing = threading.Thread(target=run, name="fence")
         closing.start()

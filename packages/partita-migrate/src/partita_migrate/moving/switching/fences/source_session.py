@@ -15,7 +15,7 @@ from partita_migrate.understanding.schema.inventory import SourceTable
 
 VALUE = "\0"
 LOCK_SECONDS = 2
-"""How long a lock is waited for; sessions of the application queue behind us meanwhile."""
+"""How long to wait for a lock; during that time, sessions of the application queue behind us."""
 BUSY_SECONDS = 30
 QUOTES = {"postgresql": '"', "mysql": "`", "sqlite": '"'}
 AWAY = (1927, 1317, 2002, 2003, 2006, 2013, 2014, 1053)

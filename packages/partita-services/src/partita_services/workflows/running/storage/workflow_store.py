@@ -63,7 +63,7 @@ class WorkflowStore(RecordTable):
     async def put_machine(
         self, machine: MachineRecord, *, is_new: bool, version: MachineVersion | None = None
     ) -> None:
-        """Raises RecordConflict when a new machine exists already, or one to be changed does
+        """Raises RecordConflict when a new machine already exists, or one to be changed does
         not."""
         definition = machine.definition.encode()
         actions = [

@@ -76,7 +76,7 @@ class ChildExecutions(Protocol):
     async def start(
         self, machine_arn: str, name: str, input: str, *, since: float
     ) -> dict[str, Any]:
-        """The answer to StartExecution, also for an execution of that name that was started after
+        """The answer to StartExecution, even for an execution of that name that was started after
         `since`."""
 
     async def finished(self, arn: str) -> ExecutionRecord:

@@ -299,7 +299,7 @@ def _table(work: RecoveryContext, record: BulkPutRecord) -> Table:
     table = work.catalog.find(record.table_name)
     if table is None or table.table_id != record.table_id or table.transition == DELETING:
         raise _Stopped(
-            FAILED, "TableNotFound", f"The table {record.table_name} was deleted meanwhile."
+            FAILED, "TableNotFound", f"The table {record.table_name} was deleted during the task."
         )
     return table
 

@@ -2,7 +2,7 @@
 
 S3's usual environment variables give its endpoint, region and credentials (AWS_ENDPOINT_URL_S3 or
 AWS_ENDPOINT_URL, AWS_REGION, AWS_ACCESS_KEY_ID and so on). A server only uses S3 if an endpoint is
-set: without one it would contact Amazon without having been told to.
+set: without one it would contact Amazon unasked.
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def _selection(record: ExportRecord) -> ExportFilter | None:
 
 def _items(items: Slice, selection: ExportFilter | None, is_ion: bool) -> list[Line]:
     if selection is None and not is_ion:
-        # Stored values are JSON behind a header of sizes, so nothing has to be decoded.
+        # Stored values are JSON after a header of sizes, so nothing has to be decoded.
         return [
             (b'{"Item":%b}\n' % value[HEADER_BYTES:], unpack_sizes(value)[0]) for _, value in items
         ]

@@ -62,7 +62,7 @@ class RoundQueue:
             self._is_scheduled = True
             loop = asyncio.get_running_loop()
             if self._rounds:
-                # Others gather meanwhile, and share the round trips of the next round.
+                # Other requests gather during the round, and share the round trips of the next.
                 loop.call_later(GATHER_SECONDS, self._start)
             else:
                 loop.call_soon(self._start)

@@ -396,7 +396,7 @@ class Rounds(ReadRounds):
             requests.clear()
             self._answer(decision)
             if decision.draft.changes:
-                # Another round may have read it meanwhile: then it is read once more.
+                # Another round may have read it in between: then it is read again.
                 is_next = self.catalog_version == version
                 self.catalog_version = version + 1 if is_next else UNKNOWN_VERSION
 
@@ -457,5 +457,5 @@ class Rounds(ReadRounds):
 
 
 def _refusal(request: SharedRequest) -> InternalServerError | bool:
-    """The answer to a request whose lease was lost: False tells background work to stop."""
+    """The answer to a request whose lease was lost: False makes background work stop."""
     return False if request.fence is None else InternalServerError(ANOTHER_LEADS)

@@ -64,7 +64,7 @@ def check_pages(path: Path, pages_max: int | None = None) -> None:
     """Checks all pages, or the first `pages_max`; raises StorageError for the first bad one.
 
     All pages of a file that is shorter than its meta page claims are checked in any case: LMDB may
-    omit free pages at the end, so only this tells whether a page that is in use is missing.
+    omit free pages at the end, so only this shows whether a page that is in use is missing.
     """
     try:
         file = os.open(path, os.O_RDONLY)
@@ -239,7 +239,7 @@ class _Pages:
         for following in range(number + 1, number + count):
             self._mark(following)
         if number * self._page_bytes + _PAGE.size + size > self._file_bytes:
-            raise StorageError(f"the value in page {number} lies behind its end")
+            raise StorageError(f"the value in page {number} lies beyond its end")
         return os.pread(self._file, size, number * self._page_bytes + _PAGE.size)
 
     def _page(self, number: int, kind: int) -> bytes:
@@ -250,7 +250,7 @@ class _Pages:
         self._mark(number)
         page = self._read(number)
         if len(page) < self._page_bytes:
-            raise StorageError(f"page {number} lies behind its end, at byte {self._file_bytes}")
+            raise StorageError(f"page {number} lies beyond its end, at byte {self._file_bytes}")
         own_number, _, flags, _, _ = _PAGE.unpack_from(page)
         if own_number != number or flags & KIND_BITS != kind:
             raise StorageError(f"page {number} is not a {KINDS[kind]} page")

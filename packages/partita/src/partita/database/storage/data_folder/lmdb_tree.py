@@ -326,7 +326,7 @@ def _lock_folder(folder: Path) -> _FolderLock:
 
 @contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
-    """Locks a folder, so that no server can open it meanwhile."""
+    """Locks a folder, so that no server can open it."""
     lock = _lock_folder(folder)
     try:
         yield

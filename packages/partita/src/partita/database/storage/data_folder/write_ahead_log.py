@@ -1,9 +1,9 @@
 """The write-ahead log: each commit goes to disk in one small write before the tree has it.
 
 The file begins with a generation number and a random salt, which is repeated in every record. The
-file is reused from its beginning; the salt tells new records from old ones. A record is one commit
-with a checksum, and is synced before the next one is written. So a crash can only tear the last
-record, which was never acknowledged. A bad record in front of a good one means damage.
+file is reused from its beginning; the salt distinguishes new records from old ones. A record is one
+commit with a checksum, and is synced before the next one is written. So a crash can only tear the
+last record, which was never acknowledged. A bad record in front of a good one means damage.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def read_log(path: Path) -> LogContents:
     while (payload := _payload(content, end, salt)) is not None:
         commits.append(dict(_pairs(payload)))
         end += _RECORD.size + len(payload)
-    # A crash tears the last record only. With a valid record behind it, this is damage.
+    # A crash can only tear the last record. A torn record before a valid one means damage.
     if _has_record_after(content, end, salt):
         raise StorageError(f"{path.name} is damaged at byte {end}")
     return LogContents(generation, salt, tuple(commits), end)

@@ -1,5 +1,5 @@
 """Logs once when the database becomes unavailable and once when it is back, however many requests
-fail meanwhile."""
+fail in between."""
 
 from __future__ import annotations
 

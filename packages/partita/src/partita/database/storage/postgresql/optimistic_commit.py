@@ -154,7 +154,7 @@ async def commit(
                 # Existing rows are locked, so only rows that were absent can have changed.
                 absent = {key for key, version in plan.checks.items() if version == ABSENT}
                 raise ConflictDetected(absent) from None
-            # The second attempt takes two round trips, and tells which keys have changed.
+            # The second attempt takes two round trips, and finds out which keys have changed.
     try:
         await check_and_change(connection, plan, bucket, begins=begins)
     except (ConflictDetected, CatalogMoved, LeaseLost, psycopg.Error):

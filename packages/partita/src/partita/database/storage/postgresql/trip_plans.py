@@ -1,6 +1,6 @@
 """What a round trip to PostgreSQL fetches or commits, as plain values.
 
-This module does not import the driver: compiled modules import it, also where the driver is not
+This module does not import the driver: compiled modules import it, even where the driver is not
 installed.
 """
 

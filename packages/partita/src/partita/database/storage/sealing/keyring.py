@@ -99,7 +99,7 @@ class KeyFile:
             while True:
                 with self.path.open("rb") as file:
                     content = file.read()
-                    # A file that was replaced meanwhile may already be overwritten with zeros.
+                    # A file that has just been replaced may already be overwritten with zeros.
                     if os.path.samestat(self.path.stat(), os.fstat(file.fileno())):
                         return content
         except FileNotFoundError:

@@ -102,7 +102,7 @@ Crypt = Callable[[bytes, bytes, bytes], bytes]
 
 
 class ValueCipher:
-    """Encrypts and decrypts values. One thread encrypts at a time; others may decrypt meanwhile."""
+    """Encrypts and decrypts values. One thread encrypts at a time, while others decrypt."""
 
     def __init__(self, keyring: Keyring) -> None:
         self.keyring: Final = keyring

@@ -30,7 +30,7 @@ def audit() -> None:
     help="Folder of the audit log, if it is not in the data folder.",
 )
 def verify_log(data: Path, encryption_key: str | None, folder: Path | None) -> None:
-    """Report events that were changed or removed. A server may run meanwhile.
+    """Report events that were changed or removed. The server may keep running.
 
     Exits with 0 if the log is complete. Keep the digest in another place: somebody who can write to
     the folder could forge a whole log, but not one with this digest.

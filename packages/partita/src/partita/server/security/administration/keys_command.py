@@ -59,9 +59,9 @@ def show(data: Path, encryption_key: str | None) -> None:
 def encrypt(source: Path, target: Path, encryption_key: str | None) -> None:
     """Copy a plain data folder into a new, encrypted one.
 
-    No server may use FROM meanwhile. It stays unchanged: remove it once TO works for you. Tables,
-    streams, users, the audit log and certificates are copied. Backups and point-in-time recovery
-    are not.
+    No server may use FROM while this runs. It stays unchanged: remove it once TO works for you.
+    Tables, streams, users, the audit log and certificates are copied. Backups and point-in-time
+    recovery are not.
     """
     if encryption_key is None:
         raise click.UsageError("Give --encryption-key: it says where the key is.")
@@ -100,7 +100,7 @@ def decrypt(source: Path, target: Path, encryption_key: str | None) -> None:
     from partita.database.storage.sealing.sealed_object import is_sealed, open_object
 
     if target.exists():
-        raise click.UsageError(f"{target} exists already: choose a new folder.")
+        raise click.UsageError(f"{target} already exists: choose a new folder.")
     masters = KeySource(encryption_key).read()
     files = sorted(path for path in source.rglob("*") if path.is_file())
     for path in files:

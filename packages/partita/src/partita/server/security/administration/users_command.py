@@ -77,7 +77,7 @@ def accept(above: int, access: AccessFile) -> None:
 
     A server refuses a file of users that is older than the accepted one, or missing. Use this if
     you have put back an older file yourself, or have lost the file. Check what is shown: users that
-    were disabled meanwhile may be back.
+    have been disabled since may be back.
     """
     _list(access.accept(above))
 

@@ -98,7 +98,7 @@ class AccessFile:
     def changing(self) -> Iterator[DirectoryChange]:
         """Changes the file: `with file.changing() as change: change.directory = ...`.
 
-        A lock keeps other processes from changing it meanwhile. A directory that a server could not
+        A lock keeps other processes from changing it. A directory that a server could not
         read raises and is not written.
         """
         with self._locked():

@@ -117,7 +117,7 @@ def add_user(
 ) -> tuple[Directory, AccessKey]:
     check_name(name)
     if name in directory.users or name == ROOT:
-        raise PartitaError(f"There is a user {name} already.")
+        raise PartitaError(f"The user {name} already exists.")
     for group in groups:
         if group not in directory.groups:
             raise PartitaError(f"There is no group {group}: add it with `partita users group`.")

@@ -113,7 +113,8 @@ def _keys(
 
 
 def _attributes(statement: CompiledStatement) -> set[str]:
-    """Returns all attributes that a statement names, also if it only compares or sorts by them."""
+    """Returns all attributes that a statement names, even those that it only compares or sorts
+    by."""
     names: set[str] = set()
     if isinstance(statement, InsertStatement):
         names |= set(statement.item)

@@ -313,7 +313,7 @@ def _columns(columns: Sequence[SelectColumn]) -> SelectProjection:
 
 
 def _column_name(path: DocumentPath) -> str:
-    """Returns the last name of a path with the list indexes behind it: `a.b[0]` is `b[0]`."""
+    """Returns the last name of a path with the list indexes after it: `a.b[0]` is `b[0]`."""
     last = max(number for number, element in enumerate(path) if isinstance(element, str))
     return str(path[last]) + "".join(f"[{index}]" for index in path[last + 1 :])
 
