@@ -157,7 +157,7 @@ REFUSALS = [
     ("POST", "/metrics", {**scalar(valueType="HYBRID"), "name": "x"}, 400, "needs a hybridFormula"),
     ("PUT", "/metrics/m", scalar(hybridFormula="m"), 400, "Only a metric with the value type HYBR"),
     ("PUT", "/metrics/m", hybrid("h"), 409, "cannot become a hybrid one"),
-    ("PUT", "/metrics/h", scalar(), 409, "or the other way round"),
+    ("PUT", "/metrics/h", scalar(), 409, "or vice versa"),
     ("PUT", "/metrics/h", {**hybrid("m"), "relatedDimensions": ["country"]}, 400, "no related"),
     ("PUT", "/metrics/h", hybrid("m + top"), 400, "h would be computed from itself"),
     ("PUT", "/metrics/m", scalar(relatedDimensions=["nowhere"]), 400, "no dimension nowhere"),

@@ -82,12 +82,12 @@ class UrlRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class PageHitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     brands: tuple[Brand, ...] = ()
-    """Without any, visits of every brand in the catalogue count."""
+    """The brands to count; when empty, every brand in the catalogue."""
     periods: tuple[Period, ...] = (JUST_NOW, DAY, WEEK)
     lateness_seconds: Annotated[float, Meta(ge=0, le=DAY_SECONDS)] = 3.0
     """How long after the end of a window its visits may still arrive."""
     future_seconds: Annotated[float, Meta(ge=0)] = 60.0
-    """How far ahead a visitor's clock may be."""
+    """The time by which a visitor's clock may be ahead."""
     stream: Annotated[str, Meta(pattern=NAME)] = "pagehits"
     shards: Annotated[int, Meta(ge=1, le=100)] = 2
     table: Annotated[str, Meta(pattern=NAME)] = "pagehits"
@@ -100,7 +100,8 @@ class PageHitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     kept_rows_max: Annotated[int, Meta(ge=1, le=20_000)] = 10_000
     """The most rows that are stored of a window, however many assets share the lowest count."""
     expires_after: Literal["list", "window"] = "list"
-    """When a window starts to expire: after the last list that shows it, or at its own end."""
+    """The moment when a window starts to expire: after the last list that shows it, or at its own
+    end."""
     expiration_grace_seconds: Annotated[int, Meta(ge=0)] = 600
     write_units: Annotated[float, Meta(gt=0)] = 50.0
     """The write units per second that storing may use."""
@@ -115,8 +116,8 @@ class PageHitSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     urls: tuple[UrlRule, ...] = ()
     spam: SpamSettings = SpamSettings()
     consumer: Literal["process", "function"] = "process"
-    """Where the consumer runs: in a process of the service, or as a function of the database's
-    server."""
+    """The place where the consumer runs: in a process of the service, or as a function of the
+    database's server."""
     consumer_function: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")] = "page-hit-consumer"
     delivery: DeliverySettings = DeliverySettings()
     signatures: SignatureSettings = SignatureSettings()

@@ -47,7 +47,7 @@ REFRESH_SECONDS = 1.0
 LEASE_SECONDS = 10.0
 """How long the last rows stay valid when they cannot be read again."""
 SETTLE_SECONDS = 1.0
-"""A difference is read again after this time: the change may still have been on its way."""
+"""A difference is read again after this time: the change may still have been in flight."""
 MISSING_TABLE = (1146, "42P01")
 """The error codes of MariaDB and PostgreSQL; SQLite only has a message."""
 

@@ -199,7 +199,7 @@ def test_a_load_overwrites_nothing_that_is_there(make_source: MakeSource, target
     folder = moved(source, target)
     for path in (folder.path / "move").iterdir():
         path.unlink()
-    with pytest.raises(PartitaError, match="has items already"):
+    with pytest.raises(PartitaError, match="already has items"):
         load(folder, target)
 
 

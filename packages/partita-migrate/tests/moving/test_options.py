@@ -241,5 +241,5 @@ def test_a_source_without_a_log_is_loaded_once_after_it_was_refused(
             load(folder, target)
     load(folder, target, is_followed=False)
     assert books(folder, target) == {0, 1, 2}
-    # A load goes on with the options that it was begun with.
+    # A load continues with the options that it was started with.
     assert not load(folder, target, is_followed=True).is_followed

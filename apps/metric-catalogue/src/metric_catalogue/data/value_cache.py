@@ -28,7 +28,7 @@ class ValueCache(Generic[V]):
         self._size = 0
         # By metric, least recently added first.
         self._entries: OrderedDict[str, dict[str, tuple[V, int, float]]] = OrderedDict()
-        """For each key the value, its size, and when it expires."""
+        """The value of each key, its size, and when it expires."""
         self.writes = 0
         """Counts the writes of this server. A reader notes it before it reads, and passes it to
         `keep`."""

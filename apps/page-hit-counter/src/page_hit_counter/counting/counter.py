@@ -41,10 +41,10 @@ logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
 CHECKPOINT_SECONDS = 2.0
-"""How often a checkpoint is written. After a kill at most this much is counted again."""
+"""The interval between checkpoints. After a kill at most this much is counted again."""
 UNSAVED_COUNTS_MAX = 50_000
 HEARTBEAT_SECONDS = 5.0
-"""How often the manifest is written when there is nothing to save."""
+"""The interval at which the manifest is written when there is nothing to save."""
 STANDBY_SECONDS = 15.0
 SEGMENTS_PER_WINDOW_MAX = 3_000
 """Each checkpoint adds a segment to a long window when visits are late for the short ones. A day

@@ -55,7 +55,7 @@ class StreamReader:
         self._clock = clock
         self._shards: list[KinesisShard] = []
         self._read_until: dict[str, float] = {}
-        """For each of these shards, the time up to which everything that arrived has been read."""
+        """The time up to which everything that arrived has been read, for each of these shards."""
         self._listed_at = 0.0
 
     @property

@@ -18,8 +18,8 @@ MARGIN_SECONDS = 5.0
 
 class DeliverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     route: Route = "off"
-    """How visits get from the delivery stream to the counter. With `off` the processor puts them
-    on the counter's stream directly."""
+    """The route of visits from the delivery stream to the counter. With `off` the processor puts
+    them on the counter's stream directly."""
     name: Annotated[str, Meta(pattern=NAME)] = "pagehits-delivery"
     """The name of the delivery stream, after which files are named."""
     stream: Annotated[str, Meta(pattern=NAME)] = "pagehits-events"

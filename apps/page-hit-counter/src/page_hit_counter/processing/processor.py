@@ -166,7 +166,7 @@ class Processor:
                     "key of its own.",
                 )
             # The key is claimed first: a second batch with it must be refused even while this one
-            # is on its way.
+            # is in flight.
             answers = await self.process(received, key)
         except VisitTooLong as error:
             return _refusal(413, str(error))

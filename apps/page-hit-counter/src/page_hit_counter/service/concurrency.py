@@ -15,7 +15,7 @@ async def run_all(calls: Iterable[Coroutine[Any, Any, Result]], at_a_time: int) 
     raised after all have ended.
 
     A caller that starts over after a failure must not meet a write of the first attempt that is
-    still on its way. `asyncio.gather` alone would leave such writes behind.
+    still in flight. `asyncio.gather` alone would leave such writes behind.
     """
     gate = asyncio.Semaphore(at_a_time)
 

@@ -37,7 +37,7 @@ Decisions = dict[tuple[str, str], bool]
 
 class Judgement(Struct):
     verdicts: list[str | None] | None = None
-    """For each visit the reason why it is withheld, or None; no list when all visits pass."""
+    """The reason why each visit is withheld, or None; no list when all visits pass."""
     adjustments: list[Adjustment] = []
     """Adjustments to put on the stream before the visits."""
     withheld: list[WithheldHits] = []

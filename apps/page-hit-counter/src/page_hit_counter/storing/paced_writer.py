@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
 TICK_SECONDS = 0.5
-"""How often records are delivered. Those that are due within one tick go in one call."""
+"""The interval between deliveries of records. Those that are due within one tick go in one call."""
 
 
 class PacedWriter:

@@ -101,7 +101,7 @@ class RowColumns:
     assets: array[int]
     hits: array[int]
     facets: array[int]
-    """For each row, the index of its kind."""
+    """The index of the kind of each row."""
     kinds: list[msgspec.Raw]
     """The kinds as JSON; they are decoded on demand, because a list needs few of them."""
     rows_per_asset: int

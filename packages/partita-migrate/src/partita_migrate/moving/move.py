@@ -129,7 +129,7 @@ def open_move(
                 state.set_fact(BEGUN, begun)
         if where and dict(where) != begun.where:
             raise PartitaError(
-                f"The load was begun with other conditions ({begun.where or 'none'}). Remove"
+                f"The load was started with different conditions ({begun.where or 'none'}). Remove"
                 f" {state_path(folder).parent} and empty the tables to start over."
             )
         parts_of(inventory, begun.where)
@@ -170,7 +170,7 @@ def _check_same(
 ) -> None:
     again = f"Remove {state_path(folder).parent} and empty the tables to start over."
     if begun.fingerprint != fingerprint(design):
-        raise PartitaError(f"{begun.model} has changed since the load was begun with it. {again}")
+        raise PartitaError(f"{begun.model} has changed since the load started. {again}")
     if begun.source != str(origin.address):
         raise PartitaError(f"This load reads {begun.source}, not {origin.address}. {again}")
     if begun.endpoint != (endpoint or ""):

@@ -79,7 +79,7 @@ class MoveStatus(Struct, kw_only=True):
     under_way: str = ""
     """A cutover, rollback or finish that has begun: it is running, or was killed."""
     refusal: str = ""
-    """Which side refuses writes although it is authoritative, and how to open it."""
+    """The side that refuses writes although it is authoritative, and how to open it."""
 
 
 def status(folder: Folder) -> MoveStatus:

@@ -34,7 +34,7 @@ class RunReport(Struct, kw_only=True, omit_defaults=True):
     stages: list[str] = field(default_factory=list)
     """The stages that ran, in order."""
     next: str = ""
-    """What another run would do; empty when the move is over."""
+    """The next stage of another run; empty when the move is over."""
     is_dry_run: bool = False
     failed: int = 0
     different: int = 0

@@ -56,7 +56,7 @@ class ColumnLookup(NamedTuple):
 
     columns: tuple[str, ...]
     folds: tuple[str, ...]
-    """How the collation of each column compares; empty for byte by byte."""
+    """The comparison rule of each column's collation; empty for byte by byte."""
     stored_in: str
     """The SQLite column with their text; empty when the table has to be searched."""
 

@@ -121,7 +121,7 @@ class StateStore(RowStore):
         self._run("COMMIT")
 
     def roll_back(self) -> None:
-        """Undoes what was not committed, if anything was begun."""
+        """Undoes what was not committed, if a transaction is open."""
         if self._db.in_transaction:
             self._run("ROLLBACK")
         self._cached.cache_clear()

@@ -65,8 +65,8 @@ def _passed_role(service: DatabaseService, request: Request) -> list[RequestedRi
 
 
 def _on(operation: str, *members: str) -> Rights:
-    """The rights of an operation on the resources that its members name; without any, on all
-    resources."""
+    """The rights of an operation on the resources that its members name, or on all
+    resources if they name none."""
 
     def rights(service: DatabaseService, request: Request) -> Sequence[RequestedRight]:
         resource_arns = [arn for member in members if (arn := text_of(request, member)) is not None]

@@ -70,7 +70,7 @@ class ServedDatabase(NamedTuple):
     leader: Callable[[], LeaderEndpoint | None]
     """Returns the server that runs the companions, or None while there is no leader."""
     kept: str
-    """Where the data is, in words for the ready line: `in memory`, `data in DIR`."""
+    """The location of the data, for the ready line: `in memory`, `data in DIR`."""
     companions: Mapping[bytes, BackupService] = MappingProxyType({})
     """Services of the database itself, by the prefix of their targets."""
     guard: Callable[[Handle], Handle] = _unguarded

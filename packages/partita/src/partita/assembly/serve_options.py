@@ -51,9 +51,9 @@ class ServeOptions:
     settings_folder: Path = Path()
     """The folder to which paths in the settings are relative."""
     time_scale: float = 1.0
-    """How much faster than real time Wait states and timeouts of workflows pass."""
+    """The factor by which Wait states and timeouts of workflows pass faster than real time."""
     may_upload: bool | None = None
-    """Whether clients may upload function code. None allows it only while the server answers to
+    """True if clients may upload function code. None allows it only while the server answers to
     local names alone."""
 
     allowed_origins: Sequence[str] = ()

@@ -52,7 +52,7 @@ from partita.client import Client, ClientError
 from partita.foundation.clock import Clock, system_clock
 
 TRIES_MAX = 25
-"""How often an update without If-Match is tried while concurrent updates come first."""
+"""The number of attempts of an update without If-Match when concurrent updates come first."""
 CONFLICT_SECONDS = 0.01
 SEGMENTS = 4
 """How many segments of the Scan run in parallel that a cutover waits for."""

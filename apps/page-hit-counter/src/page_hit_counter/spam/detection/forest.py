@@ -31,7 +31,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """The feature's share of the score."""
     direction: Literal["high", "low"]
     strength: float
-    """How clear the direction is, from 0 to 1."""
+    """The clarity of the direction, from 0 to 1."""
 
 
 class Forest:

@@ -63,7 +63,7 @@ class Visitor:
     def __init__(self, asset_id: int) -> None:
         self.hits = 0
         self.changes = 0
-        """How often a hit was on another asset than the hit before."""
+        """The number of hits on a different asset from the hit before."""
         self.asset_id = asset_id
         self.minute = 0
         self.minute_hits = 0

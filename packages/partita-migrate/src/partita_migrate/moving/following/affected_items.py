@@ -40,7 +40,7 @@ class AffectedItems:
     def __init__(self, design: Design) -> None:
         self.entities = [entity for _, entity in design.entities()]
         self._paths: dict[str, dict[RelationPath, set[str] | None]] = {}
-        """For each path the columns that matter to it; None when all do."""
+        """The columns that matter to each path; None when all do."""
         for number, entity in enumerate(self.entities):
             self._add_own(number, entity)
             for attribute in entity.attributes:

@@ -56,7 +56,7 @@ SETTINGS = {
     "binlog_row_value_options": ("", "binlog_row_value_options=''"),
     "gtid_mode": ("ON", "gtid_mode=ON and enforce_gtid_consistency=ON"),
 }
-"""What following requires, and how to write it in the server's settings."""
+"""The settings that following requires, as they are written in the server's configuration."""
 MANDATORY = "log_bin"
 REFUSED = {
     XA_PREPARE: "runs XA transactions, whose rows are in the binlog before they are committed; they"
@@ -70,7 +70,7 @@ REFUSED = {
         " with a new load.",
     ),
 }
-"""By type of event, why following stops there."""
+"""The reason why following stops at an event, by type of event."""
 HEARTBEAT_SECONDS = 0.5
 IDLE_SECONDS = 0.02
 WAITING_CHANGES_MAX = 10_000

@@ -65,7 +65,7 @@ class RollbackResult(SwitchResult, kw_only=True, omit_defaults=True):
     items: int = 0
     """Items that applications had written, and that follow their rows again."""
     replaced: int = 0
-    """Those of them that differed from their rows, such as stale copies."""
+    """The items among these that differed from their rows, such as stale copies."""
     replaced_file: str = ""
     obstacles: list[str] = field(default_factory=list)
 

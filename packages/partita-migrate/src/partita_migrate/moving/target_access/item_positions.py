@@ -18,7 +18,7 @@ OWN = (POSITION, DELETED)
 
 ONLY_OVER_OLDER = "attribute_not_exists(#key) OR #position < :position"
 ONLY_OVER_KNOWN = "attribute_not_exists(#key) OR #position <= :position"
-"""For repairs, which write again at the very position that the item has."""
+"""A condition for repairs, which write again at the same position that the item has."""
 
 
 def key_of(table: TableDesign, item: Item) -> Item:

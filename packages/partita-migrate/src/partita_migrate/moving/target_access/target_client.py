@@ -32,7 +32,7 @@ PAUSE_SECONDS = 0.05
 PAUSE_SECONDS_MAX = 5.0
 SLOWER = 0.7
 FASTER_UNITS = 5.0
-"""By how much the pace rises after each second without throttling."""
+"""The units per second by which the pace rises after each second without throttling."""
 UNITS_MIN = 1.0
 REFUSED = "ConditionalCheckFailedException"
 
@@ -73,7 +73,8 @@ def batches(items: Iterable[tuple[str, bytes]]) -> Iterator[ItemBatch]:
 
 
 def put_body(table: TableDesign, item: Item, condition: str = ONLY_OVER_OLDER) -> bytes:
-    """Returns the body of a PutItem that writes a stamped item unless a newer one is there."""
+    """Returns the body of a PutItem that writes a stamped item unless the target has a newer
+    one."""
     return orjson.dumps(conditional_put(table, item, position_of(item) or 0, condition))
 
 
@@ -107,7 +108,7 @@ class WritePace:
         self.throttled += 1
         now = time.monotonic()
         if self.units is None:
-            # No limit was asked for: starts from the rate that was reached so far.
+            # Without a requested limit, starts from the rate that was reached so far.
             self.units = max(self._sent / max(now - self._begun, 1), UNITS_MIN)
         elif now - self._raised > PAUSE_SECONDS * 4:
             self.units = max(self.units * SLOWER, UNITS_MIN)
@@ -207,14 +208,14 @@ class TargetClient:
                 ) from error
             if must_be_empty and page.get("Items"):
                 raise PartitaError(
-                    f"{table.name} at {self.endpoint} has items already, which a load would"
+                    f"{table.name} at {self.endpoint} already has items, which a load would"
                     " overwrite; empty it first."
                 )
 
     # Writing.
 
     def put_all(self, batches: Iterable[ItemBatch]) -> None:
-        """Writes items unconditionally; only right while nothing is followed yet."""
+        """Writes items unconditionally; only correct before following starts."""
         self._all(self._put_batch(batch) for batch in batches)
 
     async def _put_batch(self, batch: ItemBatch) -> None:
@@ -263,7 +264,7 @@ class TargetClient:
                 raise PartitaError(f"{self.endpoint} refused an item: {error}") from error
             existing_position = position_of(error.body.get("Item", {}))
             if existing_position is None:
-                return place, "an item is there that the move has not written"
+                return place, "an item exists there that the move did not write"
         return None
 
     def _all(self, calls: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:

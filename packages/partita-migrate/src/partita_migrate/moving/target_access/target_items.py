@@ -142,8 +142,8 @@ def _key_refusal(keys: list[KeyRequirement], item: Item) -> str:
 _encode = msgspec.json.Encoder().encode
 encoded = msgspec.json.Encoder(order="sorted").encode
 _SET = b'S":["'
-"""How SS, NS and BS begin in JSON. Nothing else contains these bytes, because quotes in texts are
-escaped."""
+"""The beginnings of SS, NS and BS in JSON. Nothing else contains these bytes, because quotes in
+texts are escaped."""
 
 
 def key_hash(table: TableDesign, item: Item) -> bytes:

@@ -26,7 +26,7 @@ from partita_migrate.understanding.sources.source_connection import SourceDataba
 ROWS_AT_ONCE = 500
 EVERY_SECONDS = 0.25
 LOOKS = 3
-"""How often a difference is seen before it is reported."""
+"""The number of times that a difference must be seen before it is reported."""
 LISTED_MAX = 100
 VERIFIED = "verified"
 """Fact of the state store: the position at which the last complete round without differences began.

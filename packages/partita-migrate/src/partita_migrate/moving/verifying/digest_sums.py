@@ -45,7 +45,7 @@ class SumTask(Struct):
 
 class DigestSums(Struct):
     sums: dict[int, bytes] = field(default_factory=dict)
-    """By the number of a table, or by the place of keys."""
+    """The sums, by the number of a table or by the place of keys."""
     items: int = 0
     tombstones: int = 0
     rows: int = 0

@@ -64,7 +64,7 @@ TRIES = 20
 
 class ItemDifference(Struct, frozen=True, kw_only=True):
     side: str
-    """Which comparison found it: "row" (source and state store) or "item" (state store and
+    """The comparison that found it: "row" (source and state store) or "item" (state store and
     target)."""
     table: str
     key: str

@@ -46,7 +46,7 @@ from partita_migrate.workspace.stage_progress import Progress, silent
 PLACES, SINCE = "back_places", "back_since"
 IDLE_SECONDS = 0.1
 KEPT_SECONDS = 60.0
-"""How often the stream positions are stored while nothing is written."""
+"""The interval at which stream positions are stored while nothing is written."""
 QUIET_ROUNDS = 3
 """Rounds without a record after which a stream that nobody writes to counts as read to its end."""
 TRIES = 20

@@ -39,7 +39,7 @@ ACTIVE, ENABLING = "ACTIVE", ("ENABLING", "UPDATING")
 DIVISORS = {"MILLISECOND": 1e3, "MICROSECOND": 1e6}
 HOUR_SECONDS = 3600
 MARGIN_SECONDS = 300
-"""How much the clocks of this machine and of the service may differ."""
+"""The largest difference between the clocks of this machine and of the service."""
 
 
 def destination_of(target: TargetClient, table: str, stream: str, *, is_made: bool) -> str:

@@ -40,7 +40,7 @@ class StreamCheckpoint(Struct):
     """Iterators of shards without a record so far, at the place where the move began to read."""
     began: float = 0.0
     read_at: float = 0.0
-    """When a Kinesis stream was first and last read, by this machine's clock."""
+    """The times when a Kinesis stream was first and last read, by this machine's clock."""
 
 
 class ItemChange(NamedTuple):

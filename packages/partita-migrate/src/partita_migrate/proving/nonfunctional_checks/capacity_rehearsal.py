@@ -61,12 +61,12 @@ SECONDS_MAX = 600
 PEAK_SECONDS = 60
 PEAK_TIMES = 2
 IDLE_SECONDS = 300
-"""Before a peak: a table saves its unused capacity for as long as this."""
+"""The pause before a peak: a table saves its unused capacity for this long."""
 TARGET = 0.7
 """The share of provisioned units that auto scaling aims to use."""
 SCAN_UNITS = 1.5
-"""How much more a Scan costs here: a table created on demand has four partitions instead of one,
-and a Scan is rounded up in each of them."""
+"""The additional units that a Scan costs here: a table created on demand has four partitions
+instead of one, and a Scan is rounded up in each of them."""
 ROWS_DRAWN = 100
 THROTTLED = ("ProvisionedThroughputExceededException", "ThrottlingException")
 HOT = "KeyRange"
@@ -86,7 +86,7 @@ class CallOutcomes:
     throttled: Counter[str] = field(default_factory=Counter)
     hot: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)
-    """By pattern, the server's message."""
+    """The server's message, by pattern."""
 
 
 @dataclass(frozen=True)

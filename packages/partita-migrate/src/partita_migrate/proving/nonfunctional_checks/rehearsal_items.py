@@ -44,7 +44,7 @@ class RequestedKeys:
 
     tables: set[str] = field(default_factory=set)
     keys: dict[str, dict[str, set[str]]] = field(default_factory=dict)
-    """By table and name of the partition key, the requested values."""
+    """The requested values, by table and name of the partition key."""
 
     def has(self, table: str, item: Item) -> bool:
         return table in self.tables or any(
@@ -60,7 +60,7 @@ class RecordingClient(DynamoDBClient):
         super().__init__(endpoint)
         self.asked = RequestedKeys()
         self.is_sending = True
-        """When False, answers are empty; for requests on which no later request depends."""
+        """False returns empty answers, for requests on which no later request depends."""
         self._tables = {prefix + table.name: table for table in design.tables}
 
     def call(self, operation: str, **request: Any) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class ParameterDraw:
         self.inventory = inventory
 
     def sets(self, question: ResolvedQuery, finest: str) -> list[ParameterSet]:
-        """Returns parameter sets, each with other values."""
+        """Returns parameter sets, each with different values."""
         alternatives = question.alternatives
         question = _flatten(question)
         unique: dict[str, ParameterSet] = {}
@@ -107,7 +107,7 @@ class ParameterDraw:
         ):
             yield ParameterSet("a limit of 1", {**usual.values, **self._counts(question, 1)})
 
-    # Rows to ask for.
+    # Rows to look up.
 
     def _rows(
         self, question: ResolvedQuery | Modification, finest: str

@@ -76,7 +76,7 @@ class PatternProof(Struct, frozen=True, kw_only=True, omit_defaults=True):
     requests: int = 0
     """Requests that were sent for all of them."""
     finish: str = ""
-    """What is left for the application to do."""
+    """The work that is left to the application."""
     differences: list[AnswerDifference] = field(default_factory=list)
 
 

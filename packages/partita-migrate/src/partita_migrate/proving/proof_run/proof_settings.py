@@ -13,4 +13,4 @@ class ProofSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     load_calls: Annotated[int, Meta(ge=0)] = 2000
     """Calls with which the stated rates are tried, and again the peaks; 0 skips both."""
     recovery: bool = True
-    """Whether a table is backed up, lost and restored."""
+    """True to back up, lose and restore a table."""

@@ -61,7 +61,7 @@ class UnfinishedRun:
         self.space = path.with_suffix(".work")
         """The folder with the rows and items of the run."""
         self.left = self._loaded()
-        """What an earlier run has loaded on a server; None without one."""
+        """The items that an earlier run loaded on a server; None without such a run."""
         if not is_same:
             shutil.rmtree(self.space, ignore_errors=True)
         self.space.mkdir(parents=True, exist_ok=True)

@@ -60,7 +60,7 @@ class WriteCases:
                     values[value.name] = rows[0].get(ref.column)
             if statement.on_conflict:
                 self._with_other_values(statement, values, rows[-1])
-            yield ParameterSet("a row that is there already", values)
+            yield ParameterSet("a row that already exists", values)
             yield from self._padded_keys(statement, table, rows[0])
 
     def _padded_keys(

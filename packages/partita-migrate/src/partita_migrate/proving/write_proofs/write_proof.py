@@ -211,7 +211,7 @@ class WriteProof:
             return self.sending.strange_keys(accesses, statement.table, rows_found)
         strange = self.sending.strange_keys(accesses, statement.table, new)
         if statement.on_conflict == "nothing" and not new:
-            return self._refusal(statement, parameter_set, "the row is there already", written)
+            return self._refusal(statement, parameter_set, "the row already exists", written)
         # A row that was replaced by an equal one is written again too.
         again = [row for row in self.staging.rows(statement.table) if row in rows_found]
         self.sending.write(rows_found, [*new, *again], statement.table, written)

@@ -71,7 +71,7 @@ RESERVED_KEYS = frozenset(
         "LAMBDA_RUNTIME_DIR",
     )
 )
-"""(Lambda guide, "Defined runtime environment variables")"""
+"""From the Lambda guide, "Defined runtime environment variables"."""
 HARMLESS: dict[str, Callable[[Any], bool]] = {
     "CapacityProviderConfig": lambda value: not value,
     "CodeSigningConfigArn": lambda value: not value,
@@ -88,8 +88,8 @@ HARMLESS: dict[str, Callable[[Any], bool]] = {
     "TracingConfig": lambda value: value.get("Mode", "PassThrough") == "PassThrough",
     "VpcConfig": lambda value: not value.get("SubnetIds") and not value.get("SecurityGroupIds"),
 }
-"""Members that this server does not implement, and when they can be accepted: if they ask for
-nothing."""
+"""Members that this server does not implement. A request may only contain them with values that
+ask for nothing."""
 COPIED = ("Description", "Handler", "MemorySize", "Role", "Runtime", "Timeout", "EphemeralStorage")
 UPLOADS = (
     "Code is not taken from clients by a server that others can reach: let it listen on a loopback "

@@ -23,7 +23,7 @@ from partita_services.functions.function_store import event_invokes_of
 
 EVENT, DRY_RUN = "Event", "DryRun"
 SYNC_BYTES_MAX, ASYNC_BYTES_MAX = 6 * MB, 1 * MB
-"""(Lambda guide, "Quotas")"""
+"""From the Lambda guide, "Quotas"."""
 EVENT_INVOKE = ("MaximumRetryAttempts", "MaximumEventAgeInSeconds", "DestinationConfig")
 
 

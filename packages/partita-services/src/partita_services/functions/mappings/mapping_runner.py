@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
 REST_SECONDS = 5.0
-"""The pause after an unforeseen failure, for example when a full disk keeps checkpoints from being
+"""The pause after an unexpected failure, for example when a full disk keeps checkpoints from being
 saved."""
 NOTHING_YET = "No records processed"
 ENABLED, DISABLED, DELETING = "Enabled", "Disabled", "Deleting"

@@ -24,7 +24,7 @@ class ShardPosition(msgspec.Struct, kw_only=True):
     window: dict[str, Any] | None = None
     """The open tumbling window, with its state."""
     positions: dict[str, str] = {}
-    """Only in the record START: the positions at which the mapping began, for the shards of that
+    """The positions (only in the record START) at which the mapping began, for the shards of that
     time. Later shards are read from their start."""
 
 

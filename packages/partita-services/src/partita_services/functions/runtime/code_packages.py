@@ -27,7 +27,7 @@ from partita_services.functions.runtime.function_supervisor import remove
 
 UNPACKED_BYTES_MAX = 262_144_000
 ZIPPED_BYTES_MAX = 50 * MB
-"""(Lambda guide, "Quotas")"""
+"""From the Lambda guide, "Quotas"."""
 ENTRIES_MAX = 65_535
 """The maximum of an archive without Zip64 extensions."""
 NAME_BYTES_MAX, PATH_BYTES_MAX = 255, 1024

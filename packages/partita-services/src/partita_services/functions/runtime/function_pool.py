@@ -98,7 +98,7 @@ class FunctionPool:
         return process
 
     def idle_since(self) -> list[float]:
-        """When each running, idle process was used last, in the event loop's time."""
+        """The times when each running, idle process was last used, by the event loop's clock."""
         return [
             process.used_at
             for process in self._processes

@@ -33,7 +33,7 @@ DAY_SECONDS = 24 * 3600.0
 PERIOD_SECONDS = 14 * DAY_SECONDS
 OPEN_SECONDS_MAX = 365 * DAY_SECONDS
 TOKENS_KEPT, TOKEN_SECONDS = 10, 15 * 60.0
-"""(API reference, RedriveExecution)"""
+"""From the API reference of RedriveExecution."""
 
 IS_RUNNING = "Execution is RUNNING and cannot be redriven"
 

@@ -17,7 +17,7 @@ from partita_services.workflows.language.language_errors import StateError
 from partita_services.workflows.running.tasks.task_runner import TaskRunner
 
 SECONDS_MAX = 300.0
-"""(API reference, TestState)"""
+"""The longest wait that TestState lets pass. (API reference, TestState)"""
 
 
 class StateTestRunner:

@@ -57,7 +57,7 @@ _decode = msgspec.msgpack.Decoder(DatabaseBackup).decode
 
 
 class BackupSummary(NamedTuple):
-    """What `partita backup` reports."""
+    """The report of `partita backup`."""
 
     name: str
     keys: int

@@ -1,6 +1,6 @@
 """CreateTable in `partita local`: members that AWS refuses are left out.
 
-Some releases of DynamoDB Local accept superfluous members, such as definitions of attributes that
+Some releases of DynamoDB Local accept unnecessary members, such as definitions of attributes that
 no key uses, and test suites have come to send them. They are ignored, with a warning in the log.
 """
 
@@ -16,7 +16,7 @@ from partita.database.tables.definition.table_schema import PAY_PER_REQUEST
 logger = logging.getLogger(__name__)
 
 Leave = Callable[[Request], Iterator[str]]
-"""Removes superfluous members, and yields a description of each."""
+"""Removes unnecessary members, and yields a description of each."""
 
 
 def without_surplus(request: Request) -> Request:

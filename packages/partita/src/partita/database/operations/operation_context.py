@@ -111,7 +111,7 @@ class PermittedRequest:
 
 
 OWN_REQUEST: Final = PermittedRequest({})
-"""For handlers that the server runs for itself; they do not look at the request."""
+"""A placeholder for handlers that the server itself runs and that do not look at the request."""
 
 
 class ReadContext:

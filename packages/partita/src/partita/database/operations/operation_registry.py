@@ -177,7 +177,7 @@ ONLY_READS: dict[str, Callable[[Request], bool]] = {
     "ExecuteStatement": _later(lambda: _partiql_statements().only_reads),
     "ExecuteTransaction": _later(lambda: _partiql_transactions().only_reads),
 }
-"""For operations in both READS and WRITES: True for a request that only reads."""
+"""Tells, for operations in both READS and WRITES, whether a request only reads."""
 
 OF_ARCHIVES = frozenset(
     {

@@ -57,7 +57,7 @@ class ChunkManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     stamp: int
     chunks: list[Chunk]
-    """In key order."""
+    """The chunks, in key order."""
     patches: list[Chunk] = []
     """Changes that were committed while the chunks were read, the oldest first; an item without a
     value was deleted."""

@@ -15,7 +15,8 @@ class ClientSession:
 
     def __init__(self) -> None:
         self.seen_at = 0.0
-        """By the clock of the primary: a replica with a later heartbeat has everything read so far.
+        """A time of the primary's clock: a replica with a later heartbeat has everything read so
+        far.
         """
         self.source = PRIMARY
         """The server that was read from last."""

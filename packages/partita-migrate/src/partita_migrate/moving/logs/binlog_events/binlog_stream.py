@@ -51,7 +51,7 @@ class BinlogEvent(NamedTuple):
     timestamp: int
     file: str
     place: int
-    """Where the next event begins."""
+    """The offset of the next event."""
     body: bytes
 
 

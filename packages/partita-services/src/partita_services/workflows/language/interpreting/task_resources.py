@@ -22,7 +22,8 @@ class TaskResource(NamedTuple):
     """The prefix of the names of its events."""
     type: str | None = None
     action: str | None = None
-    """For a service: `dynamodb` and `putItem`, or `aws-sdk:s3` and `listBuckets`."""
+    """The service and its operation: `dynamodb` and `putItem`, or `aws-sdk:s3` and
+    `listBuckets`."""
 
     @property
     def has_token(self) -> bool:

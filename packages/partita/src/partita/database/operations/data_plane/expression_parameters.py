@@ -37,7 +37,7 @@ _KNOWN_KEYS: Final[set[str]] = set()
 """Valid placeholders that need not be checked again: applications reuse the same few."""
 ENVELOPE: Final = "1 validation error detected: "
 UNUSED_SHOWN_MAX: Final = 100
-"""Ours: the number of unused placeholders that an error lists."""
+"""The number of unused placeholders that an error lists; our own limit."""
 ACTION_LEVELS_MAX: Final = 60
 """In a transaction, errors about values that are nested deeper name the key (recorded)."""
 NOT_IN_USE: Final = "can only be specified when using expressions"

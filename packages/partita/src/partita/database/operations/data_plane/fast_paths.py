@@ -28,7 +28,7 @@ from partita.foundation.service_limits import EXPRESSION_PLACEHOLDER_BYTES_MAX, 
 
 NO_ITEM: Final = b"{}"
 QUERY_BYTES_MAX: Final = 4 * KB
-"""In a request up to this size, no expression can be too long."""
+"""The size up to which no expression in a request can be too long."""
 DIGITS_MAX: Final = 20
 BYTES_OF_ONE_PAGE: Final = PAGE_BYTES_MAX // 2
 """Items with this many stored bytes always fit on one page: see `item/page_bytes.py`."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from partita.database.recovery.s3.object_buckets import INSTALL, BucketError, ObjectBucket
 
 READ_BYTES: Final = 1 << 20
-"""How much of an object one request reads."""
+"""The bytes of an object that one request reads."""
 PIECE_BYTES: Final = 512 << 10
 RECORD_BYTES_MAX: Final = 16 << 20
 """Our own limit: many times the largest item in any format."""

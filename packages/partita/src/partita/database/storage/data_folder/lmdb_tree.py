@@ -107,7 +107,7 @@ class LmdbEngine:
 
 
 class LmdbCommit:
-    """A write transaction; it may be finished on another thread than it was begun."""
+    """A write transaction; it may be finished on a different thread from the one that began it."""
 
     def __init__(self, folder: Path, environment: lmdb.Environment) -> None:
         self._folder = folder

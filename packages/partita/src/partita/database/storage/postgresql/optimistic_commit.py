@@ -238,7 +238,7 @@ async def is_committed(connection: AsyncConnection[Any], token: int) -> bool:
     """True if a transaction with an unknown outcome was committed; if not, it never will be.
 
     It inserts the transaction's token itself: if the token is there, the transaction was committed;
-    if not, a commit that is still on its way fails with a unique violation.
+    if not, a commit that is still in flight fails with a unique violation.
     """
     async with on_all_copies(connection):
         try:

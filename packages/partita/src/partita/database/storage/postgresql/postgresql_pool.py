@@ -128,7 +128,7 @@ async def _configure(connection: AsyncConnection[Any]) -> None:
 def hang_up(connection: AsyncConnection[Any]) -> None:
     """Shuts a connection down, so that whoever waits for it gets an error.
 
-    The waiting task is not cancelled: a commit that was on its way has an unknown outcome, and the
+    The waiting task is not cancelled: a commit that was in flight has an unknown outcome, and the
     normal handling of lost connections finds it out.
     """
     with suppress(OSError, psycopg.Error):

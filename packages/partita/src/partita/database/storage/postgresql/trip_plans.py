@@ -52,7 +52,7 @@ class FetchPlan(NamedTuple):
 class FetchResult(NamedTuple):
     rows: list[StoredRow]
     pages: list[tuple[list[StoredRow], bool]]
-    """For each range its next rows, and True if they are the last ones."""
+    """The next rows of each range, and True if they are the last ones."""
     counts: dict[bytes, tuple[int, int]]
     sequences: dict[bytes, int]
     catalog_version: int

@@ -86,7 +86,7 @@ def owner_of(key: bytes) -> bytes:
 
 
 def ended_by(key: bytes, value: bytes | None) -> int | None:
-    """The number of the table or stream whose secret this change makes superfluous, or None."""
+    """The number of the table or stream whose secret this change makes obsolete, or None."""
     space = key[0]
     if space == LEFTOVERS:
         # A backup may still read a deleted table, until its leftovers are removed.
@@ -302,7 +302,7 @@ class OpenedCommits:
             if value is None:
                 opened[key] = None
             elif not self._cipher.is_retired(key, value):
-                # A value with a retired secret is in the archive already: `retire` flushes first.
+                # A value with a retired secret is already in the archive: `retire` flushes first.
                 opened[key] = self._cipher.open(key, value)
         self._archive.keep(opened)
 

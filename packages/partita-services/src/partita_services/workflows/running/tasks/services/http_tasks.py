@@ -14,7 +14,7 @@ from partita_services.workflows.language.json_values import json_text, parse_jso
 from partita_services.workflows.language.language_errors import RUNTIME, StateError
 
 SECONDS_MAX = 60
-"""(Step Functions guide, "Call HTTPS APIs")"""
+"""From the Step Functions guide, "Call HTTPS APIs"."""
 BODY_BYTES_MAX = 256 * 1024
 
 

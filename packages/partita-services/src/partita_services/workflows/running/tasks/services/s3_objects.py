@@ -48,7 +48,7 @@ class S3Buckets:
         return content if self._sealed is None else self._sealed.open(key, content)
 
     def write(self, bucket: str, key: str, content: bytes) -> None:
-        """Write an object; after a crash, it is there as a whole or not at all."""
+        """Write an object; after a crash, it exists completely or not at all."""
         path = self._path(bucket, key)
         if self._sealed is not None:
             content = self._sealed.seal(key, content)
