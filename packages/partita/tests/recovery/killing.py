@@ -14,8 +14,8 @@ from partita.database.recovery.crash_points import CrashPoint
 LAST = CrashPoint(sys.argv.pop(1))
 
 
-def reached(stage: CrashPoint) -> None:
-    if stage is LAST:
+def reached(point: CrashPoint) -> None:
+    if point is LAST:
         os.kill(os.getpid(), signal.SIGKILL)
 
 

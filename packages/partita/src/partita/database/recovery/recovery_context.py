@@ -1,4 +1,4 @@
-"""What all recovery tasks use: bases, backups, restores, exports, imports and bulk puts.
+"""The context of all recovery tasks: bases, backups, restores, exports, imports and bulk puts.
 
 A task is a generator: each `yield` ends a piece of work and returns the next write batch. A task
 that yields a future is resumed when that is done. One that yields COMMITTED is resumed when all its

@@ -1,7 +1,8 @@
 """Leader election: one server at a time holds the lease for background work, with a fencing token.
 
-The server that holds the lease writes its token into every commit of background work, so that one
-that lost the lease without noticing cannot write any more.
+The server that holds the lease passes its token with every commit of background work. A server that
+lost the lease without noticing has an outdated token, and `storage/postgresql/optimistic_commit.py`
+refuses its commits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What a round trip to PostgreSQL fetches or commits, as plain values.
+"""Plans of round trips to PostgreSQL: what one fetches or commits, as plain values.
+
+A commit with an outdated fencing token fails: see `FencingLease`.
 
 This module does not import the driver: compiled modules import it, even where the driver is not
 installed.
