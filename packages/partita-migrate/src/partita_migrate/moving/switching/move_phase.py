@@ -84,7 +84,7 @@ def check_forward(state: StateStore) -> None:
     name = phase_of(state).name
     if name == BACKWARD:
         raise PartitaError(
-            "The target is authoritative since the cutover; the source is followed again only"
+            "The target has been authoritative since the cutover; the source is followed again only"
             " after `partita migrate rollback`."
         )
     check_unfinished(state)

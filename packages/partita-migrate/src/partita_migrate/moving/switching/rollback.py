@@ -3,7 +3,7 @@ written at the target.
 
 1. Follow back what was written at the target. Anything that cannot become a row is reported, and
    nothing has changed.
-2. Make the target refuse writes, and follow back the rest. If something of it is in the way, the
+2. Make the target refuse writes, and follow back the rest. If a row cannot be written, the
    target takes writes again.
 3. Write again the items that applications have written, as rows make them, with positions.
 4. Open the fence and turn the switch, in one transaction. From here on the source is followed.
@@ -108,7 +108,7 @@ def _undo_begun(move: Move, fence: SourceFence, report: RollbackResult) -> None:
     """
     turns = phase_of(move.state).turns
     if not (move.state.fact(UNTURNED, bool) or fence.is_closed):
-        # Run again after it succeeded, it succeeds again.
+        # A rollback that is repeated after it succeeded succeeds again.
         if fence.is_installed and fence.side == SOURCE and turns and turns[-1].step == "rollback":
             report.is_switched = True
             return
@@ -159,9 +159,9 @@ class _Rollback:
         self.report.refused_seconds = round(time.monotonic() - began, 3)
 
     def _lasting_obstacles(self) -> list[str]:
-        """Returns the obstacles without rows that only wait for others that are on their way.
+        """Returns the obstacles, except rows that only wait for other rows still in the stream.
 
-        Applications go on writing, and the shards of a stream are read one after the other.
+        Applications keep writing, and the shards of a stream are read one after the other.
         """
         lasting = self.back.obstacles()
         end = time.monotonic() + ON_THE_WAY_SECONDS
@@ -192,8 +192,8 @@ class _Rollback:
         self.back.settle()
 
     def _log_end(self) -> tuple[int, str]:
-        """Returns the end of the source's log, behind everything of the way back; nobody else
-        writes there."""
+        """Returns the end of the source's log, after everything that the way back wrote; nobody
+        else writes there."""
         if self.move.origin.family == "postgresql":
             with self.move.origin.connect() as source:
                 return self.move.log.end(source), ""

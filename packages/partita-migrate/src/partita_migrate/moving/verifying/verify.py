@@ -116,8 +116,8 @@ def verify(
     with open_move(folder, endpoint, region=region, ask=ask) as move:
         if is_repairing and phase_of(move.state).name == BACKWARD:
             raise PartitaError(
-                "The target is authoritative since the cutover, and a repair would overwrite what"
-                " applications write there; correct it there, or roll back."
+                "The target has been authoritative since the cutover, and a repair would overwrite"
+                " what applications write there; correct it there, or roll back."
             )
         verifier = _Verifier(move, is_repairing and not is_dry_run, sample, progress)
         verifier.run(is_following=not is_dry_run)

@@ -4,9 +4,9 @@ In a rebinding attack, the owner of a web site points its name at the address of
 the browser, requests of that site's pages are then same-origin, and only their Host header differs
 from that of honest requests.
 
-A server that listens on loopback addresses only, answers to names that nobody can register in
-public, and to names that it was given. A server that other machines can reach may have any name.
-But a GET carries no Origin header, so it shows data only under names that are not public.
+A server that only listens on loopback addresses answers to names that nobody can register in
+public, and to names that the operator allows. A server that other machines can reach may have any
+name. But a GET carries no Origin header, so it shows data only under names that are not public.
 """
 
 from __future__ import annotations

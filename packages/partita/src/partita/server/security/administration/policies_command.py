@@ -84,7 +84,7 @@ def show(name: str, access: AccessFile) -> None:
 @click.argument("name")
 @access_options
 def delete(name: str, access: AccessFile) -> None:
-    """Delete the policy NAME. Nobody may have it any more."""
+    """Delete the policy NAME. It must be detached first."""
     with access.changing() as change:
         directory = change.directory
         if name not in directory.policies:
