@@ -141,9 +141,9 @@ def test_what_is_refused_is_said_until_something_else_is_asked_for(mover: Person
         f"{START.replace('load', 'verify')}.then(() => [...document.querySelectorAll('button')]"
         ".find((one) => one.innerText === 'Load').click())"
     )
-    mover.sees("bookshop is at work: wait for it or stop it.", "[role=alert]")
+    mover.sees("bookshop is running a command: wait for it or stop it.", "[role=alert]")
     ended(mover, "verify", "failed")
-    mover.sees("bookshop is at work: wait for it or stop it.", "[role=alert]")
+    mover.sees("bookshop is running a command: wait for it or stop it.", "[role=alert]")
 
 
 @pytest.mark.soak

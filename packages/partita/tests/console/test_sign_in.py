@@ -142,7 +142,7 @@ def test_the_console_has_the_rights_of_who_signed_in(
     visitor.fills("Access key", key.id)
     visitor.fills("Secret", "wrong")
     visitor.clicks("Sign in", "button")
-    visitor.sees("This key and secret do not fit.")
+    visitor.sees("The access key or its secret is wrong.")
     signs_in(visitor, key)
     visitor.sees("in open", "#items")
     visitor.sees(people.name_of(key), ".who")

@@ -1,7 +1,7 @@
-"""Records in a table, over the wire: readable JSON, compressed or in pieces when it is long.
+"""Records in a table, over the wire: readable JSON, or compressed and in pieces when it is long.
 
 PARTITION / SORT       a record
-PARTITION / rest#ID#0  a further item of a record that is too long for one
+PARTITION / rest#ID#0  a further item of a record that is too long for one item
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from partita.foundation.service_limits import KB, MB
 
 Item = dict[str, Any]
 Action = dict[str, Any]
-"""One write of a transaction."""
+"""A write in TransactWriteItems, such as `{"Put": {...}}`."""
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 TABLE_SECONDS = 0.05
@@ -30,11 +30,11 @@ PLAIN_BYTES_MAX = 64 * KB
 """Longer records are compressed."""
 PIECE_BYTES_MAX = 350 * KB
 THREAD_BYTES = 1 * MB
-"""Compressing more than that would keep others waiting."""
+"""Longer records are compressed in a thread, so that the event loop is not blocked."""
 
 
 class RecordTable:
-    """`definition` is what CreateTable takes; its keys are `pk` and `sk`."""
+    """A table of records. `definition` is what CreateTable takes; its keys are `pk` and `sk`."""
 
     def __init__(self, client: Client, definition: Item) -> None:
         self._client = client
@@ -62,13 +62,13 @@ class RecordTable:
         attributes: Item | None = None,
         condition: Item | None = None,
     ) -> Action:
-        """The action that writes a record; what does not fit into its item is written before."""
+        """Returns the action that writes a record; items for the rest of it are written first."""
         if len(record) > THREAD_BYTES:
             item, rest = await asyncio.to_thread(pack, partition, sort, record, attributes or {})
         else:
             item, rest = pack(partition, sort, record, attributes or {})
         if rest:
-            await asyncio.gather(*(self.call("PutItem", {"Item": one}) for one in rest))
+            await asyncio.gather(*(self.call("PutItem", {"Item": part}) for part in rest))
         return {"Put": {"TableName": self._name, "Item": item, **(condition or {})}}
 
     def delete(self, partition: str, sort: str, condition: Item | None = None) -> Action:
@@ -81,12 +81,12 @@ class RecordTable:
     async def delete_all(self, keys: Sequence[Item]) -> None:
         for start in range(0, len(keys), BATCH_DELETES_MAX):
             batch = keys[start : start + BATCH_DELETES_MAX]
-            requests: Any = {self._name: [{"DeleteRequest": {"Key": one}} for one in batch]}
+            requests: Any = {self._name: [{"DeleteRequest": {"Key": key}} for key in batch]}
             while requests:
-                answer = await self._client.call(
+                response = await self._client.call(
                     "dynamodb", "BatchWriteItem", {"RequestItems": requests}
                 )
-                requests = answer.get("UnprocessedItems")
+                requests = response.get("UnprocessedItems")
 
     async def read(self, partition: str, sort: str, kind: type[Record]) -> Record | None:
         item = await self.get(partition, sort)
@@ -100,7 +100,7 @@ class RecordTable:
     async def record(self, item: Item) -> bytes:
         keys = rest_keys(item)
         rest = await asyncio.gather(*(self.get(key["pk"]["S"], key["sk"]["S"]) for key in keys))
-        return unpack(item, [one for one in rest if one is not None])
+        return unpack(item, [part for part in rest if part is not None])
 
     async def each(self, request: Item, operation: str = "Query") -> AsyncIterator[Item]:
         if "IndexName" not in request:
@@ -125,7 +125,7 @@ class RecordTable:
         *,
         is_reverse: bool = False,
     ) -> tuple[list[Record], str | None]:
-        """Records of a partition in order of sort keys, and the sort key to continue after."""
+        """Returns records of a partition in order of sort keys, and the sort key to go on after."""
         request = query("pk = :pk", {":pk": partition})
         request["ScanIndexForward"] = not is_reverse
         if after is not None:
@@ -148,8 +148,8 @@ class RecordTable:
 
 
 def definition(table: str, *more_attributes: str, indexes: Sequence[Item] = ()) -> Item:
-    """CreateTable's parameters for a table of records; further attributes are keys of indexes."""
-    described: Item = {
+    """Returns CreateTable's parameters for a table of records, and indexes on more attributes."""
+    parameters: Item = {
         "TableName": table,
         "BillingMode": "PAY_PER_REQUEST",
         "AttributeDefinitions": [
@@ -157,7 +157,7 @@ def definition(table: str, *more_attributes: str, indexes: Sequence[Item] = ()) 
         ],
         "KeySchema": key_schema("pk", "sk"),
     }
-    return {**described, "GlobalSecondaryIndexes": list(indexes)} if indexes else described
+    return {**parameters, "GlobalSecondaryIndexes": list(indexes)} if indexes else parameters
 
 
 def key_schema(*names: str) -> list[dict[str, str]]:
@@ -168,7 +168,7 @@ def key_schema(*names: str) -> list[dict[str, str]]:
 
 
 def versions_of(name: str) -> str:
-    """The partition of the versions of a machine or a function."""
+    """Returns the partition key of the versions of a function or a state machine."""
     return f"versions#{name}"
 
 
@@ -192,10 +192,10 @@ def key(partition: str, sort: str) -> Item:
 
 
 def pack(partition: str, sort: str, record: bytes, attributes: Item) -> tuple[Item, list[Item]]:
-    """The item of a record, and further items for one that is too long.
+    """Returns the item of a record, and further items if it is too long for one.
 
-    The further items have new, random keys: they can be written first, and nobody sees them until
-    the item that names them is written.
+    The further items have new random keys. They can be written first, because no reader sees them
+    before the item that names them is written.
     """
     named = {**key(partition, sort), **attributes}
     if len(record) <= PLAIN_BYTES_MAX:
@@ -215,7 +215,7 @@ def pack(partition: str, sort: str, record: bytes, attributes: Item) -> tuple[It
 
 
 def rest_keys(item: Item) -> list[Item]:
-    """The keys of the further items of a record."""
+    """Returns the keys of the further items of a record."""
     if "rest" not in item:
         return []
     partition, name = item["pk"]["S"], item["rest"]["S"]
@@ -223,15 +223,16 @@ def rest_keys(item: Item) -> list[Item]:
 
 
 def unpack(item: Item, rest: Sequence[Item]) -> bytes:
-    """The record of an item and its further items, in order."""
+    """Returns the record in an item and its further items, which must be in order."""
     if "record" in item:
         text: str = item["record"]["S"]
         return text.encode()
-    return zlib.decompress(b"".join(base64.b64decode(one["packed"]["B"]) for one in (item, *rest)))
+    pieces = (base64.b64decode(part["packed"]["B"]) for part in (item, *rest))
+    return zlib.decompress(b"".join(pieces))
 
 
 def action_bytes(action: Action) -> int:
-    """The approximate size of a write."""
+    """Returns the approximate size of a write."""
     item = action["Put"]["Item"] if "Put" in action else {}
     content = item.get("record") or item.get("packed") or {}
     return sum(map(len, content.values())) + KB

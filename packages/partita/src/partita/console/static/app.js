@@ -1,8 +1,8 @@
 // The shell: navigation, the command palette, the theme, whether the server is there.
 
 import { render } from "./vendor/preact-htm.js";
-import { Field, Input, Over, PLACES, Problem, Toasts, html, link, mayLeave, placed, route, useEffect, useState } from "./parts.js";
-import { allTables, onSession, session, signIn, signOut, start } from "./api.js";
+import { Field, Input, Over, PLACES, Problem, Toasts, html, link, mayLeave, placed, route, useEffect, useState } from "./shared/parts.js";
+import { allTables, onSession, session, signIn, signOut, start } from "./shared/api.js";
 
 const PAGES = [
   ["tables", "Tables"],

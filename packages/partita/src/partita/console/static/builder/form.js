@@ -1,7 +1,7 @@
 // Between a request and the form that is filled in for it. A form has texts where the request has
 // values, so that what is half typed stays; `problems` has what is wrong, in words.
 
-import { editable, typeOf, valueOf } from "../values.js";
+import { editable, typeOf, valueOf } from "../shared/values.js";
 
 let number = 0;
 export const fresh = (more) => ({ id: ++number, ...more });

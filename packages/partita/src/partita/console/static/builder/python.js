@@ -1,6 +1,6 @@
 // boto3, as a client in the types of the wire, and as a resource in Python's own.
 
-import { hexOf } from "../values.js";
+import { hexOf } from "../shared/values.js";
 import { group, laid, quoted, words } from "./layout.js";
 
 const PYTHON = "    ";

@@ -1,9 +1,9 @@
 // Many items at once: deleting, exporting, importing.
 
-import { Call, Confirm, Field, Over, Problem, Select, count, html, items as counted, save, say, units, useEffect, useRef, useState } from "../parts.js";
-import { call } from "../api.js";
-import { additionOf, keyOf } from "../values.js";
-import { Progress, consumed, eachPage, isCancelled, writeBatches } from "../work.js";
+import { Call, Confirm, Field, Over, Problem, Select, count, html, items as counted, save, say, units, useEffect, useRef, useState } from "../shared/parts.js";
+import { call } from "../shared/api.js";
+import { additionOf, keyOf } from "../shared/values.js";
+import { Progress, consumed, eachPage, isCancelled, writeBatches } from "../shared/work.js";
 import { csvOf, itemsOf, jsonOf } from "./files.js";
 import { indexesOf } from "./request.js";
 

@@ -1,7 +1,7 @@
 // Items in files: DynamoDB's JSON, an item a line, or CSV. CSV has a column for each attribute: texts
 // as they are, other types as DynamoDB's JSON.
 
-import { attributeOf, checkedItem, keyOf, valueOf } from "../values.js";
+import { attributeOf, checkedItem, keyOf, valueOf } from "../shared/values.js";
 
 export const jsonOf = (items) => items.map((Item) => `${JSON.stringify({ Item })}\n`).join("");
 

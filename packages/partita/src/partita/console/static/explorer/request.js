@@ -1,6 +1,6 @@
 // What the form of the explorer says, as an address and as a request.
 
-import { valueOf } from "../values.js";
+import { valueOf } from "../shared/values.js";
 
 export const RANGE = [["", "any"], ["=", "="], ["<", "<"], ["<=", "≤"], [">", ">"], [">=", "≥"], ["between", "between"], ["begins_with", "begins with"]];
 export const FILTER = [["=", "="], ["<>", "≠"], ["<", "<"], ["<=", "≤"], [">", ">"], [">=", "≥"], ["between", "between"], ["in", "is one of"], ["begins_with", "begins with"], ["contains", "contains"], ["not_contains", "does not contain"], ["attribute_exists", "exists"], ["attribute_not_exists", "does not exist"], ["attribute_type", "has the type"], ["size", "has a size above"]];

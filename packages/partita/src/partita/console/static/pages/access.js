@@ -1,7 +1,7 @@
 // Access: users, keys and policies, who may do what and why, and who did what.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, copy, count, html, keepAddress, link, say, useEffect, useState } from "../parts.js";
-import { call as ask, session } from "../api.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, copy, count, html, keepAddress, link, say, useEffect, useState } from "../shared/parts.js";
+import { call as ask, session } from "../shared/api.js";
 
 const call = (operation, request = {}) => ask(operation, request, undefined, "access");
 const day = (seconds) => (seconds ? new Date(seconds * 1000).toISOString().slice(0, 10) : "");

@@ -1,9 +1,9 @@
 // The operation builder: any data operation by form, run, and copied as code.
 
-import { Field, Input, Problem, Select, clipped, copy, html, link, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, session } from "../api.js";
-import { Attribute } from "../item.js";
-import { TYPES, pretty } from "../values.js";
+import { Field, Input, Problem, Select, clipped, copy, html, link, useEffect, useRef, useState } from "../shared/parts.js";
+import { allTables, call, session } from "../shared/api.js";
+import { Attribute } from "../shared/item.js";
+import { TYPES, pretty } from "../shared/values.js";
 import { OPERATIONS, READS } from "../builder/shapes.js";
 import { formOf, fresh, placeholders, requestOf } from "../builder/form.js";
 import { client, resource } from "../builder/python.js";

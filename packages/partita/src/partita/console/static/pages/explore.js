@@ -1,10 +1,10 @@
 // Explorer: find items by key, index and filter, page through them, change them.
 
-import { Call, Field, Input, NoTable, Over, Problem, Select, TableHead, count, html, items as counted, link, route, say, units, useEffect, useRef, useState, visit } from "../parts.js";
-import { allTables, call, session } from "../api.js";
-import { Editor } from "../item.js";
-import { Cell, Type } from "../cells.js";
-import { TYPES, attributeOf, keyOf, shown } from "../values.js";
+import { Call, Field, Input, NoTable, Over, Problem, Select, TableHead, count, html, items as counted, link, route, say, units, useEffect, useRef, useState, visit } from "../shared/parts.js";
+import { allTables, call, session } from "../shared/api.js";
+import { Editor } from "../shared/item.js";
+import { Cell, Type } from "../shared/cells.js";
+import { TYPES, attributeOf, keyOf, shown } from "../shared/values.js";
 import { BulkDelete, Export, Import } from "../explorer/bulk.js";
 import { FILTER, RANGE, UNARY, formOf, indexesOf, parsedParameter, queryOf, requestOf } from "../explorer/request.js";
 

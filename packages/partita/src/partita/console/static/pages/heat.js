@@ -1,11 +1,11 @@
 // Heat: what `partita top` shows, and the partitions of a table, every two seconds.
 
-import { Call, Problem, Select, TableHead, count, html, link, say, useEffect, useRef, useRepeated, useState, useSteadyOrder } from "../parts.js";
-import { allTables, call, look, session } from "../api.js";
-import { between } from "../heat.js";
-import { Partitions } from "../partitions.js";
-import { Requests } from "../requests.js";
-import { shown as readable } from "../values.js";
+import { Call, Problem, Select, TableHead, count, html, link, say, useEffect, useRef, useRepeated, useState, useSteadyOrder } from "../shared/parts.js";
+import { allTables, call, look, session } from "../shared/api.js";
+import { between } from "../page_parts/heat.js";
+import { Partitions } from "../page_parts/partitions.js";
+import { Requests } from "../page_parts/requests.js";
+import { shown as readable } from "../shared/values.js";
 
 const EVERY_MS = 2000;
 const POINTS = 60;

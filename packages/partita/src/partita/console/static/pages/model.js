@@ -1,11 +1,11 @@
 // Modeler and visualizer: models of NoSQL Workbench in and out, drawn, changed, made real.
 
-import { Call, Field, Input, Over, Problem, Select, html, items as counted, link, save, say, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, look, session } from "../api.js";
-import { Designs, ProofAndPrice } from "../designs.js";
-import { checkedItem, shown, typeOf } from "../values.js";
-import { Progress, isCancelled, untilActive, writeBatches } from "../work.js";
-import { changed, collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOf, rowsOfFacet, tableOf, withRows, written } from "../model.js";
+import { Call, Field, Input, Over, Problem, Select, html, items as counted, link, save, say, useEffect, useRef, useState } from "../shared/parts.js";
+import { allTables, call, look, session } from "../shared/api.js";
+import { Designs, ProofAndPrice } from "../page_parts/designs.js";
+import { checkedItem, shown, typeOf } from "../shared/values.js";
+import { Progress, isCancelled, untilActive, writeBatches } from "../shared/work.js";
+import { changed, collections, creationOf, indexesOf, keysOf, newModel, newTable, projected, readModel, rowsOf, rowsOfFacet, tableOf, withRows, written } from "../page_parts/model.js";
 
 const KEPT = "model";
 const ROWS_MAX = 200;

@@ -1,8 +1,8 @@
 // Move: the cockpit of a migration. Its commands run beside the console, and everything that is shown
 // here stands in the folder of the migration.
 
-import { Field, Input, Over, Problem, count, html, link, say, useEffect, useRef, useRepeated, useState } from "../parts.js";
-import { look, session, tell } from "../api.js";
+import { Field, Input, Over, Problem, count, html, link, say, useEffect, useRef, useRepeated, useState } from "../shared/parts.js";
+import { look, session, tell } from "../shared/api.js";
 
 const EVERY_MS = 1500;
 const SHOWN_MAX = 50;

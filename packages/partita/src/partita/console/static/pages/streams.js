@@ -1,10 +1,10 @@
 // Streams: the changes of a table as they happen, old and new image beside each other.
 
-import { Call, Problem, TableHead, count, html, link, useEffect, useRef, useState } from "../parts.js";
-import { call } from "../api.js";
-import { Consumers } from "../consumers.js";
-import { Differences } from "../differences.js";
-import { bytesOf, hexOf, shown } from "../values.js";
+import { Call, Problem, TableHead, count, html, link, useEffect, useRef, useState } from "../shared/parts.js";
+import { call } from "../shared/api.js";
+import { Consumers } from "../page_parts/consumers.js";
+import { Differences } from "../shared/differences.js";
+import { bytesOf, hexOf, shown } from "../shared/values.js";
 
 const EVERY_MS = 1000;
 const KEPT = 200;

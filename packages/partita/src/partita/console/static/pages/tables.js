@@ -1,7 +1,7 @@
 // Tables: all of them, one of them, and what can be done with it.
 
-import { Call, Confirm, Field, Input, NoTable, Problem, TableHead, count, html, items as counted, keepAddress, link, say, size, useEffect, useState } from "../parts.js";
-import { allTables, call, session } from "../api.js";
+import { Call, Confirm, Field, Input, NoTable, Problem, TableHead, count, html, items as counted, keepAddress, link, say, size, useEffect, useState } from "../shared/parts.js";
+import { allTables, call, session } from "../shared/api.js";
 import { Change, ChangeIndex, described as describedBeside } from "../tables/change.js";
 import { Create } from "../tables/create.js";
 import { Destinations } from "../tables/destinations.js";

@@ -1,11 +1,11 @@
 // Time: backups and recovery; a table as it was at a moment, compared with now, and put back.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, keepAddress, link, say, size, units, useEffect, useRef, useState } from "../parts.js";
-import { allTables, call, isUnknown, session } from "../api.js";
-import { compare } from "../compare.js";
-import { Differences } from "../differences.js";
-import { additionOf, keyOf, shown, updateOf } from "../values.js";
-import { Progress, deleteWhenRestored, isCancelled, untilActive } from "../work.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, TableHead, count, html, items as counted, keepAddress, link, say, size, units, useEffect, useRef, useState } from "../shared/parts.js";
+import { allTables, call, isUnknown, session } from "../shared/api.js";
+import { compare } from "../page_parts/compare.js";
+import { Differences } from "../shared/differences.js";
+import { additionOf, keyOf, shown, updateOf } from "../shared/values.js";
+import { Progress, deleteWhenRestored, isCancelled, untilActive } from "../shared/work.js";
 
 const SHOWN_MAX = 200;
 const when = (seconds) => (seconds ? new Date(seconds * 1000).toLocaleString() : "–");

@@ -1,8 +1,8 @@
 // Workflows: machines as drawings, their executions with the path that they took, and another try.
 
-import { Call, Field, Input, Over, Problem, Select, clipped, count, html, link, say, useEffect, useState } from "../parts.js";
-import { call as ask, isUnknown, session } from "../api.js";
-import { Drawing, pathOf } from "../machine.js";
+import { Call, Field, Input, Over, Problem, Select, clipped, count, html, link, say, useEffect, useState } from "../shared/parts.js";
+import { call as ask, isUnknown, session } from "../shared/api.js";
+import { Drawing, pathOf } from "../page_parts/machine.js";
 
 const call = (operation, request = {}) => ask(operation, request, undefined, "states");
 const BADGES = { SUCCEEDED: "good", RUNNING: "", FAILED: "warn", TIMED_OUT: "warn", ABORTED: "warn" };

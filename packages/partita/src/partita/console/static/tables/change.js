@@ -1,7 +1,7 @@
 // Changes of a table: each is the call that makes it, and they are made one after the other.
 
-import { Call, Field, Input, Over, Problem, Select, html, say, useEffect, useRef, useState } from "../parts.js";
-import { call } from "../api.js";
+import { Call, Field, Input, Over, Problem, Select, html, say, useEffect, useRef, useState } from "../shared/parts.js";
+import { call } from "../shared/api.js";
 import { Billing, CapacityFields, IndexFields, SettingsFields, capacityOf, classOf, definitionsOf, indexOf, maximums, newIndex, provisioned, sseOf, streamOf, tagText, tagsOf, typesOf, warmth } from "./options.js";
 
 const POLL_MS = 500;

@@ -1,7 +1,7 @@
 // Kinesis streams that the changes of a table go to, besides its own stream.
 
-import { Call, Confirm, Field, Input, Over, Problem, Select, html, link, say, useEffect, useState } from "../parts.js";
-import { call, isUnknown, session } from "../api.js";
+import { Call, Confirm, Field, Input, Over, Problem, Select, html, link, say, useEffect, useState } from "../shared/parts.js";
+import { call, isUnknown, session } from "../shared/api.js";
 
 const BUSY_MS = 1000;
 const PRECISIONS = [["MILLISECOND", "Milliseconds"], ["MICROSECOND", "Microseconds"]];

@@ -1,6 +1,6 @@
 // What can be set on a table and its indexes, as a form has it and as requests have it.
 
-import { Field, Input, Select, html } from "../parts.js";
+import { Field, Input, Select, html } from "../shared/parts.js";
 
 export const KEY_TYPES = [["S", "String"], ["N", "Number"], ["B", "Binary"]];
 export const PROJECTIONS = [["ALL", "All attributes"], ["KEYS_ONLY", "Keys only"], ["INCLUDE", "Some attributes"]];

@@ -1,6 +1,6 @@
 // A data model as NoSQL Workbench keeps it in a file. What this page does not know stays in it.
 
-import { checkedItem, typeOf } from "./values.js";
+import { checkedItem, typeOf } from "../shared/values.js";
 
 const TYPES = ["S", "N", "B"];
 const keyed = (attributes) => [attributes.PartitionKey, attributes.SortKey].filter(Boolean);

@@ -1,9 +1,9 @@
 // What every page is made of.
 
-import { html, useState, useEffect, useLayoutEffect, useRef } from "./vendor/preact-htm.js";
+import { html, useState, useEffect, useLayoutEffect, useRef } from "../vendor/preact-htm.js";
 
 export { html, useState, useEffect, useRef };
-export { useMemo, useCallback } from "./vendor/preact-htm.js";
+export { useMemo, useCallback } from "../vendor/preact-htm.js";
 
 // Where we are: #/page/part?name=value
 

@@ -1,9 +1,9 @@
 // How a statement is answered: as the server would carry it out, or, of an endpoint that does not
 // tell, as far as the text of the statement says.
 
-import { count, html, items, size, useEffect, useState } from "./parts.js";
-import { explain } from "./api.js";
-import { shown } from "./values.js";
+import { count, html, items, size, useEffect, useState } from "../shared/parts.js";
+import { explain } from "../shared/api.js";
+import { shown } from "../shared/values.js";
 
 const PAUSE_MS = 250;
 const RANGES_SHOWN = 5;

@@ -1,8 +1,8 @@
 // Single requests, not averages: the slowest and the most expensive of the last minutes.
 
-import { Problem, html, link, useHeld, useRepeated, useState } from "./parts.js";
-import { look } from "./api.js";
-import { shown } from "./values.js";
+import { Problem, html, link, useHeld, useRepeated, useState } from "../shared/parts.js";
+import { look } from "../shared/api.js";
+import { shown } from "../shared/values.js";
 
 const EVERY_MS = 2000;
 const EXPRESSIONS = ["Statement", "KeyConditionExpression", "FilterExpression", "UpdateExpression", "ConditionExpression"];

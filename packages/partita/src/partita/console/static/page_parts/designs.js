@@ -1,7 +1,7 @@
 // Designs of `partita migrate`: each with what tests have proven of it, and what it would cost.
 
-import { Over, Problem, count, html, useEffect, useState } from "./parts.js";
-import { look } from "./api.js";
+import { Over, Problem, count, html, useEffect, useState } from "../shared/parts.js";
+import { look } from "../shared/api.js";
 
 const VERDICTS = { proven: "good", differs: "warn", unproven: "", unserved: "warn" };
 const ORDER = ["differs", "unserved", "unproven", "proven"];

@@ -1,7 +1,7 @@
 // A state machine as a drawing: states in rows from the first to the last, those inside a Parallel
 // or a Map within it. What an execution did is shown by colour, mark and words.
 
-import { html } from "./parts.js";
+import { html } from "../shared/parts.js";
 
 // A drawing that is wider than its place becomes smaller, as long as it can be read.
 const SMALLEST = 0.7;

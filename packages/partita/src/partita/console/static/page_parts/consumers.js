@@ -1,8 +1,8 @@
 // Who reads a stream, and how far each is behind: event source mappings, and workers that share
 // leases in a table.
 
-import { Field, Input, Problem, count, html, link, useEffect, useState } from "./parts.js";
-import { call, isUnknown, look } from "./api.js";
+import { Field, Input, Problem, count, html, link, useEffect, useState } from "../shared/parts.js";
+import { call, isUnknown, look } from "../shared/api.js";
 
 const EVERY_MS = 2000;
 const READ_MAX = 1000;

@@ -1,10 +1,10 @@
 // Two tables with the same keys, compared item by item as they are read side by side: only what one
 // has and the other has not shown yet is kept meanwhile.
 
-import { call } from "./api.js";
-import { changedNames } from "./differences.js";
-import { keyOf, valueOf } from "./values.js";
-import { isCancelled } from "./work.js";
+import { call } from "../shared/api.js";
+import { changedNames } from "../shared/differences.js";
+import { keyOf, valueOf } from "../shared/values.js";
+import { isCancelled } from "../shared/work.js";
 
 const WAITING_MAX = 200000;
 const KEPT_MAX = 10000;
