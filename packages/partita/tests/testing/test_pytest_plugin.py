@@ -118,7 +118,7 @@ def test_one(dynamodb_branch):
     kept.append(dynamodb_branch)
 
 def test_other():
-    with pytest.raises(RuntimeError, match="outside of its test"):
+    with pytest.raises(RuntimeError, match="after the end of its test"):
         list(kept[0].tables.all())
 """,
     )
