@@ -73,7 +73,7 @@ class Faults:
     def throttle(
         self, operation: str, *, nth: int | None = None, share: float | None = None
     ) -> Fault:
-        """Raise ProvisionedThroughputExceededException; for table operations, ThrottlingException."""
+        """Raise ProvisionedThroughputExceededException or ThrottlingException."""
         if operation in ON_ITEMS:
             refusal = _refuse_with(ProvisionedThroughputExceededException, TABLE_EXCEEDED)
         else:
