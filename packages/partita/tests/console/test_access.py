@@ -278,11 +278,11 @@ def test_dynamodb_local_is_shown_without_what_it_does_not_have(
         person.sees("Item added.")
         person.sees("1 item")
         person.open("#/heat")
-        person.sees("This endpoint does not tell its heat")
+        person.sees("This endpoint has no heat map")
         person.open("#/partiql")
         person.fills("Statement", "SELECT * FROM there WHERE pk = 'a'")
         person.sees("Read by key from table there.", "#plan")
-        person.sees("Read from the text of the statement", "#plan")
+        person.sees("Guessed from the text of the statement", "#plan")
         stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
         local = boto3.client("dynamodb", endpoint_url=endpoint, **LOCAL_KEYS)
         local.update_table(TableName="there", StreamSpecification=stream)

@@ -422,6 +422,6 @@ def test_everything_that_a_request_finds_is_deleted_by_the_name_of_the_table(
     person.clicks("Delete 10 items")
     person.chooses("Which", "all")
     person.fills(f"Type {name} to confirm", name)
-    person.clicks("Delete all that is found")
+    person.clicks("Delete all that match")
     person.sees("30 items deleted. 30 WCU")
     assert {item["pk"]["S"] for item in client.scan(TableName=name)["Items"]} == {"b"}

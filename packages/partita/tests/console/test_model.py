@@ -204,7 +204,7 @@ def test_what_is_no_model_says_why(person: Person, model: Model) -> None:
     person.sees("x has no partition key.")
     model["DataModel"][0]["TableData"][0]["pk"] = {"S": 5}
     opens(person, model)
-    person.sees("S takes a text in quotes.")
+    person.sees("S takes a string in quotes.")
 
 
 def test_rows_that_workbench_keeps_with_facets_are_drawn_kept_and_committed(

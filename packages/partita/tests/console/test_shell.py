@@ -21,7 +21,7 @@ WIDE = """document.documentElement.scrollWidth <= innerWidth ? [] :
   .map((one) => one.outerHTML.slice(0, 100))"""
 """What makes a page wider than the window."""
 READY = {
-    "tables": "Recovery to a moment",
+    "tables": "Point-in-time recovery",
     "explore": "20 items",
     "partiql": "Statement",
     "build": "Run PutItem",
@@ -184,7 +184,7 @@ def test_tab_leads_to_everything_on_every_page_and_shows_where_it_is(
         person.no_longer_sees("explore", "#choices")
         person.sees(text)
         if page == "time":
-            wait_for(lambda: person.can("Show its past"), "the tables to choose from")
+            wait_for(lambda: person.can("Show history"), "the tables to choose from")
         walks(person)
         missed = f"{STOPS}.filter((one) => !window.stops.has(one)).map((one) => one.outerHTML)"
         assert person.browser.evaluate(missed) == [], page

@@ -118,7 +118,7 @@ def test_a_deletion_of_all_that_is_found_stops_between_two_pages(
     person.chooses("Which", "all")
     person.fills(f"Type {name} to confirm", name)
     with person.browser.holding(SCANS):
-        person.clicks("Delete all that is found")
+        person.clicks("Delete all that match")
         holds(person)
         person.browser.let_go()
         holds(person)

@@ -60,7 +60,7 @@ def test_all_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("[serve", "are wrong"),
+        ("[serve", "are invalid"),
         ("[server]\nport = 1", "server"),
         ('[[functions]]\nname = "a b"\nhandler = "m:f"', "name"),
         ('[[functions]]\nname = "a"\nhandler = "m"', "handler"),

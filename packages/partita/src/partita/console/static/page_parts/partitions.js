@@ -1,4 +1,4 @@
-// Partitions as they are now. Where one was at the last look and two are now, it has split.
+// The current partitions. A partition that was one at the last refresh and is two now has split.
 
 import { count, html, size, useEffect, useRef, useState } from "../shared/parts.js";
 import { shown } from "../shared/values.js";

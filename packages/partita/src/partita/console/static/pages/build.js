@@ -1,4 +1,4 @@
-// The operation builder: any data operation by form, run, and copied as code.
+// The operation builder: a form for any data operation, which can be run or copied as code.
 
 import { Field, Input, Problem, Select, clipped, copy, html, link, useEffect, useRef, useState } from "../shared/parts.js";
 import { allTables, call, session } from "../shared/api.js";
@@ -94,7 +94,7 @@ function Build({ operation, given, table: named }) {
         <div class="bar">
           <button class="primary" disabled=${problems.length > 0 || busy || !may} id="run">Run ${operation}</button>
           ${busy && html`<button type="button" onClick=${() => running.current?.abort()}>Cancel</button>`}
-          ${!may && html`<span class="quiet">This console only reads.</span>`}
+          ${!may && html`<span class="quiet">This console is read-only.</span>`}
         </div>
         <${Problem} error=${error} />
         ${error?.body?.CancellationReasons && html`<${Reasons} reasons=${error.body.CancellationReasons} />`}
@@ -127,7 +127,7 @@ function Answer({ answer }) {
     <pre class="code" tabindex="0" id="answer" aria-label="The answer">${clipped(pretty(answer))}</pre></section>`;
 }
 
-const Reasons = ({ reasons }) => html`<ol class="problem" id="reasons">${reasons.map((one, at) => html`<li key=${at}>${one.Code === "None" ? "would have been done" : `${one.Code}: ${one.Message || ""}`}</li>`)}</ol>`;
+const Reasons = ({ reasons }) => html`<ol class="problem" id="reasons">${reasons.map((one, at) => html`<li key=${at}>${one.Code === "None" ? "would have succeeded" : `${one.Code}: ${one.Message || ""}`}</li>`)}</ol>`;
 
 // The parts of a form, by the shapes of the request
 
@@ -170,7 +170,7 @@ const EXAMPLES = {
   UpdateExpression: "SET #status = :new REMOVE draft", ConditionExpression: "attribute_exists(pk) AND #status = :old", Statement: 'SELECT * FROM "Orders" WHERE pk = ?',
 };
 
-// What an item or a key has: rows that can be added; those of the table's key are there to begin with.
+// The attributes of an item or a key: rows can be added, and start with those of the table's key.
 function Attributes({ title, rows, onChange, schema, definitions, isKey }) {
   const names = schema.map((one) => one.AttributeName);
   useEffect(() => {
@@ -224,7 +224,7 @@ function List({ name, shape, form, onChange, tables, table, label }) {
     <button type="button" class="small" onClick=${add}>Add ${noun}</button></div>`;
 }
 
-// Another kind of the same action keeps what both have.
+// When the user switches between kinds of an action, members that both have are kept.
 function changedKind(shape, { kind, form }, next) {
   const empty = formOf(shape.members[next]);
   const kept = Object.fromEntries(Object.keys(empty).filter((name) => name in form).map((name) => [name, form[name]]));

@@ -26,7 +26,7 @@ function Choose() {
     : html`<div class="card empty"><h2>No tables yet</h2><p><a href=${link("tables", [], { create: 1 })}>Create one</a> to have something to explore.</p></div>`)}`;
 }
 
-// The address says what is asked for, from where on, which columns are shown, and which item is open.
+// The address contains the query, its start key, the visible columns and the open item.
 function Table({ name, query }) {
   const [table, setTable] = useState(null);
   const [form, setForm] = useState(formOf(query));
@@ -74,7 +74,7 @@ function Table({ name, query }) {
     try {
       const { Item, ConsumedCapacity } = await call("GetItem", { TableName: name, Key: JSON.parse(text), ConsistentRead: true, ReturnConsumedCapacity: "TOTAL" });
       if (Item) { setEditing({ item: Item, cost: ConsumedCapacity?.CapacityUnits }); return; }
-      say("This item is gone.", { bad: true });
+      say("This item no longer exists.", { bad: true });
       again();
     } catch (failed) { setError(failed); }
     close();

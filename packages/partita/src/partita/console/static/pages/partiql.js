@@ -1,4 +1,4 @@
-// PartiQL: statements with parameters, their results, what they cost and how they are answered.
+// PartiQL: statements with parameters, their plans, results and costs.
 
 import { Call, Field, Over, Problem, count, html, items as counted, link, useEffect, useRef, useState } from "../shared/parts.js";
 import { allTables, call, session } from "../shared/api.js";

@@ -1,4 +1,4 @@
-// Kinesis streams that the changes of a table go to, besides its own stream.
+// Kinesis streams to which the changes of a table are sent, in addition to its own stream.
 
 import { Call, Confirm, Field, Input, Over, Problem, Select, html, link, say, useEffect, useState } from "../shared/parts.js";
 import { call, isUnknown, session } from "../shared/api.js";
@@ -60,5 +60,5 @@ function Add({ name, onClose, onDone }) {
 function Times({ name, one, onClose, onDone }) {
   const [precision, setPrecision] = useState(PRECISIONS.map(([value]) => value).find((value) => value !== precisionOf(one)));
   const request = { TableName: name, StreamArn: one.StreamArn, UpdateKinesisStreamingConfiguration: { ApproximateCreationDateTimePrecision: precision } };
-  return html`<${Asked} title=${`Times sent to ${nameOf(one.StreamArn)}`} operation="UpdateKinesisStreamingDestination" request=${request} verb="Change times" said="Times are written as you chose from now on." onClose=${onClose} onDone=${onDone}><${Precision} value=${precision} onChange=${setPrecision} /><//>`;
+  return html`<${Asked} title=${`Times sent to ${nameOf(one.StreamArn)}`} operation="UpdateKinesisStreamingDestination" request=${request} verb="Change times" said="From now on, times have the precision that you chose." onClose=${onClose} onDone=${onDone}><${Precision} value=${precision} onChange=${setPrecision} /><//>`;
 }
