@@ -5,8 +5,8 @@
 FOLDER has checkouts of the listed repositories as OWNER/NAME, and unpacked npm packages as
 npm/NAME@VERSION. A file is a state machine, or a CloudFormation template with state machines in it.
 Placeholders of a template are filled in as CloudFormation does: `${Name}` stays where a function
-or a name is expected, and becomes a number where JSON needs one. Prints the differences from the list,
-and exits with 1 if there are any.
+or a name is expected, and becomes a number where JSON needs one. Prints the differences from the
+list, and exits with 1 if there are any.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class Proxy:
         self._is_silent = True
 
     def stop_after(self, trips: int) -> None:
-        """Goes silent once so many round trips have begun; the last may be done, without a response."""
+        """Goes silent once so many round trips have begun; the last may be carried out unseen."""
         self.trips, self._trips_max = 0, trips
 
     def stop_at(self, statement: bytes, *, is_passed: bool) -> None:

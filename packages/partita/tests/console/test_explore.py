@@ -174,7 +174,7 @@ def test_json_is_checked_before_it_is_sent(
     for wrong, why in (
         ('{"pk": {"S": "a"}', "not JSON"),
         ('{"pk": {"S": "a"}, "n": {"N": "one"}}', "is not a number"),
-        ('{"pk": {"S": "a"}, "s": {"SS": ["x", "x"]}}', "each member once"),
+        ('{"pk": {"S": "a"}, "s": {"SS": ["x", "x"]}}', "a member twice"),
         ('{"pk": {"S": "b"}}', "cannot be changed"),
         ("{}", "key is not complete"),
     ):

@@ -245,7 +245,7 @@ def test_users_keys_and_policies_are_managed_by_those_who_may(
     visitor.sees("ValidationException")
     visitor.fills("Policy document, as in IAM", json.dumps(document))
     visitor.clicks("Save policy")
-    visitor.sees("writes-closed counts from now on.")
+    visitor.sees("writes-closed is in effect now.")
     visitor.chooses("Attach writes-closed to", "user/mallory")
     visitor.sees("user/mallory has writes-closed.")
     wait_for(lambda: may(lambda: theirs.put_item(**put)), "mallory may write")

@@ -217,7 +217,7 @@ def test_a_restore_that_is_cancelled_leaves_no_table(
         person.sees("items restored", "[role=dialog]")
         assert exists(client, f"{name}-restored")
         person.clicks("Cancel")
-        person.sees(f"Cancelled. {name}-restored is deleted as soon as it is restored")
+        person.sees(f"Cancelled. {name}-restored will be deleted as soon as it is restored")
     person.sees(f"{name}-restored was deleted.")
     wait_for(lambda: not exists(client, f"{name}-restored"), "it is gone")
     person.clicks("Restore kept")
@@ -244,7 +244,7 @@ def test_a_comparison_that_is_cancelled_shows_what_it_has_found(
     person.open(f"#/time/{recovering}")
     person.clicks("Restore and compare with now")
     with person.browser.holding(SCANS):
-        person.clicks(f"Compare with {copy} as it is")
+        person.clicks(f"Compare with the existing {copy}")
         for _ in range(2):
             holds(person)
             person.browser.let_go()
