@@ -261,7 +261,7 @@ def _resident(pipeline: Pipeline) -> dict[str, float]:
 
 
 def _served_after(pipeline: Pipeline) -> float:
-    """Returns the time from a window's close (its end plus the lateness) until its list is served."""
+    """Returns the time from a window's close (end plus lateness) until its list is served."""
     now = time.time()
     end = now // WINDOW_SECONDS * WINDOW_SECONDS + WINDOW_SECONDS
     stop = threading.Event()

@@ -128,7 +128,7 @@ def microseconds(work: Callable[[], None], after: Callable[[], None]) -> float:
 
 
 def measure(bench: Bench, name: str) -> tuple[dict[str, float], float, float]:
-    """Returns the times of the stages, of the fast path for plain reads, and of a cached response."""
+    """Returns the times of the stages, of the path for plain reads, and of a cached response."""
     operation = next(one for one in OPERATIONS if one.name == name)
     bodies = operation.bodies()
     heads = headers(operation.target)

@@ -1,4 +1,4 @@
-"""Records as records: what goes in comes out, and no item is too long."""
+"""Records in a table: they are read as they were written, and no item is too long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may use the console's API, and for what; and the endpoints that it can show."""
+"""Access to the console's API, its limits, and the endpoints that a console can show."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ READABLE = """Promise.all(performance.getEntriesByType("resource").map((one) =>
   fetch(one.name).then((found) => found.text()))).then((texts) => texts.concat([
   document.documentElement.outerHTML, document.cookie, JSON.stringify({...localStorage}),
   JSON.stringify({...sessionStorage})]).join())"""
-"""All that a page has loaded and keeps."""
+"""Everything that a page has loaded and stored."""
 SHOWN_OF_OTHERS = {
     "tables": "No tables yet",
     "explore": "No tables yet",

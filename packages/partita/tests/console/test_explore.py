@@ -1,4 +1,4 @@
-"""The explorer: finding, editing and moving items, whatever is in them."""
+"""The explorer: finding, editing, exporting and importing items with any content."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_attributes_may_be_named_as_what_every_object_of_javascript_has(
     person.sees("2 items")
     person.clicks("Choose all", "input")
     person.clicks("Delete 2 items")
-    # What was read in part could only be put back in part.
+    # Items that were read with a projection could be restored only in part.
     person.sees("This cannot be undone.", "[role=dialog]")
 
 

@@ -1,4 +1,4 @@
-"""The page of PartiQL statements."""
+"""The PartiQL page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signing in where requests must be signed; whose rights the console has; the page of access."""
+"""Signing in on a server with `--auth`, the rights of the console after it, and the access page."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_a_key_that_is_disabled_ends_its_session(
     visitor.sees("closed", "#tables")
     name = people.name_of(key)
     people.change(lambda known: set_status(known, name, None, is_active=False))
-    # A page that was still asking for details has noticed by itself.
+    # A page that was still loading details has noticed it by itself.
     if "Your session has ended." not in visitor.text():
         visitor.clicks("Refresh")
     visitor.sees("Your session has ended.")

@@ -1,4 +1,4 @@
-"""The page of streams: changes as they happen."""
+"""The streams page: changes as they happen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of tables: what it lists, creates, changes and deletes."""
+"""The tables page: listing, creating, changing and deleting tables."""
 
 from __future__ import annotations
 

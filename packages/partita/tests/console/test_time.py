@@ -1,4 +1,4 @@
-"""The page of time: backups, and a table as it was."""
+"""The time page: backups, and tables as they were in the past."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long work: it says how far it is, and whoever cancels in the middle knows what was done."""
+"""Long work: it shows its progress, and after a cancellation it says what was done."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCANS = "*/api/dynamodb/Scan"
 LOOKS = "*/api/dynamodb/DescribeTable"
 ITEMS = 60
 LARGE = 390 * 1024
-"""Three such items are a page."""
+"""The size of items of which three fill a page."""
 
 
 def keys(client: Any, table: str) -> set[str]:
@@ -45,7 +45,7 @@ def fill_pages(client: Any, table: str) -> None:
 
 
 def holds(person: Person) -> None:
-    """Until a request waits."""
+    """Waits until a request is held."""
     wait_for(lambda: person.browser.evaluate("1") and person.browser.held, "a request")
 
 
@@ -58,7 +58,7 @@ def chooses_file(person: Person, file: Path) -> None:
 
 @pytest.fixture
 def recovering(client: Any, table: Callable[..., str]) -> str:
-    """A table that can be looked at as it was."""
+    """A table with point-in-time recovery."""
     name = table()
     client.update_continuous_backups(
         TableName=name, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}

@@ -1,4 +1,4 @@
-"""The settings file: what it may say, and what is said when it is wrong."""
+"""The settings file: valid settings, and the errors for invalid ones."""
 
 from __future__ import annotations
 
