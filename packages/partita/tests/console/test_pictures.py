@@ -1,6 +1,8 @@
-"""Pictures for docs/how-to/use-the-console.md that need a shop with customers and orders; the
-others are taken by the tests of their pages. With PARTITA_SCREENSHOTS=FOLDER, all are written and the docs
-updated."""
+"""Pictures for docs/how-to/use-the-console.md that need a shop with customers and orders.
+
+The others are taken by the tests of their pages. With PARTITA_SCREENSHOTS=FOLDER, all are written,
+and the docs updated.
+"""
 
 from __future__ import annotations
 

@@ -54,10 +54,10 @@ function recordOf(shape, form, problems, where) {
     const place = where ? `${where}, ${name}` : name;
     if (member.placeholder) {
       if (isStatement) continue;
-      const asked = placeholders(shape, form, member.placeholder);
-      if (!asked.length) continue;
-      request[name] = Object.fromEntries(asked.map((each) => [each, requestOf(member.of, form[name][each] ?? formOf(member.of), problems, each)]));
-      for (const each of asked) if (member.placeholder === "#" && !form[name][each]) problems.push(`${where ? `${where}: ` : ""}${each} has no name yet.`);
+      const usedNames = placeholders(shape, form, member.placeholder);
+      if (!usedNames.length) continue;
+      request[name] = Object.fromEntries(usedNames.map((each) => [each, requestOf(member.of, form[name][each] ?? formOf(member.of), problems, each)]));
+      for (const each of usedNames) if (member.placeholder === "#" && !form[name][each]) problems.push(`${where ? `${where}: ` : ""}${each} has no name yet.`);
     } else if (!isEmpty(member, form[name])) request[name] = requestOf(member, form[name], problems, place);
     else if (shape.required.includes(name)) problems.push(`${place} is missing.`);
   }

@@ -9,20 +9,20 @@ const PAUSE_MS = 250;
 const RANGES_SHOWN = 5;
 
 export function usePlan(request, described) {
-  const [told, setTold] = useState({});
+  const [explained, setExplained] = useState({});
   const key = request?.Statement ? JSON.stringify([request.Statement, request.Parameters || []]) : "";
   useEffect(() => {
     if (!key) return;
     const control = new AbortController();
     const [Statement, Parameters] = JSON.parse(key);
     const timer = setTimeout(() => explain(Statement, Parameters, control.signal).then(
-      (plan) => setTold({ key, plan }),
-      (failed) => failed.code === "NotMonitored" && setTold({ key, isSilent: true }),
+      (plan) => setExplained({ key, plan }),
+      (failed) => failed.code === "NotMonitored" && setExplained({ key, isSilent: true }),
     ), PAUSE_MS);
     return () => { clearTimeout(timer); control.abort(); };
   }, [key]);
-  if (!key || told.key !== key) return null;
-  return told.isSilent ? readFromText(request.Statement, described) : told.plan;
+  if (!key || explained.key !== key) return null;
+  return explained.isSilent ? readFromText(request.Statement, described) : explained.plan;
 }
 
 // The rule of the service: the keys that WHERE pins down determine what is read.
@@ -48,7 +48,7 @@ function condition({ Name, Comparison, Operands }) {
   return Comparison === "begins_with" ? `begins_with(${Name}, ${values[0]})` : `${Name} ${Comparison} ${values.join(", ")}`;
 }
 
-const told = (range) => [...Object.entries(range.PartitionKey).map(([name, value]) => `${name} = ${shown(value, 60)}`), ...(range.SortKey ? [condition(range.SortKey)] : [])].join(" AND ");
+const rangeText = (range) => [...Object.entries(range.PartitionKey).map(([name, value]) => `${name} = ${shown(value, 60)}`), ...(range.SortKey ? [condition(range.SortKey)] : [])].join(" AND ");
 
 function sentence(plan) {
   switch (plan.Access) {
@@ -73,7 +73,7 @@ export function Plan({ plan }) {
   return html`<section class=${`plan ${plan.Access === "scan" || plan.Access === "refused" ? "note" : "quiet"}`} id="plan" aria-label="Plan" aria-live="polite">
     <p><strong>${sentence(plan)}</strong></p>
     ${(ranges.length > 0 || price) && html`<dl class="facts">
-      ${ranges.length > 0 && html`<div><dt>${ranges.length > 1 ? "Keys" : "Key"}</dt><dd class="mono">${ranges.slice(0, RANGES_SHOWN).map((one, n) => html`<div key=${n}>${told(one)}</div>`)}${plan.RangeCount > RANGES_SHOWN && html`<div>and ${count(plan.RangeCount - RANGES_SHOWN)} more</div>`}</dd></div>`}
+      ${ranges.length > 0 && html`<div><dt>${ranges.length > 1 ? "Keys" : "Key"}</dt><dd class="mono">${ranges.slice(0, RANGES_SHOWN).map((one, n) => html`<div key=${n}>${rangeText(one)}</div>`)}${plan.RangeCount > RANGES_SHOWN && html`<div>and ${count(plan.RangeCount - RANGES_SHOWN)} more</div>`}</dd></div>`}
       ${price && html`<div><dt>Cost</dt><dd>${price}</dd></div>`}
       ${plan.Statement === "SELECT" && html`<div><dt>Filter</dt><dd>${plan.IsFiltered ? "the rest of WHERE, after reading" : "none"}</dd></div>`}
       ${plan.Access === "query" && html`<div><dt>Order</dt><dd>${plan.IsForward ? "ascending" : "descending"}</dd></div>`}

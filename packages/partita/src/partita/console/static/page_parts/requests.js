@@ -8,7 +8,7 @@ const EVERY_MS = 2000;
 const EXPRESSIONS = ["Statement", "KeyConditionExpression", "FilterExpression", "UpdateExpression", "ConditionExpression"];
 
 const key = (item) => Object.entries(item).map(([name, value]) => `${name} = ${shown(value, 40)}`).join(", ");
-const asked = (one) => [one.IndexName && `index ${one.IndexName}`, one.Key && key(one.Key), ...EXPRESSIONS.map((name) => one[name])].filter(Boolean).join(" · ");
+const descriptionOf = (one) => [one.IndexName && `index ${one.IndexName}`, one.Key && key(one.Key), ...EXPRESSIONS.map((name) => one[name])].filter(Boolean).join(" · ");
 
 export function Requests() {
   const [found, setFound] = useState(null);
@@ -25,5 +25,5 @@ function Ranked({ id, list: latest, label }) {
   const [list, box] = useHeld(latest);
   if (!list.length) return html`<p class="quiet">No requests yet.</p>`;
   return html`<div class="scroll" tabindex="0" role="region" aria-label=${label} ref=${box}><table id=${id}><thead><tr><th scope="col">When</th><th scope="col">Operation</th><th scope="col">Table</th><th scope="col">What</th><th scope="col" class="number">ms</th><th scope="col" class="number">Units</th><th scope="col" class="number">Status</th></tr></thead><tbody>
-    ${list.map((one, n) => html`<tr key=${`${one.At} ${n}`}><td>${new Date(one.At * 1000).toLocaleTimeString()}</td><td>${one.Operation}</td><td>${(one.Tables || []).map((name, at) => html`${at ? ", " : ""}<a href=${link("heat", [], { table: name })}>${name}</a>`)}</td><td class="clip mono" title=${asked(one)}>${asked(one)}</td><td class="number">${one.Milliseconds.toFixed(2)}</td><td class="number">${one.Units || ""}</td><td class="number">${one.Status}</td></tr>`)}</tbody></table></div>`;
+    ${list.map((one, n) => html`<tr key=${`${one.At} ${n}`}><td>${new Date(one.At * 1000).toLocaleTimeString()}</td><td>${one.Operation}</td><td>${(one.Tables || []).map((name, at) => html`${at ? ", " : ""}<a href=${link("heat", [], { table: name })}>${name}</a>`)}</td><td class="clip mono" title=${descriptionOf(one)}>${descriptionOf(one)}</td><td class="number">${one.Milliseconds.toFixed(2)}</td><td class="number">${one.Units || ""}</td><td class="number">${one.Status}</td></tr>`)}</tbody></table></div>`;
 }

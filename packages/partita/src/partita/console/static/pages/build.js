@@ -186,11 +186,11 @@ function Attributes({ title, rows, onChange, schema, definitions, isKey }) {
 
 // A row for every #name and :value that the expressions ask for.
 function Placeholders({ shape, form, onChange, record, label, table }) {
-  const asked = placeholders(record[0], record[1], shape.placeholder);
-  if (!asked.length) return null;
+  const usedNames = placeholders(record[0], record[1], shape.placeholder);
+  if (!usedNames.length) return null;
   const of = label ? ` of ${label}` : "";
   return html`<fieldset class="attributes"><legend>${shape.placeholder === "#" ? "Names" : "Values"} in the expressions</legend>
-    ${asked.map((name) => (shape.of.kind === "text"
+    ${usedNames.map((name) => (shape.of.kind === "text"
       ? html`<div class="placeholder" key=${name}><code>${name}</code><${Input} value=${form[name] || ""} onInput=${(value) => onChange({ ...form, [name]: value })} aria-label=${`${name}${of}`} list="known-attributes" /></div>`
       : html`<div class="placeholder" key=${name}><code>${name}</code><${Typed} label=${`${name}${of}`} value=${form[name] || { type: "S", text: "" }} onChange=${(value) => onChange({ ...form, [name]: value })} /></div>`))}
     <datalist id="known-attributes">${(table?.AttributeDefinitions || []).map((one) => html`<option value=${one.AttributeName} />`)}</datalist></fieldset>`;

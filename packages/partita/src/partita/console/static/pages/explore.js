@@ -61,11 +61,11 @@ function Table({ name, query }) {
   useEffect(() => {
     if (!table) call("DescribeTable", { TableName: name }).then(({ Table: described }) => setTable(described), setError);
   }, [name, session.state === "gone"]);
-  const asked = JSON.stringify(formOf(query));
+  const queryKey = JSON.stringify(formOf(query));
   useEffect(() => {
     setForm(formOf(query));
     if (table) run(table, formOf(query));
-  }, [asked, after, table]);
+  }, [queryKey, after, table]);
   useEffect(() => {
     if (!key) setEditing((before) => (before?.item ? null : before));
     else if (table) open(key);

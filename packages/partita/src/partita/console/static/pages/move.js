@@ -33,35 +33,35 @@ export default function Moves({ parts }) {
 }
 
 function One({ name }) {
-  const [told, setTold] = useState(null);
+  const [folderState, setFolderState] = useState(null);
   const [error, setError] = useState(null);
   const [refused, setRefused] = useState(null);
-  const [asked, setAsked] = useState(null);
+  const [requestedRun, setRequestedRun] = useState(null);
   const [turn, setTurn] = useState(null);
-  const newest = useRef({ asked: 0, shown: 0 });
+  const newest = useRef({ requested: 0, shown: 0 });
   const path = `moves/${encodeURIComponent(name)}`;
   // The response to an earlier request never replaces that of a later one.
   const refresh = async () => {
-    const number = ++newest.current.asked;
+    const number = ++newest.current.requested;
     const found = await look(path);
     if (number < newest.current.shown) return;
     newest.current.shown = number;
-    setTold(found);
+    setFolderState(found);
     setError(null);
   };
   useRepeated((state) => refresh().catch((failed) => !state.isGone && setError(failed)), EVERY_MS, [name]);
   const start = async (Command, Options, more = {}) => {
     setRefused(null);
-    setAsked({ Number: 0, Command, DryRun: Boolean(more.DryRun), Ended: null, Progress: {}, Said: [] });
+    setRequestedRun({ Number: 0, Command, DryRun: Boolean(more.DryRun), Ended: null, Progress: {}, Said: [] });
     try {
       const { Number: number } = await tell(`${path}/start`, { Command, Options, ...more });
       await refresh();
       return number;
-    } finally { setAsked(null); }
+    } finally { setRequestedRun(null); }
   };
   const stop = async () => { try { await tell(`${path}/stop`, {}); say("The command is stopping."); } catch (failed) { setRefused(failed); } };
-  if (!told) return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />`;
-  const { status, commands, lag } = told, run = asked || told.run;
+  if (!folderState) return html`<div class="head"><h1>${name}</h1></div><${Problem} error=${error} />`;
+  const { status, commands, lag } = folderState, run = requestedRun || folderState.run;
   const [phase, kind] = PHASES[status.phase] || ["Nothing is moved yet", ""];
   return html`<div class="head"><h1>${name}</h1><span class=${`badge ${kind}`} id="phase">${phase}</span><div class="actions"><a class="button" href=${link("model", [], { move: name })}>Open its designs</a></div></div>
     ${session.Mode === "on" && html`<${Actions} run=${run} holder=${status.holder} commands=${commands} phase=${status.phase} refusal=${status.refusal} different=${left(status.verified)} onStart=${(...given) => start(...given).catch(setRefused)} onTurn=${setTurn} />`}

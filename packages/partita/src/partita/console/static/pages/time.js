@@ -147,19 +147,19 @@ function AsItWas({ name, recovery, query }) {
   };
   const restore = async (signal) => {
     const { Table: { ItemCount: total } } = await call("DescribeTable", { TableName: name }, signal);
-    const told = (done) => setStep({ text: `Restoring ${copy}`, of: { done }, total, verb: "items restored" });
-    told(0);
+    const onProgress = (done) => setStep({ text: `Restoring ${copy}`, of: { done }, total, verb: "items restored" });
+    onProgress(0);
     await call("RestoreTableToPointInTime", request);
-    try { await untilActive(copy, (table) => told(table.ItemCount), signal); } catch (failed) {
+    try { await untilActive(copy, (table) => onProgress(table.ItemCount), signal); } catch (failed) {
       if (isCancelled(failed) && !isGone.current) deleteWhenRestored(copy);
       throw failed;
     }
   };
   const compareNow = async (signal) => {
     const { Table } = await call("DescribeTable", { TableName: name }, signal);
-    const told = (done) => setStep({ text: `Comparing ${copy} with now`, of: { done }, total: only.trim() ? undefined : Table.ItemCount, verb: "items compared" });
-    told(0);
-    setFound({ ...(await compare(copy, name, Table, only.trim(), told, signal)), schema: Table.KeySchema });
+    const onProgress = (done) => setStep({ text: `Comparing ${copy} with now`, of: { done }, total: only.trim() ? undefined : Table.ItemCount, verb: "items compared" });
+    onProgress(0);
+    setFound({ ...(await compare(copy, name, Table, only.trim(), onProgress, signal)), schema: Table.KeySchema });
   };
   const act = (event) => {
     event.preventDefault();

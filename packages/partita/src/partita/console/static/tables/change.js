@@ -34,8 +34,8 @@ const formOf = (table, more) => ({
 
 // A limit that was removed from the form is lifted with -1.
 function limits(before, form) {
-  const asked = maximums(form), had = maximums(before);
-  return Object.fromEntries(["MaxReadRequestUnits", "MaxWriteRequestUnits"].filter((name) => asked[name] !== had[name]).map((name) => [name, asked[name] ?? LIFTED]));
+  const newLimits = maximums(form), oldLimits = maximums(before);
+  return Object.fromEntries(["MaxReadRequestUnits", "MaxWriteRequestUnits"].filter((name) => newLimits[name] !== oldLimits[name]).map((name) => [name, newLimits[name] ?? LIFTED]));
 }
 
 // Changes of capacity, of a table or one of its global indexes.
