@@ -209,7 +209,7 @@ def test_a_source_that_went_away_keeps_what_was_planned(run: Run, shop: Path) ->
     before = (shop / "inventory.json").read_bytes()
     (shop / "shop.db").unlink()
     ended = run("plan", shop)
-    assert ended.returncode == 1 and "which is not there" in ended.stderr
+    assert ended.returncode == 1 and "does not exist" in ended.stderr
     assert (shop / "inventory.json").read_bytes() == before
 
 

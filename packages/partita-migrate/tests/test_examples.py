@@ -204,7 +204,7 @@ def metrics(mariadb: DatabaseServer, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_metrics_lose_their_groups(metrics: ModelResult) -> None:
     for one in metrics.proposals:
-        assert any(choice.startswith("metric_groups goes:") for choice in one.design.choices)
+        assert any(choice.startswith("metric_groups is left out:") for choice in one.design.choices)
         assert "metric_groups.name" in {left.column for left in one.design.left_out}
         dimensions = attributes(one.design, "metrics")["relatedDimensions"]
         assert (dimensions.type, dimensions.collect) == ("SS", ["dimensions.name"])

@@ -83,11 +83,11 @@ def test_a_second_run_changes_nothing_and_says_so(
 ) -> None:
     folder = design()
     first = run("migrate", "create", folder.path, "--endpoint", server.url)
-    assert first.returncode == 0 and f"{ORDERS} was made" in first.stdout
+    assert first.returncode == 0 and f"{ORDERS} was created" in first.stdout
     before = [described(dynamodb, name) for name in (ORDERS, SESSIONS)]
     again = run("migrate", "create", folder.path, "--endpoint", server.url)
     assert again.returncode == 0
-    assert f"{ORDERS} is as the design says; nothing was changed." in again.stdout
+    assert f"{ORDERS} is as the design says and was not changed." in again.stdout
     assert "Nothing to do: 2 tables" in again.stdout
     assert [described(dynamodb, name) for name in (ORDERS, SESSIONS)] == before
 
@@ -209,13 +209,13 @@ def test_update_changes_what_can_be_changed_in_place(
             'sort_key = { name = "id", type = "N" }',
             'sort_key = { name = "total", type = "N" }',
             "Its key is customer_id (N), id (N), and the design says customer_id (N), total (N):"
-            " the table has to be made anew.",
+            " the table has to be created anew.",
         ),
         (
             'include = ["total"]',
             'include = ["total", "id"]',
             "The projection of by-status is INCLUDE total, and the design says INCLUDE id, total:"
-            " the index has to be made anew.",
+            " the index has to be created anew.",
         ),
         (
             '\n[[tables.indexes]]\nname = "by-day"\npartition_key = { name = "placed_at", type ='
@@ -226,7 +226,8 @@ def test_update_changes_what_can_be_changed_in_place(
         (
             'name = "by-time"\nkind = "local"',
             'name = "by-moment"\nkind = "local"',
-            "The local index by-moment is missing, and can only be made together with its table.",
+            "The local index by-moment is missing, and can only be created together with its"
+            " table.",
         ),
     ],
 )
@@ -327,7 +328,7 @@ def test_scaling_that_differs_is_named_and_units_that_were_scaled_are_not(
             SETTINGS,
             "'placed_at' is S, but the key of shop.Orders says N",
         ),
-        ('name = "empty"\nkind = "single-table"\n', SETTINGS, "no table to make"),
+        ('name = "empty"\nkind = "single-table"\n', SETTINGS, "no tables to create"),
         (
             MODEL.replace('column = "orders.total"', 'column = "orders.sum"'),
             SETTINGS,

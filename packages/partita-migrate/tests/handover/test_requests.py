@@ -439,7 +439,7 @@ def test_bytes_and_odd_names_are_written_as_each_language_has_them(design: MakeD
 def test_expired_items_need_no_request(design: MakeDesign) -> None:
     one = written(folder_of(design))["old sessions"]
     assert (one.requests, one.texts) == ([], {})
-    assert "deletes what has expired" in one.why
+    assert "TTL deletes expired items" in one.why
 
 
 def test_the_report_writes_them_down(design: MakeDesign) -> None:
@@ -503,7 +503,7 @@ def test_what_is_left_to_the_application_is_said(design: MakeDesign) -> None:
     assert '"MaxItems": 6' in paged.texts["boto3"]
     assert "# The application then skips 4, takes the first 2." in paged.texts["boto3"]
     for text in whole.texts.values():
-        assert "PK is made as C#{customer_id}" in text
+        assert "PK has the form C#{customer_id}" in text
         assert "The application then sorts them by total desc, skips 4, takes the first 2." in text
     assert "MaxItems" not in whole.texts["boto3"] and "break" not in whole.texts["JavaScript"]
 

@@ -1,6 +1,6 @@
 """Three databases that no design was made for: a hospital, a festival and a warehouse.
 
-Each has what its server is odd at, and statements as object-relational mappers write them.
+Each uses the oddities of its server, and statements as object-relational mappers write them.
 """
 
 from __future__ import annotations
@@ -427,13 +427,13 @@ INVENTED = {
         "postgresql",
         hospital,
         HOSPITAL_PATTERNS,
-        {"urgent first": "as its type declares", "patients of a doctor": "a SELECT inside"},
+        {"urgent first": "that its type declares", "patients of a doctor": "a SELECT inside"},
     ),
     "festival": Invented(
         "mariadb",
         festival,
         FESTIVAL_PATTERNS,
-        {"gigs by status": "as its type declares", "fans who came": "rows of another table"},
+        {"gigs by status": "that its type declares", "fans who came": "rows of another table"},
     ),
     "warehouse": Invented(
         "sqlite",

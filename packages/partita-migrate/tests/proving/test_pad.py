@@ -1,4 +1,4 @@
-"""Blanks at the end of a text: sources that ignore them, designs that do, and some that do not."""
+"""Blanks at the end of texts: sources that ignore them, designs that do, and some that do not."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_designs_ignore_the_blanks_that_the_source_ignores(
 ) -> None:
     monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
     folder = folder_of(request, tmp_path, kind, patterns)
-    # LIKE of SQLite is blind to case.
+    # LIKE of SQLite ignores case.
     unserved = {"beginning", "beginning with a blank"} if kind == "sqlite" else set()
     for name in (WIDE, SINGLE):
         run = prove(folder, name=name, endpoint=endpoint)

@@ -1,4 +1,4 @@
-"""Views, EXISTS, IN (SELECT ...) and their opposites: proven, priced, and refuted if wrong."""
+"""Views, EXISTS, IN (SELECT ...) and their negations: proven, priced, and refuted if wrong."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ PATTERNS = {
 }
 UNSERVED = {
     "asked in two steps": "make it a pattern of its own",
-    "not in, with NULL": "say NOT EXISTS",
+    "not in, with NULL": "write NOT EXISTS",
     "return all": "what a SELECT inside it finds",
 }
 

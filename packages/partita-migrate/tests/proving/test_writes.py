@@ -1,4 +1,4 @@
-"""Writes: their proof writes rows, and what they do to rows that refer to one another."""
+"""Writes: their proof changes rows, and rows that refer to one another."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ STAFF_PATTERNS = {
 
 @pytest.fixture(scope="module")
 def staff(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Folder]:
-    """By what the settings say besides."""
+    """Returns the folder with further settings."""
 
     def made(more: str) -> Folder:
         path = tmp_path_factory.mktemp("staff")
@@ -170,7 +170,7 @@ def test_a_row_that_others_of_its_own_table_refer_to_is_not_deleted(
 ) -> None:
     folder = staff(KEEPING)
     unserved = {one.pattern: one.why for one in read_design(folder, SINGLE).unserved}
-    assert "those of notes are deleted, and others refer to these" in unserved["drop a subject"]
+    assert "and other rows refer to them: write a pattern" in unserved["drop a subject"]
     chosen = {name: STAFF_PATTERNS[name] for name in ("below", "links", "drop a subject")}
     script = STAFF.replace("REFERENCES subjects (id) ON DELETE CASCADE", "REFERENCES subjects (id)")
     url = sqlite_database(folder.path / "restricting.db", script)

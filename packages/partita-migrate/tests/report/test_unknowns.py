@@ -49,9 +49,9 @@ def test_what_mined_rates_do_not_tell(postgresql: DatabaseServer, make_folder: M
     unknowns = report(folder).unknowns
     said = "\n".join(unknowns)
     assert "rules turn one statement into several" in said
-    assert "That concerns payment." in said
-    assert "Triggers are on payment." in said
-    assert "Read through joins only" in said and "that join them): customer." in said
-    assert "Inserts are reckoned with a rate of 0" in said
+    assert "This affects payment." in said
+    assert "There are triggers on payment." in said
+    assert "only read through joins" in said and "that join them): customer." in said
+    assert "Inserts are estimated with a rate of 0" in said
     assert "filled the table: customer." in said
     assert "rules turn one statement into several" in (folder.path / "report.html").read_text()

@@ -195,7 +195,9 @@ def test_changes_need_a_binary_log_of_rows(
     assert found["binlog_row_metadata"] == "NO_LOG"
     assert advised(planned, "during")[0].startswith("log_bin is OFF. Set log_bin in the section")
     (said,) = (one for one in planned.difficulties if one.kind == "server")
-    assert said.what.startswith("As it is set up, the server cannot follow the writes that go on:")
+    assert said.what.startswith(
+        "With its current settings, the server cannot follow the writes that go on:"
+    )
 
     planned = plan(make_folder(logging_mariadb.create("logged", SCRIPT)))
     assert missing(planned, "changes") == {}

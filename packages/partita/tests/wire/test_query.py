@@ -1290,3 +1290,29 @@ START_KEYS: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_start_key_must_fit_the_query(client: Any, music: str, case: str) -> None:
     more, text = START_KEYS[case]
     assert refusal(client.query, TableName=music, **more) == (VALIDATION, text)
+
+
+# The plain form of a Query has a path of its own, which must refuse the same placeholders.
+@pytest.mark.parametrize(
+    ("parameter", "placeholder", "size"),
+    [
+        ("ExpressionAttributeNames", "#" + "n" * 255, " size of key: 256"),
+        ("ExpressionAttributeValues", ":" + "v" * 255, ""),
+    ],
+)
+def test_a_placeholder_of_more_than_255_bytes_is_refused(
+    client: Any, music: str, parameter: str, placeholder: str, size: str
+) -> None:
+    parts = {"ExpressionAttributeNames": "#p", "ExpressionAttributeValues": ":p"}
+    used = {**parts, parameter: placeholder}
+    assert refusal(
+        client.query,
+        TableName=music,
+        KeyConditionExpression=" = ".join(used.values()),
+        ExpressionAttributeNames={used["ExpressionAttributeNames"]: "pk"},
+        ExpressionAttributeValues={used["ExpressionAttributeValues"]: {"S": "a"}},
+    ) == (
+        VALIDATION,
+        f"{parameter} contains invalid key: "
+        f"The expression attribute map contains a key that is too long;{size}",
+    )

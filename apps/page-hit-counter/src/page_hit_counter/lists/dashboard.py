@@ -1,4 +1,4 @@
-"""The dashboard: one page for a browser, which asks the API for everything that it shows."""
+"""Serves the dashboard: one HTML page, which asks the API for everything that it shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group of commands, and what they share: a folder, progress, a password, a screen or JSON.
+"""The command group and what its commands share: folder, progress, password, screen or JSON.
 
 Stages are imported when they are called: SQLAlchemy, sqlglot and rich are slow to load.
 """
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from partita_migrate.workspace.stage_progress import Progress
 
 PROGRESS = "PARTITA_PROGRESS"
-"""An environment variable: "lines" asks for lines instead of bars."""
+"""An environment variable; "lines" prints lines in place of bars."""
 
 
 @click.group()
 def migrate() -> None:
-    """Take a relational database to DynamoDB, one stage after the other.
+    """Move a relational database to DynamoDB, one stage after the other.
 
-    A migration is a folder with migration.toml; each stage writes its files beside it, and may be
-    run again at any time. The source is only read; where it is followed, `load` makes what that
-    needs there: a slot and a publication in PostgreSQL, a log and triggers in SQLite. `cutover`
-    makes triggers and two tables, and `finish` removes it all.
+    A migration is a folder with migration.toml. Each stage writes its files there, and can be run
+    again at any time. The source is only read, with two exceptions: to follow its changes, `load`
+    creates a slot and a publication in PostgreSQL, or a log and triggers in SQLite; and `cutover`
+    creates triggers and two tables. `finish` removes all of these.
     """
 
 
 def stage(command: Callable[..., None]) -> Callable[..., None]:
-    """What all stages take."""
+    """Adds the arguments that all stages have."""
     as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
     folder = click.argument(
         "path", metavar="[FOLDER]", default=".", type=click.Path(path_type=Path)
@@ -54,21 +54,21 @@ def checked_url(ctx: click.Context, option: click.Parameter, url: str | None) ->
 
 
 def password_prompt() -> Callable[[str], str] | None:
-    """A prompt for the password, where there is a person to answer it."""
+    """Returns a prompt for the password, or None if nobody can answer it."""
     if not sys.stdin.isatty():
         return None
     return lambda source: str(click.prompt(f"Password for {source}", hide_input=True, err=True))
 
 
 def asked_once() -> Callable[[str], str]:
-    """A prompt that remembers the answer."""
+    """Returns a prompt that remembers the answer."""
     prompt = password_prompt()
     return cache(lambda source: prompt(source) if prompt else "")
 
 
 @contextmanager
 def stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
-    """The migration folder, and bars that show how far a stage is."""
+    """Opens the migration folder and shows the progress of the stage."""
     with packages_required("partita-migrate"):
         from partita_migrate.workspace.migration_folder import Folder
 
@@ -77,13 +77,13 @@ def stage_run(path: Path) -> Iterator[tuple[Folder, Progress]]:
 
 
 def _progress_line(description: str, done: int, total: int) -> None:
-    """For a program that watches."""
+    """Prints the progress for a program that watches."""
     click.echo(f"{done}\t{total}\t{description}", err=True)
 
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """On a terminal; where output is kept they would only be in the way."""
+    """Shows bars on a terminal. Where output goes to a file they would only be in the way."""
     if os.environ.get(PROGRESS) == "lines":
         yield _progress_line
         return
@@ -106,7 +106,7 @@ def show(as_json: bool, result: Any, summarize: Callable[[], Iterable[Renderable
         return
     from rich.console import Console
 
-    # Names from a database are no markup.
+    # Names from a database can contain brackets, which must not be taken for rich's markup.
     console = Console(markup=False, highlight=False, emoji=False)
     for part in summarize():
         console.print(part)

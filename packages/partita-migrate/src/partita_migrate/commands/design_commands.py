@@ -1,4 +1,5 @@
-"""From the source to a proven design: plan, analyze, model, estimate, test, report, create."""
+"""The commands from the source to a proven design: plan, analyze, model, estimate, test, report,
+create."""
 
 from __future__ import annotations
 
@@ -20,10 +21,10 @@ from partita_migrate.commands.command_group import (
 @migrate.command()
 @stage
 def plan(path: Path, as_json: bool) -> None:
-    """What the source holds, what suits, what is difficult.
+    """Find out what the source holds, what suits DynamoDB, and what is difficult.
 
     Writes inventory.json, plan.json and plan.md: tables and their relationships, candidates with
-    reasons, difficulties with what to do about them, and the backup and recovery plan.
+    reasons, difficulties with their remedies, and the backup and recovery plan.
     """
     with stage_run(path) as (folder, progress):
         from partita_migrate.report.terminal.plan_screen import summarize
@@ -36,10 +37,10 @@ def plan(path: Path, as_json: bool) -> None:
 @migrate.command()
 @stage
 def analyze(path: Path, as_json: bool) -> None:
-    """What rows and statements tell: item sizes, skew, patterns.
+    """Measure item sizes and key skew, and mine the access patterns.
 
-    Writes analysis.json from sampled rows, and patterns.mined.toml from what the database has run;
-    write patterns.toml to say it yourself.
+    Writes analysis.json from sampled rows, and patterns.mined.toml from the statements that the
+    database has run. Write patterns.toml to state the patterns yourself.
     """
     with stage_run(path) as (folder, progress):
         from partita_migrate.report.terminal.analyze_screen import summarize
@@ -53,12 +54,13 @@ def analyze(path: Path, as_json: bool) -> None:
 @stage
 @click.option("--check", is_flag=True, help="Verify a model file instead of proposing designs.")
 @click.option("--file", "name", default="model.toml", help="The file that --check verifies.")
-@click.option("--workbench", is_flag=True, help="Write the designs for NoSQL Workbench too.")
+@click.option("--workbench", is_flag=True, help="Also write files for NoSQL Workbench.")
 def model(path: Path, as_json: bool, check: bool, name: str, workbench: bool) -> None:
-    """Designs that serve every pattern, compared.
+    """Propose designs that serve every pattern, and compare them.
 
-    Writes model.denormalized.toml and model.single-table.toml, and model.toml when there is none:
-    the chosen one, yours to change. --check exits with 1 when a model has errors.
+    Writes model.denormalized.toml and model.single-table.toml. The chosen design becomes
+    model.toml, unless that file exists; it is yours to change. --check exits with 1 when a model
+    has errors.
     """
     if check:
         _check(path, as_json, name)
@@ -84,15 +86,15 @@ def _check(path: Path, as_json: bool, name: str) -> None:
 
 @migrate.command()
 @stage
-@click.option("--model", "name", default=None, help="Only this model file of the folder.")
+@click.option("--model", "name", default=None, help="Estimate only this model file.")
 @click.option(
     "--prices",
     default=None,
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="A file of prices in place of the one that comes with Partita.",
+    help="A price list to use in place of the built-in one.",
 )
 def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -> None:
-    """Capacity, storage and the monthly bill of each model.
+    """Estimate the capacity, the storage and the monthly bill of each model.
 
     Writes estimate.json and estimate.csv.
     """
@@ -106,13 +108,16 @@ def estimate(path: Path, as_json: bool, name: str | None, prices: Path | None) -
 
 @migrate.command()
 @stage
-@click.option("--model", "name", default="model.toml", help="The model file that is tested.")
+@click.option("--model", "name", default="model.toml", help="The model file to test.")
 @click.option("--endpoint", default=None, help="A server to test on instead of a private one.")
-@click.option("--all", "is_all", is_flag=True, help="Load every row, however many there are.")
+@click.option("--all", "is_all", is_flag=True, help="Load every row, not a sample.")
 @click.option(
-    "--sample", default=None, type=click.IntRange(1), help="Rows of each table to load at most."
+    "--sample",
+    default=None,
+    type=click.IntRange(1),
+    help="The maximum number of rows to load from each table.",
 )
-@click.option("--resume", "is_resumed", is_flag=True, help="Go on where a run was stopped.")
+@click.option("--resume", "is_resumed", is_flag=True, help="Continue a run that was stopped.")
 def test(
     path: Path,
     as_json: bool,
@@ -122,10 +127,10 @@ def test(
     sample: int | None,
     is_resumed: bool,
 ) -> None:
-    """Proves a model on the source's own rows.
+    """Prove a model on the source's own rows.
 
-    Loads them into a private server, runs every pattern on both sides and compares rows, order,
-    limit and paging. Writes test.json, and each run under its date in tests/. Exits with 1 when a
+    Loads them into a private server, runs every pattern on both sides, and compares rows, order,
+    limit and paging. Writes test.json, and a dated copy of each run in tests/. Exits with 1 when a
     pattern differs or a key is wrong.
     """
     with stage_run(path) as (folder, progress):
@@ -150,10 +155,10 @@ def test(
 @migrate.command()
 @stage
 def report(path: Path, as_json: bool) -> None:
-    """All that is known, on one page for the people who decide.
+    """Write one page for the people who decide.
 
-    Writes report.html, which needs nothing else: diagram, sizes, models with example items, bill
-    and risks. Where a stage has not been run, the page says so.
+    Writes report.html, a single file with diagram, sizes, models with example items, bill and
+    risks. If a stage has not been run, the page says so.
     """
     with stage_run(path) as (folder, progress):
         from partita_migrate.report.report_page import report as run
@@ -171,7 +176,7 @@ def report(path: Path, as_json: bool) -> None:
     envvar="AWS_ENDPOINT_URL_DYNAMODB",
     metavar="URL",
     callback=checked_url,
-    help="Where to make the tables, such as http://127.0.0.1:8000.",
+    help="Where to create the tables, such as http://127.0.0.1:8000.",
 )
 @click.option(
     "--region",
@@ -180,14 +185,14 @@ def report(path: Path, as_json: bool) -> None:
     show_default=True,
     help="The region to sign for.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
-@click.option("--update", is_flag=True, help="Change tables that differ, where that is possible.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
+@click.option("--update", is_flag=True, help="Change tables that differ, as far as possible.")
 @click.option(
     "--emit",
     "formats",
     multiple=True,
     type=click.Choice(["cloudformation", "terraform", "cdk", "boto3", "cli"]),
-    help="Write the tables for another tool instead; may be given several times.",
+    help="Write the tables for another tool instead; can be repeated.",
 )
 def create(
     path: Path,
@@ -199,10 +204,10 @@ def create(
     update: bool,
     formats: tuple[str, ...],
 ) -> None:
-    """Make the tables of a design, or write them out.
+    """Create the tables of a design, or write them for another tool.
 
-    Tables that are there are compared with the design and stay as they are; the exit code is 1 when
-    one differs. Capacity, class and recovery are those of the estimate; [create] says otherwise.
+    Existing tables are compared with the design and stay as they are; exits with 1 when one
+    differs. Capacity, class and recovery come from the estimate; change them in [create].
     """
     if formats:
         _emit(path, as_json, name, formats)

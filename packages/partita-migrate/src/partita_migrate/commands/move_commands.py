@@ -1,4 +1,4 @@
-"""Rows and changes, on their way and back: load, follow, verify, cutover, rollback, finish, run."""
+"""The commands of a move: load, follow, verify, cutover, rollback, finish, run, status."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from partita_migrate.commands.command_group import (
 
 
 def _move(command: Callable[..., None]) -> Callable[..., None]:
-    """What all commands of the move take."""
+    """Adds the options that all commands of the move have."""
     endpoint = click.option(
         "--endpoint",
         envvar="AWS_ENDPOINT_URL_DYNAMODB",
         metavar="URL",
         callback=checked_url,
-        help="Where the tables are; without it, Amazon.",
+        help="Where the tables are. Default: Amazon DynamoDB.",
     )
     region = click.option(
         "--region",
@@ -37,21 +37,21 @@ def _move(command: Callable[..., None]) -> Callable[..., None]:
         help="The region to sign for.",
     )
     dry_run = click.option(
-        "--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and do nothing."
+        "--dry-run", "is_dry_run", is_flag=True, help="Show what would be done, and do nothing."
     )
     return stage(endpoint(region(dry_run(command))))
 
 
-_model_name = click.option("--model", "name", default="model.toml", help="The model file to take.")
+_model_name = click.option("--model", "name", default="model.toml", help="The model file to use.")
 _followed = click.option(
     "--follow/--no-follow",
     "is_followed",
     default=None,
-    help="Note where the log is, for `follow`; SQLite gets triggers that write one. Default: yes,"
-    " except for SQLite.",
+    help="Remember the position in the log, for `follow`; SQLite gets triggers that write a log."
+    " Default: yes, except for SQLite.",
 )
 _write_units = click.option(
-    "--write-units", type=click.FloatRange(1), help="Write units a second to use at most."
+    "--write-units", type=click.FloatRange(1), help="The maximum of write units to use per second."
 )
 
 _kinesis = click.option(
@@ -62,7 +62,7 @@ _kinesis = click.option(
 
 
 class StageCommand(NamedTuple):
-    """What a command does, and what it shows of what came of it."""
+    """A stage's function, and the function that prints its result."""
 
     run: Callable[..., Any]
     summarize: Callable[..., Any]
@@ -119,14 +119,14 @@ def _run() -> StageCommand:
 
 def _run_move(
     load: Callable[[], StageCommand],
-    given: dict[str, Any],
+    options: dict[str, Any],
     is_wrong: Callable[[Any], object] = lambda done: False,
 ) -> None:
-    """A stage of the move with its options; exits with 1 when what came of it is wrong."""
-    path, as_json = given.pop("path"), given.pop("as_json")
+    """Runs a stage of the move with its options. Exits with 1 when its result is wrong."""
+    path, as_json = options.pop("path"), options.pop("as_json")
     with stage_run(path) as (folder, progress):
         stage = load()
-        done = stage.run(folder, ask=password_prompt(), progress=progress, **given)
+        done = stage.run(folder, ask=password_prompt(), progress=progress, **options)
     show(as_json, done, lambda: stage.summarize(done))
     if is_wrong(done):
         sys.exit(1)
@@ -141,64 +141,67 @@ def _run_move(
     nargs=2,
     multiple=True,
     metavar="TABLE CONDITION",
-    help="Move only those rows of a table, such as --where orders \"placed >= '2024-01-01'\".",
+    help="Move only these rows of a table, such as --where orders \"placed >= '2024-01-01'\".",
 )
 @click.option(
     "--through",
     type=click.Choice(["s3"]),
-    help="Write files for ImportTable, in place of items into tables.",
+    help="Write files for ImportTable instead of items.",
 )
 @click.option(
     "--files",
     default="move/files",
     show_default=True,
     metavar="PLACE",
-    help="Where those files go: a folder, or s3://bucket/prefix.",
+    help="Where to write these files: a folder, or s3://bucket/prefix.",
 )
 @click.option(
     "--replay",
     "is_replaying",
     is_flag=True,
-    help="Try rejected rows again, after they were corrected.",
+    help="Load rejected rows again, after they were corrected.",
 )
 @_write_units
-def load(where: tuple[tuple[str, str], ...], through: str | None, files: str, **given: Any) -> None:
-    """Every row of the source, as items of the target.
+def load(
+    where: tuple[tuple[str, str], ...], through: str | None, files: str, **options: Any
+) -> None:
+    """Load every row of the source into the target.
 
-    Goes on where it was stopped. Rows that make no item are in move/rejects.jsonl, with the reason
-    and how to replay them; exits with 1 when there are any. Writes load.json.
+    Continues where it was stopped. Rows that cannot become an item are listed in
+    move/rejects.jsonl, with the reason and how to replay them; exits with 1 if there are any.
+    Writes load.json.
     """
-    given |= {"where": dict(where), "files": files if through else ""}
-    _run_move(_load, given, lambda done: done.failed)
+    options |= {"where": dict(where), "files": files if through else ""}
+    _run_move(_load, options, lambda done: done.failed)
 
 
 @migrate.command()
 @_move
-@click.option("--once", "is_once", is_flag=True, help="Stop where the log ends now.")
+@click.option("--once", "is_once", is_flag=True, help="Stop at the current end of the log.")
 @click.option(
-    "--verify", "is_verifying", is_flag=True, help="Compare both sides meanwhile, over and over."
+    "--verify", "is_verifying", is_flag=True, help="Compare both sides again and again meanwhile."
 )
 @_write_units
-def follow(**given: Any) -> None:
-    """Every change that was committed since the load, until interrupted.
+def follow(**options: Any) -> None:
+    """Apply every change that was committed since the load, until interrupted.
 
-    Goes on where it was stopped. A change of the schema ends it with a sentence. With --verify it
-    exits with 1 when something differed.
+    Continues where it was stopped. A schema change ends it with a message. With --verify it exits
+    with 1 when something differed.
     """
-    _run_move(_follow, given, lambda done: done.different)
+    _run_move(_follow, options, lambda done: done.different)
 
 
 @migrate.command()
 @_move
-@click.option("--sample", type=click.IntRange(1), help="Only so many rows of each table.")
-@click.option("--repair", "is_repairing", is_flag=True, help="Correct what differs.")
-def verify(**given: Any) -> None:
-    """Compares both sides at one position, each way.
+@click.option("--sample", type=click.IntRange(1), help="Compare only this many rows of each table.")
+@click.option("--repair", "is_repairing", is_flag=True, help="Correct differences in the target.")
+def verify(**options: Any) -> None:
+    """Compare both sides at one position, in both directions.
 
-    Follows the log up to that position first, in place of a running `follow`. Exits with 1 when
+    Follows the log up to that position first, so stop a running `follow`. Exits with 1 when
     something differs. Writes verify.json.
     """
-    _run_move(_verify, given, lambda done: not done.is_right)
+    _run_move(_verify, options, lambda done: not done.is_right)
 
 
 @migrate.command()
@@ -209,19 +212,23 @@ def verify(**given: Any) -> None:
     type=click.FloatRange(0),
     default=30.0,
     show_default=True,
-    help="Seconds to wait for transactions of the source that have written.",
+    help="Seconds to wait for the source's open transactions that have written.",
 )
 @click.option(
-    "--one-way", "is_one_way", is_flag=True, help="Although some rows would have no way back."
+    "--one-way",
+    "is_one_way",
+    is_flag=True,
+    help="Go ahead even though some rows could not be moved back.",
 )
 @_kinesis
-def cutover(**given: Any) -> None:
-    """The target becomes authoritative; the source refuses writes from then on.
+def cutover(**options: Any) -> None:
+    """Make the target authoritative; the source refuses writes from then on.
 
-    What was written up to then is at the target, and compared. `follow` goes backwards afterwards,
-    from the target's streams into the source, and `rollback` turns back. Writes cutover.json.
+    Everything that was written before is carried over and compared first. Afterwards `follow` goes
+    backwards, from the target's streams into the source, and `rollback` turns back. Writes
+    cutover.json.
     """
-    _run_move(_cutover, given)
+    _run_move(_cutover, options)
 
 
 @migrate.command()
@@ -230,17 +237,17 @@ def cutover(**given: Any) -> None:
     "--writers-stopped",
     "is_stopped",
     is_flag=True,
-    help="Nobody writes at the target, which cannot be made to refuse writes.",
+    help="Confirm that nobody writes to the target, if it cannot be made to refuse writes.",
 )
-def rollback(**given: Any) -> None:
-    """The source becomes authoritative again, with all that was written at the target.
+def rollback(**options: Any) -> None:
+    """Make the source authoritative again, with everything that was written to the target.
 
-    What cannot be in the source is said before anything changes; the exit code is 1 then. Writes
+    Items that cannot become rows are listed before anything changes; exits with 1 then. Writes
     rollback.json.
     """
     _run_move(
         _rollback,
-        given,
+        options,
         lambda done: done.obstacles,
     )
 
@@ -253,15 +260,15 @@ def rollback(**given: Any) -> None:
     is_flag=True,
     help="End the move without a cutover; the source stays as it is.",
 )
-def finish(**given: Any) -> None:
-    """The move is over: nothing of it is left in the source, and there is no way back.
+def finish(**options: Any) -> None:
+    """End the move: remove everything of it from the source. There is no way back then.
 
-    Compares both sides a last time; the exit code is 1 when something differs. Writes finish.json
-    and finish.md.
+    Compares both sides a last time; exits with 1 when something differs. Writes finish.json and
+    finish.md.
     """
     _run_move(
         _finish,
-        given,
+        options,
         lambda done: done.different or done.obstacles,
     )
 
@@ -277,29 +284,29 @@ def finish(**given: Any) -> None:
     type=click.Choice(["load", "verify", "follow", "cutover", "finish"]),
     help="The last stage to run. Without it, changes are followed until you press q.",
 )
-def run(**given: Any) -> None:
-    """All of the move: load, verify, follow, and what you press keys for.
+def run(**options: Any) -> None:
+    """Run the whole move: load, verify, follow, and the stages that you press keys for.
 
-    Goes on where it was, whichever stage was killed. On a terminal, v verifies, c cuts over, r
+    Continues where it was, whichever stage was killed. On a terminal, v verifies, c cuts over, r
     rolls back, f finishes and q quits. Exits with 1 when rows failed or something differed.
     """
-    is_watched = sys.stdin.isatty() and sys.stderr.isatty() and not given["as_json"]
-    if not is_watched or given["is_dry_run"]:
-        _run_move(_run, given, lambda done: done.is_wrong)
+    is_watched = sys.stdin.isatty() and sys.stderr.isatty() and not options["as_json"]
+    if not is_watched or options["is_dry_run"]:
+        _run_move(_run, options, lambda done: done.is_wrong)
         return
-    path, as_json = given.pop("path"), given.pop("as_json")
+    path, as_json = options.pop("path"), options.pop("as_json")
     with stage_run(path) as (folder, _):
         from partita_migrate.moving.run_stages import run as run_stages
         from partita_migrate.report.terminal.cockpit import cockpit, summarize_run
         from partita_migrate.understanding.sources.source_connection import connect
 
         password = asked_once()
-        # Before the screen is drawn, which a prompt would be lost in.
+        # Asks for the password before the screen is drawn, where a prompt would be lost.
         with connect(folder, password):
             pass
         with cockpit(folder) as screen:
             ran = run_stages(
-                folder, ask=password, progress=screen.bars.show, seat=screen.seat(), **given
+                folder, ask=password, progress=screen.bars.show, seat=screen.seat(), **options
             )
     show(as_json, ran, lambda: summarize_run(ran))
     if ran.is_wrong:
@@ -308,15 +315,15 @@ def run(**given: Any) -> None:
 
 @migrate.command()
 @stage
-@click.option("--designs", "with_designs", is_flag=True, help="With the designs, for --json.")
+@click.option("--designs", "with_designs", is_flag=True, help="Include the designs, for --json.")
 def status(path: Path, as_json: bool, with_designs: bool) -> None:
-    """How far a migration is, from the files of its folder alone."""
+    """Show how far a migration is, from the files of its folder alone."""
     with stage_run(path) as (folder, _):
         from partita_migrate.moving.move_status import status as run
         from partita_migrate.report.modeler_designs import designs
         from partita_migrate.report.terminal.moving_screen import summarize_status
 
-        told = run(folder)
-        found = designs(folder) if with_designs else []
-    shown = {"status": told, "designs": found, "commands": sorted(migrate.commands)}
-    show(as_json, shown, lambda: summarize_status(told))
+        move_status = run(folder)
+        design_list = designs(folder) if with_designs else []
+    shown = {"status": move_status, "designs": design_list, "commands": sorted(migrate.commands)}
+    show(as_json, shown, lambda: summarize_status(move_status))

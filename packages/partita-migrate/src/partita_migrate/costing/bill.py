@@ -126,7 +126,7 @@ class _BillWriter:
         self.hours = settings.hours_per_month
 
     def options(self) -> list[PricingOption]:
-        found = []
+        options = []
         classes = (("Standard", self.prices.standard), ("Standard-IA", self.prices.standard_ia))
         for name, prices in classes:
             storage = self.gb * prices.storage_gb_month
@@ -135,7 +135,7 @@ class _BillWriter:
                 ("auto scaling", self._scaled(prices)),
                 ("on-demand", self._on_demand(prices)),
             ):
-                found.append(
+                options.append(
                     PricingOption(
                         name=mode,
                         table_class=name,
@@ -145,9 +145,9 @@ class _BillWriter:
                     )
                 )
         # Reserved capacity is for the Standard class only.
-        found.append(self._reserved("one year", self.prices.reserved.one_year))
-        found.append(self._reserved("three years", self.prices.reserved.three_years))
-        return found
+        options.append(self._reserved("one year", self.prices.reserved.one_year))
+        options.append(self._reserved("three years", self.prices.reserved.three_years))
+        return options
 
     def _capacity(self, share: float) -> tuple[int, int]:
         """Read and write units to provision, whole ones for each table and index."""
@@ -220,8 +220,8 @@ class _BillWriter:
     # Beside throughput and storage.
 
     def extras(self) -> list[ExtraCost]:
-        found = [self._recovery(), self._backups(), self._streams(), self._kinesis(), self._dax()]
-        return [extra for extra in found if extra is not None]
+        extras = [self._recovery(), self._backups(), self._streams(), self._kinesis(), self._dax()]
+        return [extra for extra in extras if extra is not None]
 
     def _table_gb(self) -> float:
         return (
@@ -328,11 +328,11 @@ class _BillWriter:
         difference = (
             self.prices.standard.storage_gb_month - self.prices.standard_ia.storage_gb_month
         )
-        found = []
+        break_even_points = []
         for name in ("provisioned", "auto scaling", "on-demand"):
             standard, ia = (option for option in options if option.name == name)
             more = ia.throughput - standard.throughput
-            found.append(
+            break_even_points.append(
                 BreakEven(
                     name=name,
                     stored_gb=self.gb,
@@ -341,4 +341,4 @@ class _BillWriter:
                     saving=standard.monthly - ia.monthly,
                 )
             )
-        return found
+        return break_even_points

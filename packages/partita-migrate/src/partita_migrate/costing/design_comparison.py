@@ -84,10 +84,10 @@ def _compared(
 
 
 def _requests(needed: CapacityEstimate) -> dict[str, float]:
-    found: dict[str, float] = {}
+    requests: dict[str, float] = {}
     for pattern in needed.patterns:
-        found[pattern.pattern] = found.get(pattern.pattern, 0) + pattern.requests
-    return found
+        requests[pattern.pattern] = requests.get(pattern.pattern, 0) + pattern.requests
+    return requests
 
 
 def _why(best: DesignComparison, compared: list[DesignComparison]) -> str:

@@ -120,13 +120,13 @@ def _settings(folder: Folder) -> EstimateSettings:
 
 
 def _names(folder: Folder) -> list[str]:
-    known = [CHOSEN, *(file_name(kind) for kind in DESIGN_KINDS)]
-    found = [name for name in known if folder.has(name)]
-    if not found:
+    candidates = [CHOSEN, *(file_name(kind) for kind in DESIGN_KINDS)]
+    existing = [name for name in candidates if folder.has(name)]
+    if not existing:
         raise PartitaError(
             f"{folder.path} has no model; run `partita migrate model` before estimate."
         )
-    return found
+    return existing
 
 
 def _estimate(

@@ -1,9 +1,7 @@
-"""Handing a design over: its tables made or written out, and the requests of every pattern.
+"""Hands a design over: creates its tables or writes them for other tools, and writes its requests.
 
-settings     what people decide about the tables in `[create]`
-tables       the tables of a design as DynamoDB is asked to make them
-differences  what a table that is there already has otherwise
-create       stage `create`
-emit         the same tables for CloudFormation, Terraform, CDK, boto3 and the AWS CLI
-requests     each access pattern in boto3, JavaScript and PartiQL, ready to run
+settings     the section `[create]` of `migration.toml` tables       CreateTable requests for the
+tables of a design differences  how an existing table differs from the design create       stage
+`create` emit         the same tables for CloudFormation, Terraform, CDK, boto3 and the AWS CLI
+requests     every access pattern in boto3, JavaScript and PartiQL, ready to run
 """

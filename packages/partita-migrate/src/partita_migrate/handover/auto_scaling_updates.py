@@ -1,4 +1,5 @@
-"""Auto scaling of a table and its global indexes, as DynamoDB's own operation takes it."""
+"""Auto scaling of a table and its global indexes, for DynamoDB's own operation and for Application
+Auto Scaling."""
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ from partita_migrate.handover.table_requests import KINDS, AutoScalingBounds, Ta
 
 
 class TableUpdate(Struct, frozen=True, kw_only=True):
-    """A request that makes a table what the design says."""
+    """A request that brings an existing table in line with the design."""
 
     operation: str
     request: dict[str, Any]
 
 
 def scaling_update(table: TableRequest, region: str) -> TableUpdate:
-    """UpdateTableReplicaAutoScaling: reads belong to a replica, writes to the table."""
-    by_place = {(one.index, one.kind): _settings(one) for one in table.scaling}
+    """Returns an UpdateTableReplicaAutoScaling request, where reads belong to a replica and writes
+    to the table."""
+    by_place = {(bounds.index, bounds.kind): _settings(bounds) for bounds in table.scaling}
     indexes = [index["IndexName"] for index in table.indexes]
     replica: dict[str, Any] = {
         "RegionName": region,
@@ -48,22 +50,24 @@ def region_of(arn: str) -> str:
     return arn.split(":")[3]
 
 
-def _settings(one: AutoScalingBounds) -> dict[str, Any]:
+def _settings(bounds: AutoScalingBounds) -> dict[str, Any]:
     return {
-        "MinimumUnits": one.minimum,
-        "MaximumUnits": one.maximum,
+        "MinimumUnits": bounds.minimum,
+        "MaximumUnits": bounds.maximum,
         "ScalingPolicyUpdate": {
-            "TargetTrackingScalingPolicyConfiguration": {"TargetValue": one.target_percent}
+            "TargetTrackingScalingPolicyConfiguration": {"TargetValue": bounds.target_percent}
         },
     }
 
 
 def scaling_of(description: dict[str, Any]) -> list[AutoScalingBounds]:
-    """What DescribeTableReplicaAutoScaling tells."""
-    found = []
+    """Reads the answer of DescribeTableReplicaAutoScaling."""
+    bounds = []
     for replica in description.get("Replicas", [])[:1]:
         places = [(None, replica)]
-        places += [(one["IndexName"], one) for one in replica.get("GlobalSecondaryIndexes", [])]
+        places += [
+            (index["IndexName"], index) for index in replica.get("GlobalSecondaryIndexes", [])
+        ]
         for index, place in places:
             for kind in KINDS:
                 prefix = "" if index else "Replica"
@@ -71,7 +75,7 @@ def scaling_of(description: dict[str, Any]) -> list[AutoScalingBounds]:
                 policies = settings.get("ScalingPolicies", [])
                 if policies:
                     target = policies[0]["TargetTrackingScalingPolicyConfiguration"]
-                    found.append(
+                    bounds.append(
                         AutoScalingBounds(
                             index=index,
                             kind=kind,
@@ -80,30 +84,33 @@ def scaling_of(description: dict[str, Any]) -> list[AutoScalingBounds]:
                             target_percent=round(target["TargetValue"]),
                         )
                     )
-    return found
+    return bounds
 
 
 def policies(table: TableRequest) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """What Application Auto Scaling is asked for: RegisterScalableTarget, PutScalingPolicy."""
-    found = []
-    for one in table.scaling:
+    """Returns the RegisterScalableTarget and PutScalingPolicy requests for Application Auto
+    Scaling."""
+    requests = []
+    for bounds in table.scaling:
         named = {
             "ServiceNamespace": "dynamodb",
-            "ResourceId": one.resource(table.name),
-            "ScalableDimension": one.dimension,
+            "ResourceId": bounds.resource(table.name),
+            "ScalableDimension": bounds.dimension,
         }
         policy = {
             **named,
-            "PolicyName": f"{one.metric}:{one.resource(table.name)}",
+            "PolicyName": f"{bounds.metric}:{bounds.resource(table.name)}",
             "PolicyType": "TargetTrackingScaling",
             "TargetTrackingScalingPolicyConfiguration": {
-                "TargetValue": one.target_percent,
-                "PredefinedMetricSpecification": {"PredefinedMetricType": one.metric},
+                "TargetValue": bounds.target_percent,
+                "PredefinedMetricSpecification": {"PredefinedMetricType": bounds.metric},
             },
         }
-        found.append(({**named, "MinCapacity": one.minimum, "MaxCapacity": one.maximum}, policy))
-    return found
+        requests.append(
+            ({**named, "MinCapacity": bounds.minimum, "MaxCapacity": bounds.maximum}, policy)
+        )
+    return requests
 
 
-def bounds_text(one: AutoScalingBounds) -> str:
-    return f"from {one.minimum:,} to {one.maximum:,} units at {one.target_percent}% use"
+def bounds_text(bounds: AutoScalingBounds) -> str:
+    return f"from {bounds.minimum:,} to {bounds.maximum:,} units at {bounds.target_percent}% use"

@@ -1,4 +1,4 @@
-"""What people decide about the tables in `[create]` of `migration.toml`."""
+"""The section `[create]` of `migration.toml`: how tables are created."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ TableClass = Literal["estimate", "STANDARD", "STANDARD_INFREQUENT_ACCESS"]
 
 
 class CreateSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings for new tables."""
+
     capacity: Capacity = "estimate"
-    """`estimate`: as it costs least; `provisioned`: the units of the stated rates; `auto scaling`:
-    those of the average load, up to twice the stated rates."""
+    """`estimate` takes the cheapest mode, `provisioned` the units of the stated rates, and `auto
+    scaling` the units of the average load with room for twice the stated rates."""
     table_class: TableClass = "estimate"
     stream: Stream = "NEW_AND_OLD_IMAGES"
-    """Of every table: the way back reads it. A stream that nobody reads costs nothing."""
+    """The stream of every table, which the way back reads. A stream without readers is free."""
     tags: dict[str, str] = field(default_factory=dict)
-    """Beside `migration`, the name of the design."""
+    """Tags beside `migration`, which holds the name of the design."""
     deletion_protection: bool = False

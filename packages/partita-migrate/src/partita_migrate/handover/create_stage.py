@@ -1,7 +1,7 @@
-"""Stage `create`: makes the tables of a design, and leaves alone what is there.
+"""Stage `create`: creates the tables of a design, and leaves existing tables alone.
 
-Run again it changes nothing. A table that differs from the design is named with every difference;
-only `update` changes one, and only what can be changed without losing an item.
+It can be run again without changing anything. For an existing table it lists every difference from
+the design. Only `--update` changes such a table, and only where no item can be lost.
 """
 
 from __future__ import annotations
@@ -32,20 +32,24 @@ from partita_migrate.workspace.migration_folder import Folder
 from partita_migrate.workspace.stage_progress import Progress, silent
 
 Action = Literal["create", "created", "unchanged", "differs", "update", "updated"]
-"""`create` and `update` are what a dry run would do."""
+"""`create` and `update` are outcomes of a dry run."""
 NOT_SCALED = ("ResourceNotFoundException", "ValidationException")
 ACTIVE_SECONDS_MAX = 600
 POLL_SECONDS = 0.05
 POLL_SECONDS_MAX = 5.0
-NO_RECOVERY = "This endpoint has no point-in-time recovery; the table is without it."
-NO_SCALING = (
-    "This endpoint scales tables through Application Auto Scaling: what --emit writes has the"
-    " policies."
+NO_RECOVERY = (
+    "This endpoint does not support point-in-time recovery; the table was created without it."
 )
-NO_TAGS = "This endpoint keeps no tags; the table is without them."
+NO_SCALING = (
+    "This endpoint scales tables through Application Auto Scaling; the files of --emit contain"
+    " the policies."
+)
+NO_TAGS = "This endpoint does not store tags; the table was created without them."
 
 
 class CreatedTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome for one table; in a dry run, the outcome that it would have."""
+
     table: str
     action: Action
     differences: list[TableDifference] = field(default_factory=list)
@@ -53,6 +57,8 @@ class CreatedTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CreateResult(Struct, frozen=True, kw_only=True):
+    """The result of stage `create`."""
+
     endpoint: str
     model: str
     is_dry_run: bool
@@ -73,13 +79,13 @@ def create(
     update: bool = False,
     progress: Progress = silent,
 ) -> CreateResult:
-    wanted = tables_of(folder, name)
-    tables = asyncio.run(_create(wanted, endpoint, region, is_dry_run, update, progress))
+    tables_wanted = tables_of(folder, name)
+    tables = asyncio.run(_create(tables_wanted, endpoint, region, is_dry_run, update, progress))
     return CreateResult(endpoint=endpoint, model=name, is_dry_run=is_dry_run, tables=tables)
 
 
 async def _create(
-    wanted: list[TableRequest],
+    tables: list[TableRequest],
     endpoint: str,
     region: str,
     is_dry_run: bool,
@@ -89,49 +95,52 @@ async def _create(
     client = Client(endpoint, region, tries=5)
     try:
         maker = _Maker(client, is_dry_run, update)
-        await maker.look(wanted)
-        found = []
-        for number, table in enumerate(wanted):
-            progress("Tables", number, len(wanted))
-            found.append(await maker.make(table))
-        progress("Tables", len(wanted), len(wanted))
-        return found
+        await maker.look(tables)
+        outcomes = []
+        for number, table in enumerate(tables):
+            progress("Tables", number, len(tables))
+            outcomes.append(await maker.make(table))
+        progress("Tables", len(tables), len(tables))
+        return outcomes
     except Unreachable as error:
         raise PartitaError(f"{error.message} Is a server running there?") from error
     except ClientError as error:
-        raise PartitaError(f"{endpoint} refused to make the tables: {error}") from error
+        raise PartitaError(f"{endpoint} refused to create the tables: {error}") from error
     finally:
         await client.close()
 
 
 class _Maker:
+    """Creates or updates the tables, one call at a time."""
+
     def __init__(self, client: Client, is_dry_run: bool, update: bool) -> None:
         self.client = client
         self.is_dry_run = is_dry_run
         self.update = update
-        self.found: dict[str, ExistingTable | None] = {}
+        self.existing: dict[str, ExistingTable | None] = {}
 
-    async def look(self, wanted: list[TableRequest]) -> None:
-        """What is there; missing tables are asked for at once, since making one takes a while."""
-        for table in wanted:
-            self.found[table.name] = await self._describe(table)
+    async def look(self, tables: list[TableRequest]) -> None:
+        """Describes the existing tables and starts creating the missing ones. All CreateTable calls
+        are sent first, because DynamoDB creates tables in the background."""
+        for table in tables:
+            self.existing[table.name] = await self._describe(table)
         if not self.is_dry_run:
-            for table in wanted:
-                if self.found[table.name] is None:
+            for table in tables:
+                if self.existing[table.name] is None:
                     await self._call("CreateTable", table.create_request())
 
     async def make(self, table: TableRequest) -> CreatedTable:
-        found = self.found[table.name]
-        if found is None:
+        existing = self.existing[table.name]
+        if existing is None:
             return await self._created(table)
-        different = differences(table, found)
-        notes = list(_notes(table, found))
+        different = differences(table, existing)
+        notes = list(_notes(table, existing))
         action: Action = "differs" if different else "unchanged"
-        if different and self.update and all(one.update for one in different):
+        if different and self.update and all(difference.update for difference in different):
             action = "update" if self.is_dry_run else "updated"
-            for one in different:
-                if one.update is not None and not self.is_dry_run:
-                    await self._apply(table, one.update)
+            for difference in different:
+                if difference.update is not None and not self.is_dry_run:
+                    await self._apply(table, difference.update)
         return CreatedTable(table=table.name, action=action, differences=different, notes=notes)
 
     async def _created(self, table: TableRequest) -> CreatedTable:
@@ -151,19 +160,20 @@ class _Maker:
             )
         notes = []
         if table.point_in_time_recovery:
-            one = recovery_update(table)
-            if await self._optional(one.operation, one.request) is None:
+            request = recovery_update(table)
+            if await self._optional(request.operation, request.request) is None:
                 notes.append(NO_RECOVERY)
         if table.scaling and not await self._scale(table):
             notes.append(NO_SCALING)
         return CreatedTable(table=table.name, action="created", notes=notes)
 
     async def _scale(self, table: TableRequest) -> bool:
-        """Amazon has this operation for global tables only, and refuses it for others."""
+        """Sets auto scaling. Amazon DynamoDB has this operation for global tables only and refuses
+        it for others."""
         described = (await self._call("DescribeTable", {"TableName": table.name}))["Table"]
-        one = scaling_update(table, region_of(described["TableArn"]))
+        request = scaling_update(table, region_of(described["TableArn"]))
         try:
-            return await self._optional(one.operation, one.request) is not None
+            return await self._optional(request.operation, request.request) is not None
         except ClientError as error:
             if error.code in NOT_SCALED:
                 return False
@@ -195,39 +205,39 @@ class _Maker:
 
     async def _scaling(self, named: dict[str, Any]) -> list[AutoScalingBounds] | None:
         try:
-            found = await self._optional("DescribeTableReplicaAutoScaling", named)
+            answer = await self._optional("DescribeTableReplicaAutoScaling", named)
         except ClientError as error:
             if error.code in NOT_SCALED:
                 return None
             raise
-        return None if found is None else scaling_of(found["TableAutoScalingDescription"])
+        return None if answer is None else scaling_of(answer["TableAutoScalingDescription"])
 
     async def _tags(self, arn: str) -> dict[str, str] | None:
-        found: dict[str, str] = {}
+        tags: dict[str, str] = {}
         request = {"ResourceArn": arn}
         while True:
             answer = await self._optional("ListTagsOfResource", request)
             if answer is None:
                 return None
-            found |= {one["Key"]: one["Value"] for one in answer.get("Tags", [])}
+            tags |= {tag["Key"]: tag["Value"] for tag in answer.get("Tags", [])}
             if not answer.get("NextToken"):
-                return found
+                return tags
             request = {"ResourceArn": arn, "NextToken": answer["NextToken"]}
 
     async def _wait(self, name: str) -> None:
-        """Until a table and all its indexes may be used."""
+        """Waits until the table and all its indexes are ACTIVE."""
         pause = POLL_SECONDS
         waited = 0.0
         while True:
             table = (await self._call("DescribeTable", {"TableName": name}))["Table"]
             parts = [table["TableStatus"]]
-            parts += [one["IndexStatus"] for one in table.get("GlobalSecondaryIndexes", [])]
+            parts += [index["IndexStatus"] for index in table.get("GlobalSecondaryIndexes", [])]
             if set(parts) == {"ACTIVE"}:
                 return
             if waited > ACTIVE_SECONDS_MAX:
                 raise PartitaError(
                     f"{name} is still {table['TableStatus']} after {waited:.0f} seconds; run create"
-                    " again to see whether it was made."
+                    " again to see whether the table is ready by then."
                 )
             await asyncio.sleep(pause)
             waited += pause
@@ -237,7 +247,8 @@ class _Maker:
         return await self.client.call("dynamodb", operation, request)
 
     async def _optional(self, operation: str, request: dict[str, Any]) -> dict[str, Any] | None:
-        """None where a server does not know the operation: not every one has tags and backups."""
+        """Calls an operation that not every server has. Returns None if the server does not know
+        it."""
         try:
             return await self._call(operation, request)
         except ClientError as error:
@@ -246,12 +257,12 @@ class _Maker:
             raise
 
 
-def _notes(table: TableRequest, found: ExistingTable) -> Iterator[str]:
-    if table.point_in_time_recovery and found.point_in_time_recovery is None:
+def _notes(table: TableRequest, existing: ExistingTable) -> Iterator[str]:
+    if table.point_in_time_recovery and existing.point_in_time_recovery is None:
         yield NO_RECOVERY
-    if table.tags and found.tags is None:
+    if table.tags and existing.tags is None:
         yield NO_TAGS
-    if table.scaling and found.scaling is None:
+    if table.scaling and existing.scaling is None:
         yield NO_SCALING
 
 

@@ -1,7 +1,7 @@
-"""What a table that is there already has otherwise than the design says, and what would change it.
+"""Compares an existing table with the design, and says which updates would make it equal.
 
-What somebody added for reasons of their own (more tags) is no difference; an index that the design
-does not know is one, because every write pays for it.
+Things that somebody added, such as more tags, do not count as differences. An extra index does,
+because every write pays for it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ ON_DEMAND = "PAY_PER_REQUEST"
 
 class TableDifference(Struct, frozen=True, kw_only=True):
     what: str
-    """A sentence: what is there, and what the design says."""
+    """One sentence: what the table has, and what the design says."""
     update: TableUpdate | None = None
-    """None where a table has to be made anew."""
+    """None if the table has to be created anew."""
 
 
 class ExistingTable(Struct, frozen=True, kw_only=True):
-    """What a server says of one table."""
+    """The description of an existing table, as the server gives it."""
 
     description: dict[str, Any]
     tags: dict[str, str] | None
     time_to_live: str | None
     point_in_time_recovery: bool | None
-    """Like tags, None where the server does not know of it."""
+    """None, like `tags`, if the server does not know the feature."""
     scaling: list[AutoScalingBounds] | None = None
 
     @property
@@ -44,29 +44,33 @@ class ExistingTable(Struct, frozen=True, kw_only=True):
         return str(self.description.get("TableArn", ""))
 
 
-def differences(wanted: TableRequest, found: ExistingTable) -> list[TableDifference]:
+def differences(designed: TableRequest, existing: ExistingTable) -> list[TableDifference]:
     looks = (
         _keys, _local_indexes, _capacity, _scaling, _global_indexes, _stream, _time_to_live, _tags,
         _table_class, _deletion_protection, _recovery,
     )  # fmt: skip
-    return [one for look in looks for one in look(wanted, found)]
+    return [difference for look in looks for difference in look(designed, existing)]
 
 
-def _keys(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    here = key_text(found.description, found.description)
-    there = key_text(wanted.create, wanted.create)
+def _keys(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
+    here = key_text(existing.description, existing.description)
+    there = key_text(designed.create, designed.create)
     if here != there:
         yield TableDifference(
-            what=f"Its key is {here}, and the design says {there}: the table has to be made anew."
+            what=f"Its key is {here}, and the design says {there}: the table has to be created"
+            " anew."
         )
 
 
 def key_text(keyed: dict[str, Any], table: dict[str, Any]) -> str:
-    """The key of a table or an index, with its types: PK (S), SK (N)."""
-    types = {one["AttributeName"]: one["AttributeType"] for one in table["AttributeDefinitions"]}
+    """Returns the key of a table or an index with its types, such as "PK (S), SK (N)"."""
+    types = {
+        definition["AttributeName"]: definition["AttributeType"]
+        for definition in table["AttributeDefinitions"]
+    }
     return ", ".join(
-        f"{one['AttributeName']} ({types.get(one['AttributeName'], '?')})"
-        for one in keyed["KeySchema"]
+        f"{key['AttributeName']} ({types.get(key['AttributeName'], '?')})"
+        for key in keyed["KeySchema"]
     )
 
 
@@ -84,21 +88,21 @@ def _index_texts(
 
 
 def _otherwise(
-    kind: str, wanted: TableRequest, found: ExistingTable, mine: list[dict[str, Any]]
+    kind: str, designed: TableRequest, existing: ExistingTable, mine: list[dict[str, Any]]
 ) -> Iterator[TableDifference]:
-    """Indexes on both sides that are not the same, and those that only the table has."""
-    theirs = {one["IndexName"]: one for one in found.description.get(kind, [])}
+    """Yields indexes that exist on both sides and differ, and indexes that only the table has."""
+    theirs = {index["IndexName"]: index for index in existing.description.get(kind, [])}
     for index in mine:
         name = index["IndexName"]
         if name not in theirs:
             continue
-        here = _index_texts(theirs[name], found.description, name)
-        there = _index_texts(index, wanted.create, name)
+        here = _index_texts(theirs[name], existing.description, name)
+        there = _index_texts(index, designed.create, name)
         for (what, is_so), (_, says) in zip(here, there, strict=True):
             if is_so != says:
                 yield TableDifference(
                     what=f"{what[0].upper()}{what[1:]} is {is_so}, and the design says {says}: the"
-                    " index has to be made anew."
+                    " index has to be created anew."
                 )
     for name in sorted(theirs.keys() - {index["IndexName"] for index in mine}):
         yield TableDifference(
@@ -106,68 +110,68 @@ def _otherwise(
         )
 
 
-def _local_indexes(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+def _local_indexes(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
     kind = "LocalSecondaryIndexes"
-    yield from _otherwise(kind, wanted, found, wanted.local_indexes)
-    there = {one["IndexName"] for one in found.description.get(kind, [])}
-    for index in wanted.local_indexes:
+    yield from _otherwise(kind, designed, existing, designed.local_indexes)
+    there = {existing["IndexName"] for existing in existing.description.get(kind, [])}
+    for index in designed.local_indexes:
         if index["IndexName"] not in there:
             yield TableDifference(
-                what=f"The local index {index['IndexName']} is missing, and can only be made"
+                what=f"The local index {index['IndexName']} is missing, and can only be created"
                 " together with its table."
             )
 
 
-def _global_indexes(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
+def _global_indexes(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
     kind = "GlobalSecondaryIndexes"
-    yield from _otherwise(kind, wanted, found, wanted.indexes)
-    there = {one["IndexName"] for one in found.description.get(kind, [])}
-    for index in wanted.indexes:
+    yield from _otherwise(kind, designed, existing, designed.indexes)
+    there = {existing["IndexName"] for existing in existing.description.get(kind, [])}
+    for index in designed.indexes:
         if index["IndexName"] not in there:
             yield TableDifference(
                 what=f"The index {index['IndexName']} is missing.",
                 update=_update_table(
-                    wanted,
-                    AttributeDefinitions=wanted.create["AttributeDefinitions"],
+                    designed,
+                    AttributeDefinitions=designed.create["AttributeDefinitions"],
                     GlobalSecondaryIndexUpdates=[{"Create": index}],
                 ),
             )
 
 
-def _update_table(wanted: TableRequest, **changes: Any) -> TableUpdate:
-    return TableUpdate(operation="UpdateTable", request={"TableName": wanted.name, **changes})
+def _update_table(designed: TableRequest, **changes: Any) -> TableUpdate:
+    return TableUpdate(operation="UpdateTable", request={"TableName": designed.name, **changes})
 
 
 # Capacity.
 
 
-def _capacity(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    here, there = _mode(found.description), wanted.create["BillingMode"]
+def _capacity(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
+    here, there = _mode(existing.description), designed.create["BillingMode"]
     if here != there:
         yield TableDifference(
             what=f"It is paid {_mode_text(here)}, and the design says {_mode_text(there)}.",
-            update=_update_table(wanted, **_mode_change(wanted, found)),
+            update=_update_table(designed, **_mode_change(designed, existing)),
         )
         return
     if there == ON_DEMAND:
         return
-    if wanted.scaling:
-        return  # Units are where the load has brought them.
-    if (is_so := _units(found.description)) != (says := _units(wanted.create)):
+    if designed.scaling:
+        return  # The load decides the current units.
+    if (is_so := _units(existing.description)) != (says := _units(designed.create)):
         yield TableDifference(
             what=f"It has {_units_text(is_so)}, and the design says {_units_text(says)}.",
             update=_update_table(
-                wanted, ProvisionedThroughput=wanted.create["ProvisionedThroughput"]
+                designed, ProvisionedThroughput=designed.create["ProvisionedThroughput"]
             ),
         )
-    for index, is_there in _shared(wanted, found):
+    for index, is_there in _shared(designed, existing):
         if (is_so := _units(is_there)) != (says := _units(index)):
             name = index["IndexName"]
             yield TableDifference(
                 what=f"Its index {name} has {_units_text(is_so)}, and the design says"
                 f" {_units_text(says)}.",
                 update=_update_table(
-                    wanted,
+                    designed,
                     GlobalSecondaryIndexUpdates=[
                         {
                             "Update": {
@@ -180,34 +184,41 @@ def _capacity(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDiffe
             )
 
 
-def _scaling(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    if not wanted.scaling or found.scaling is None:
+def _scaling(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
+    if not designed.scaling or existing.scaling is None:
         return
-    there = {(one.index, one.kind): one for one in found.scaling}
-    for one in wanted.scaling:
-        known = there.get((one.index, one.kind))
-        if known == one:
+    there = {(bounds.index, bounds.kind): bounds for bounds in existing.scaling}
+    for bounds in designed.scaling:
+        current = there.get((bounds.index, bounds.kind))
+        if current == bounds:
             continue
-        name = f"{one.index}'s {one.kind.lower()}s" if one.index else f"Its {one.kind.lower()}s"
-        scaled = bounds_text(known) if known else "not at all"
+        name = (
+            f"{bounds.index}'s {bounds.kind.lower()}s"
+            if bounds.index
+            else f"Its {bounds.kind.lower()}s"
+        )
+        scaled = bounds_text(current) if current else "not at all"
         yield TableDifference(
-            what=f"{name} scale {scaled}, and the design says {bounds_text(one)}.",
-            update=scaling_update(wanted, region_of(found.arn)),
+            what=f"{name} scale {scaled}, and the design says {bounds_text(bounds)}.",
+            update=scaling_update(designed, region_of(existing.arn)),
         )
 
 
 def _shared(
-    wanted: TableRequest, found: ExistingTable
+    designed: TableRequest, existing: ExistingTable
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Global indexes that both have."""
-    there = {one["IndexName"]: one for one in found.description.get("GlobalSecondaryIndexes", [])}
-    for index in wanted.indexes:
+    """Yields the global indexes that both sides have, as the design and as the table has them."""
+    there = {
+        index["IndexName"]: index
+        for index in existing.description.get("GlobalSecondaryIndexes", [])
+    }
+    for index in designed.indexes:
         if index["IndexName"] in there:
             yield index, there[index["IndexName"]]
 
 
 def _mode(description: dict[str, Any]) -> str:
-    # A table that was never on demand may have no summary.
+    # A table that was never on-demand may have no summary.
     return str(description.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED"))
 
 
@@ -215,12 +226,12 @@ def _mode_text(mode: str) -> str:
     return "on demand" if mode == ON_DEMAND else "for provisioned capacity"
 
 
-def _mode_change(wanted: TableRequest, found: ExistingTable) -> dict[str, Any]:
-    if wanted.create["BillingMode"] == ON_DEMAND:
+def _mode_change(designed: TableRequest, existing: ExistingTable) -> dict[str, Any]:
+    if designed.create["BillingMode"] == ON_DEMAND:
         return {"BillingMode": ON_DEMAND}
     change: dict[str, Any] = {
         "BillingMode": "PROVISIONED",
-        "ProvisionedThroughput": wanted.create["ProvisionedThroughput"],
+        "ProvisionedThroughput": designed.create["ProvisionedThroughput"],
     }
     updates = [
         {
@@ -229,7 +240,7 @@ def _mode_change(wanted: TableRequest, found: ExistingTable) -> dict[str, Any]:
                 "ProvisionedThroughput": index["ProvisionedThroughput"],
             }
         }
-        for index, _ in _shared(wanted, found)
+        for index, _ in _shared(designed, existing)
     ]
     return change | ({"GlobalSecondaryIndexUpdates": updates} if updates else {})
 
@@ -246,17 +257,17 @@ def _units_text(units: tuple[int, int]) -> str:
 # What can be set at any time.
 
 
-def _stream(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    here = _view(found.description)
-    there = _view(wanted.create)
+def _stream(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
+    here = _view(existing.description)
+    there = _view(designed.create)
     if here == there:
         return
-    specification = wanted.create.get("StreamSpecification")
+    specification = designed.create.get("StreamSpecification")
     can_be_switched_on = specification is not None and here == "none"
     yield TableDifference(
         what=f"Its stream is {here}, and the design says {there}"
         + ("." if can_be_switched_on else "; switch it off first, when nobody reads it any more."),
-        update=_update_table(wanted, StreamSpecification=specification)
+        update=_update_table(designed, StreamSpecification=specification)
         if can_be_switched_on
         else None,
     )
@@ -267,8 +278,8 @@ def _view(table: dict[str, Any]) -> str:
     return str(specification["StreamViewType"]) if specification.get("StreamEnabled") else "none"
 
 
-def _time_to_live(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    here, there = found.time_to_live, wanted.time_to_live
+def _time_to_live(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
+    here, there = existing.time_to_live, designed.time_to_live
     if here == there:
         return
     yield TableDifference(
@@ -277,7 +288,7 @@ def _time_to_live(wanted: TableRequest, found: ExistingTable) -> Iterator[TableD
         update=TableUpdate(
             operation="UpdateTimeToLive",
             request={
-                "TableName": wanted.name,
+                "TableName": designed.name,
                 "TimeToLiveSpecification": {"AttributeName": there, "Enabled": True},
             },
         )
@@ -286,11 +297,11 @@ def _time_to_live(wanted: TableRequest, found: ExistingTable) -> Iterator[TableD
     )
 
 
-def _tags(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    if found.tags is None:
+def _tags(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
+    if existing.tags is None:
         return
-    there = found.tags
-    changed = {key: value for key, value in wanted.tags.items() if there.get(key) != value}
+    there = existing.tags
+    changed = {key: value for key, value in designed.tags.items() if there.get(key) != value}
     if not changed:
         return
     texts = [
@@ -303,46 +314,48 @@ def _tags(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifferenc
         what=f"Of its tags, {'; '.join(texts)}.",
         update=TableUpdate(
             operation="TagResource",
-            request={"ResourceArn": found.arn, "Tags": tag_list(changed)},
+            request={"ResourceArn": existing.arn, "Tags": tag_list(changed)},
         ),
     )
 
 
-def _table_class(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    here = found.description.get("TableClassSummary", {}).get("TableClass", "STANDARD")
-    if here != wanted.create["TableClass"]:
+def _table_class(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
+    here = existing.description.get("TableClassSummary", {}).get("TableClass", "STANDARD")
+    if here != designed.create["TableClass"]:
         yield TableDifference(
-            what=f"Its class is {here}, and the design says {wanted.create['TableClass']}.",
-            update=_update_table(wanted, TableClass=wanted.create["TableClass"]),
+            what=f"Its class is {here}, and the design says {designed.create['TableClass']}.",
+            update=_update_table(designed, TableClass=designed.create["TableClass"]),
         )
 
 
-def _deletion_protection(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    here = bool(found.description.get("DeletionProtectionEnabled"))
-    there = bool(wanted.create["DeletionProtectionEnabled"])
+def _deletion_protection(
+    designed: TableRequest, existing: ExistingTable
+) -> Iterator[TableDifference]:
+    here = bool(existing.description.get("DeletionProtectionEnabled"))
+    there = bool(designed.create["DeletionProtectionEnabled"])
     if here != there:
         yield TableDifference(
             what=f"Its protection from deletion is {_on(here)}, and the design says {_on(there)}.",
-            update=_update_table(wanted, DeletionProtectionEnabled=there),
+            update=_update_table(designed, DeletionProtectionEnabled=there),
         )
 
 
-def _recovery(wanted: TableRequest, found: ExistingTable) -> Iterator[TableDifference]:
-    here, there = found.point_in_time_recovery, wanted.point_in_time_recovery
+def _recovery(designed: TableRequest, existing: ExistingTable) -> Iterator[TableDifference]:
+    here, there = existing.point_in_time_recovery, designed.point_in_time_recovery
     if here is not None and here != there:
         yield TableDifference(
             what=f"Its point-in-time recovery is {_on(here)}, and the design says {_on(there)}.",
-            update=recovery_update(wanted),
+            update=recovery_update(designed),
         )
 
 
-def recovery_update(wanted: TableRequest) -> TableUpdate:
+def recovery_update(designed: TableRequest) -> TableUpdate:
     return TableUpdate(
         operation="UpdateContinuousBackups",
         request={
-            "TableName": wanted.name,
+            "TableName": designed.name,
             "PointInTimeRecoverySpecification": {
-                "PointInTimeRecoveryEnabled": wanted.point_in_time_recovery
+                "PointInTimeRecoveryEnabled": designed.point_in_time_recovery
             },
         },
     )

@@ -1,4 +1,4 @@
-"""The tables of a design as DynamoDB is asked to make them: the words of its API, and no other."""
+"""The tables of a design as CreateTable requests."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ MIGRATION_TAG = "migration"
 CLASSES = {"Standard": "STANDARD", "Standard-IA": "STANDARD_INFREQUENT_ACCESS"}
 NAME = re.compile(rf"[A-Za-z0-9_.-]{{{TABLE_NAME_CHARS_MIN},{TABLE_NAME_CHARS_MAX}}}")
 TAG = re.compile(r"[\w +\-=.:/@]*")
-"""What a tag may hold (guide, "Tagging restrictions in DynamoDB")."""
+"""The characters that a tag may have (guide, "Tagging restrictions in DynamoDB")."""
 
 
 SCALED_TIMES_MAX = 2
-"""Of the stated rates: the peak that `test` tries where none is stated."""
+"""The peak that auto scaling allows for, as a multiple of the stated rates. It is also the peak
+that `test` tries by default."""
 
 
 class AutoScalingBounds(Struct, frozen=True, kw_only=True):
-    """What auto scaling keeps the units of a table or a global index between."""
+    """The bounds of auto scaling for the reads or the writes of a table or global index."""
 
     index: str | None
     kind: Literal["Read", "Write"]
@@ -45,7 +46,7 @@ class AutoScalingBounds(Struct, frozen=True, kw_only=True):
 
     @property
     def dimension(self) -> str:
-        """As Application Auto Scaling calls it."""
+        """Returns the name of the scalable dimension in Application Auto Scaling."""
         return f"dynamodb:{'index' if self.index else 'table'}:{self.kind}CapacityUnits"
 
     @property
@@ -57,10 +58,10 @@ class AutoScalingBounds(Struct, frozen=True, kw_only=True):
 
 
 class TableRequest(Struct, frozen=True, kw_only=True):
-    """One table: the request that makes it, and what can only be set afterwards."""
+    """The request that creates a table, and the settings that can only be made afterwards."""
 
     create: dict[str, Any]
-    """Of CreateTable, without tags."""
+    """The CreateTable request without tags."""
     tags: dict[str, str]
     time_to_live: str | None
     point_in_time_recovery: bool
@@ -72,14 +73,14 @@ class TableRequest(Struct, frozen=True, kw_only=True):
 
     @property
     def indexes(self) -> list[dict[str, Any]]:
-        """The global ones."""
-        found: list[dict[str, Any]] = self.create.get("GlobalSecondaryIndexes", [])
-        return found
+        """Returns the global secondary indexes."""
+        indexes: list[dict[str, Any]] = self.create.get("GlobalSecondaryIndexes", [])
+        return indexes
 
     @property
     def local_indexes(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.create.get("LocalSecondaryIndexes", [])
-        return found
+        indexes: list[dict[str, Any]] = self.create.get("LocalSecondaryIndexes", [])
+        return indexes
 
     def create_request(self) -> dict[str, Any]:
         return {**self.create, "Tags": tag_list(self.tags)}
@@ -90,11 +91,12 @@ def tag_list(tags: dict[str, str]) -> list[dict[str, str]]:
 
 
 def tables_of(folder: Folder, name: str = CHOSEN) -> list[TableRequest]:
-    """The tables of a model file, with the capacity that its patterns need."""
+    """Returns the tables of a model file, with the capacity that its patterns need."""
     design = read_design(folder, name)
     volumes = read_volumes(folder)
     patterns = read_patterns(folder, volumes.inventory).patterns
-    # What Workbench exports does not say where anything comes from.
+    # A model from Workbench does not say where attributes come from, so its names cannot be
+    # checked.
     if not name.endswith(".json"):
         refuse_unknown_names(name, subject_of(design, patterns, volumes))
     settings = folder.section("create", CreateSettings)
@@ -105,6 +107,8 @@ def tables_of(folder: Folder, name: str = CHOSEN) -> list[TableRequest]:
 
 
 class _Writer:
+    """Writes the requests, after it has chosen the capacity mode and the table class."""
+
     def __init__(
         self,
         design: Design,
@@ -129,11 +133,12 @@ class _Writer:
 
     def tables(self) -> list[TableRequest]:
         if not self.design.tables:
-            raise PartitaError(f"The model of {self.design.name} has no table to make.")
+            raise PartitaError(f"The model of {self.design.name} has no tables to create.")
         for text in (part for tag in self.settings.tags.items() for part in tag):
             if not TAG.fullmatch(text):
                 raise PartitaError(
-                    f"[create] tags has {text!r}; a tag holds letters, digits, spaces and + - = ."
+                    f"[create] tags has {text!r}; a tag may have letters, digits, spaces and + -"
+                    " = ."
                     " _ : / @."
                 )
         return [self._table(table) for table in self.design.tables]
@@ -143,7 +148,7 @@ class _Writer:
             if not NAME.fullmatch(name):
                 raise PartitaError(
                     f"{name!r} cannot be the name of a table or an index of DynamoDB: 3 to 255"
-                    " letters, digits and the signs _ - . Choose another one in the model."
+                    " letters, digits, _, - and . are allowed. Change it in the model."
                 )
         create = described(table)
         create["BillingMode"] = "PAY_PER_REQUEST" if self.is_on_demand else "PROVISIONED"
@@ -168,7 +173,7 @@ class _Writer:
         )
 
     def _scaling(self, table: TableDesign) -> Iterator[AutoScalingBounds]:
-        """From the units of the average load to those of a peak."""
+        """Yields bounds between the units of the average load and the units of a peak."""
         target = self.assumed.utilization
         names = [None, *(index.name for index in table.indexes if index.kind == "global")]
         for name in names:
@@ -184,29 +189,32 @@ class _Writer:
                 )
 
     def _throughput(self, table: TableDesign, index: str | None, share: float) -> dict[str, int]:
-        """`share`: of what the stated rates need."""
+        """Returns the units for a share of what the stated rates need."""
         used = [self.needed[table.name, index]]
         if index is None:
             # A local index uses the units of its table.
-            used += [self.needed[table.name, one.name] for one in _local(table)]
+            used += [self.needed[table.name, index.name] for index in _local(table)]
         return {
-            "ReadCapacityUnits": whole_units(used[0], sum(one.read_units for one in used) * share),
+            "ReadCapacityUnits": whole_units(
+                used[0], sum(resource.read_units for resource in used) * share
+            ),
             "WriteCapacityUnits": whole_units(
-                used[0], sum(one.write_units for one in used) * share
+                used[0], sum(resource.write_units for resource in used) * share
             ),
         }
 
 
 def described(table: TableDesign, prefix: str = "") -> dict[str, Any]:
-    """Keys and indexes, as CreateTable takes them; `prefix` comes before the name."""
+    """Returns a table's keys and indexes as CreateTable takes them; `prefix` comes before its
+    name."""
     content: dict[str, Any] = {
         "TableName": prefix + table.name,
         "AttributeDefinitions": _attribute_definitions(table),
         "KeySchema": _key_schema(table.keys),
     }
     for kind, member in (("local", "LocalSecondaryIndexes"), ("global", "GlobalSecondaryIndexes")):
-        if found := [_index(index) for index in table.indexes if index.kind == kind]:
-            content[member] = found
+        if indexes := [_index(index) for index in table.indexes if index.kind == kind]:
+            content[member] = indexes
     return content
 
 
@@ -215,7 +223,8 @@ def _local(table: TableDesign) -> list[SecondaryIndex]:
 
 
 def _cheapest(bill: Bill, settings: CreateSettings) -> PricingOption:
-    """Of what a table can be made with; scaling is chosen by people, who know their peaks."""
+    """Returns the cheapest possible option. Auto scaling is only taken if people choose it, because
+    only they know their peaks."""
     names = (
         ("provisioned", "on-demand") if settings.capacity == "estimate" else (settings.capacity,)
     )
@@ -226,7 +235,7 @@ def _cheapest(bill: Bill, settings: CreateSettings) -> PricingOption:
 
 
 def _attribute_definitions(table: TableDesign) -> list[dict[str, str]]:
-    """Every key attribute once; no attribute has two types."""
+    """Returns every key attribute once. Fails if an attribute has two types."""
     types: dict[str, str] = {}
     for key in [*table.keys, *(key for index in table.indexes for key in index.keys)]:
         if types.setdefault(key.name, key.type) != key.type:
@@ -256,5 +265,5 @@ def _index(index: SecondaryIndex) -> dict[str, Any]:
 
 
 def _taggable(text: str) -> str:
-    """A database may be called what no tag may hold."""
+    """Replaces the characters of a database name that a tag may not have."""
     return "".join(sign if TAG.fullmatch(sign) else "_" for sign in text)

@@ -227,7 +227,7 @@ class PatternAccess(
 class UniqueOutcome(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """How the design keeps a unique constraint."""
+    """The way in which the design keeps a unique constraint."""
 
     table: str
     columns: list[str]
@@ -238,7 +238,7 @@ class UniqueOutcome(
 class ForeignKeyOutcome(
     Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """How the design keeps a foreign key, or why it cannot."""
+    """The way in which the design keeps a foreign key, or the reason why it cannot."""
 
     table: str
     columns: list[str]

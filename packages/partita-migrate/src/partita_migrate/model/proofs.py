@@ -7,7 +7,7 @@ tells whether the run still applies.
 from __future__ import annotations
 
 import hashlib
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 from msgspec import Struct, field
@@ -46,6 +46,14 @@ class _Run(Struct, frozen=True, kw_only=True):
     functional: list[_Tested] = field(default_factory=list)
 
 
+class _Fingerprinted(Protocol):
+    @property
+    def fingerprint(self) -> str: ...
+
+
+Run = TypeVar("Run", bound=_Fingerprinted)
+
+
 def fingerprint(design: Design) -> str:
     """Returns a digest of the tables, items and requests; explanations (`why`) do not change it."""
     content = msgspec.to_builtins(design)
@@ -63,7 +71,7 @@ def _without_reasons(content: object) -> object:
 
 def proofs(folder: Folder, design: Design, patterns: list[str]) -> list[Proof]:
     """Returns what the last test run of this exact design says of each pattern."""
-    run = _last_run(folder, fingerprint(design))
+    run = last_run(folder, design, _Run)
     tested = {result.pattern: result for result in run.functional} if run is not None else {}
     unserved = {pattern.pattern: pattern.why for pattern in design.unserved}
     proofs_found = []
@@ -81,13 +89,15 @@ def proofs(folder: Folder, design: Design, patterns: list[str]) -> list[Proof]:
     return proofs_found
 
 
-def _last_run(folder: Folder, wanted: str) -> _Run | None:
+def last_run(folder: Folder, design: Design, kind: type[Run]) -> Run | None:
+    """Returns the last test run of a design as it is now, read as far as `kind` has members."""
+    tested = fingerprint(design)
     runs = sorted((folder.path / RUNS).glob("*.json"), reverse=True)
     for path in [folder.path / TEST, *runs]:
         try:
-            run = msgspec.json.decode(path.read_bytes(), type=_Run)
+            run = msgspec.json.decode(path.read_bytes(), type=kind)
         except (OSError, msgspec.DecodeError):
             continue
-        if run.fingerprint == wanted:
+        if run.fingerprint == tested:
             return run
     return None

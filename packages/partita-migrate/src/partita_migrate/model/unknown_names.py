@@ -135,9 +135,9 @@ def _keys_are_attributes(subject: CheckedDesign) -> Iterator[DesignFinding]:
                 for key in index.keys:
                     yield from _key_attribute(table, entity, key, is_required=False)
         for index in table.indexes:
-            known = {attribute.name for entity in table.entities for attribute in entity.attributes}
+            names = {attribute.name for entity in table.entities for attribute in entity.attributes}
             for name in [key.name for key in index.keys] + index.include:
-                if name not in known:
+                if name not in names:
                     yield error(
                         f"{table.name}, {index.name}", f"no item has the attribute {name!r}"
                     )

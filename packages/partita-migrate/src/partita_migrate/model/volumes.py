@@ -126,10 +126,10 @@ class Volumes:
         measured = self._measured.get(table)
         if measured is not None and measured.sampled:
             return measured.item_bytes.p95
-        found = self._tables.get(table)
+        table_found = self._tables.get(table)
         return sum(
             len(column.name.encode()) + self.value_bytes(ColumnRef(table, column.name))
-            for column in (found.columns if found else [])
+            for column in (table_found.columns if table_found else [])
         )
 
     def value_bytes(self, ref: ColumnRef) -> float:

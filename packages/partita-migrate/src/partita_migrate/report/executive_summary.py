@@ -1,4 +1,4 @@
-"""What the people who decide have to know first: what moves, what it costs, what may go wrong."""
+"""The summary for the people who decide: what moves, what it costs, what can go wrong."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from partita_migrate.costing.estimate_stage import monthly
 from partita_migrate.report.folder_contents import FolderContents, ReportedDesign
 from partita_migrate.report.risk_register import Risk
 from partita_migrate.report.verdict import Verdict, decide
-from partita_migrate.understanding.planning.difficulties.difficulty import number_of
 from partita_migrate.understanding.planning.plan_page import bytes_text
 from partita_migrate.understanding.planning.suitability import Verdict as Suits
+from partita_migrate.workspace.readable_lists import enumerated, first_names, number_of
 
 RISKS_MAX = 5
 VERDICTS: dict[Suits, str] = {
@@ -76,7 +76,7 @@ def _headlines(contents: FolderContents, risks: list[Risk]) -> Iterator[Headline
             value=money(monthly(chosen.estimate), bill.currency),
             detail=f"{bill.cheapest.name}, {bill.cheapest.table_class}, {bill.region}"
             if contents.patterns.patterns
-            else "storage only: no patterns are known",
+            else "storage only: there are no patterns",
         )
     counts = Counter(risk.severity for risk in risks for _ in risk.what)
     if contents.plan:
@@ -92,15 +92,15 @@ def _indexes(count: int) -> str:
 
 
 def _served(contents: FolderContents, model: ReportedDesign) -> str:
-    """A pattern counts as served with its proof only."""
+    """Counts the patterns by their proof. A pattern without proof does not count as served."""
     patterns = {pattern.name for pattern in contents.patterns.patterns}
     if not patterns:
-        return "no patterns known"
-    asked = patterns & {access.pattern for access in model.design.access}
-    lacking = len(patterns) - len(asked)
-    proven = sum(contents.proof(name) == "proven" for name in asked)
+        return "no patterns"
+    requested = patterns & {access.pattern for access in model.design.access}
+    lacking = len(patterns) - len(requested)
+    proven = sum(contents.proof(name) == "proven" for name in requested)
     parts = [f"{proven} of {len(patterns)} patterns proven"]
-    if unproven := len(asked) - proven:
+    if unproven := len(requested) - proven:
         parts.append(f"{unproven} unproven")
     if lacking:
         parts.append(f"{lacking} without a request")
@@ -111,27 +111,30 @@ def _moves(contents: FolderContents) -> Iterator[str]:
     if contents.plan:
         verdicts = Counter(candidate.verdict for candidate in contents.plan.candidates)
         counts = [f"{count:,} {VERDICTS[verdict]}" for verdict, count in verdicts.items()]
-        yield f"Of the tables, {_listed(counts)}."
+        yield f"Of the tables, {enumerated(counts)}."
         poor = [
             candidate.table
             for candidate in contents.plan.candidates
             if candidate.verdict == "poor candidate"
         ]
         if poor:
-            yield f"Better left where they are, or moved otherwise: {_some(poor)}."
+            yield (
+                "Better left where they are, or moved to another service:"
+                f" {first_names(poor, NAMES_MAX)}."
+            )
     if contents.chosen:
         design = contents.chosen.design
         names = [table.name for table in design.tables]
         same = f", a copy of {contents.chosen.same_as}" if contents.chosen.same_as else ""
         yield (
             f"The chosen design ({contents.chosen.file}{same}) is"
-            f" {'one overloaded table' if design.kind == 'single-table' else 'denormalised'}:"
-            f" {_some(names)}."
+            f" {'one overloaded table' if design.kind == 'single-table' else 'denormalized'}:"
+            f" {first_names(names, NAMES_MAX)}."
         )
         if design.left_out:
             yield (
                 f"{number_of(len(design.left_out), 'column')} stay behind, each with its reason:"
-                f" {_some([one.column for one in design.left_out])}."
+                f" {first_names([one.column for one in design.left_out], NAMES_MAX)}."
             )
     if contents.comparison and contents.comparison.why:
         why = contents.comparison.why
@@ -144,7 +147,7 @@ def _costs(contents: FolderContents) -> Iterator[str]:
         return
     bill = estimate.bill
     cheapest = bill.cheapest
-    extras = f", with {_listed([one.name for one in bill.extras])}" if bill.extras else ""
+    extras = f", with {enumerated([one.name for one in bill.extras])}" if bill.extras else ""
     stored = bytes_text(round(estimate.stored_gb * GB))
     yield (
         f"{money(monthly(estimate), bill.currency)} a month, paid {cheapest.name} in the class"
@@ -152,11 +155,11 @@ def _costs(contents: FolderContents) -> Iterator[str]:
         f" {amount(estimate.write_units, 6)} write units, {stored}."
     )
     if not contents.patterns.patterns:
-        yield "Only storage is in it: without access patterns nobody knows the requests."
+        yield "That is storage only: without access patterns, the requests are unknown."
     minutes = contents.patterns.window_seconds / 60
     if 0 < minutes < 60:
         yield (
-            f"Its rates are those of {minutes:,.0f} minutes of statements, which say little about a"
+            f"The rates come from {minutes:,.0f} minutes of statements, which say little about a"
             " month: put the rates that you expect into patterns.toml."
         )
     for name, expected in contents.expect.items():
@@ -168,29 +171,22 @@ def _costs(contents: FolderContents) -> Iterator[str]:
         key=lambda option: option.monthly,
         default=None,
     )
-    yield f"On-demand, without planning any capacity, it is {money(on_demand, bill.currency)}."
+    yield (
+        f"On-demand, without capacity planning, it costs {money(on_demand, bill.currency)} a month."
+    )
     if bound and bound.monthly < cheapest.monthly:
         yield (
-            f"{bound.name.capitalize()}, it is"
-            f" {money(bound.monthly + bill.extras_monthly, bill.currency)}, for"
-            f" {money(bound.upfront, bill.currency)} upfront."
+            f"{bound.name.capitalize()}, it costs"
+            f" {money(bound.monthly + bill.extras_monthly, bill.currency)} a month, with"
+            f" {money(bound.upfront, bill.currency)} paid upfront."
         )
     if bill.one_time:
         load = min(bill.one_time[:2], key=lambda one: one.monthly)
-        yield f"Once: {load.name}, {money(load.monthly, bill.currency)}."
+        yield f"One-time cost: {load.name}, {money(load.monthly, bill.currency)}."
     if estimate.doubled:
         most = max(estimate.doubled, key=lambda one: one.provisioned_more)
         if most.provisioned_more >= 0.005:
             yield (
-                f"Most depends on the {most.what}: twice as much costs"
-                f" {money(most.provisioned_more, bill.currency)} more."
+                f"The {most.what} matters most: twice as much costs"
+                f" {money(most.provisioned_more, bill.currency)} more a month."
             )
-
-
-def _listed(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

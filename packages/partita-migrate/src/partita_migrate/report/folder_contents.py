@@ -1,4 +1,5 @@
-"""What a migration folder holds by now; a stage that is missing is named, not asked for."""
+"""Reads what a migration folder holds so far. A missing stage is named in the report and is not an
+error."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ from partita_migrate.designing.model_stage import COMPARISON
 from partita_migrate.model.design import DESIGN_KINDS, Design
 from partita_migrate.model.design_findings import DesignFinding
 from partita_migrate.model.model_files import CHOSEN, file_name, read_design
-from partita_migrate.model.proofs import Proof, Verdict, proofs
+from partita_migrate.model.proofs import Proof, Verdict, last_run, proofs
 from partita_migrate.model.volumes import Expectation, Volumes, read_volumes
 from partita_migrate.proving.proof_run.proof_results import ProofRun
-from partita_migrate.report.test_runs import EarlierRun, earlier_runs, last_run
+from partita_migrate.report.test_runs import EarlierRun, earlier_runs
 from partita_migrate.understanding.analysis import Analysis
 from partita_migrate.understanding.patterns.access_patterns import Patterns
 from partita_migrate.understanding.patterns.pattern_files import read_patterns
@@ -46,13 +47,13 @@ class MissingStage(Struct, frozen=True, kw_only=True):
 
 @dataclass
 class ReportedDesign:
-    """One design with all that is known about it."""
+    """One design with everything that the stages found about it."""
 
     file: str
     design: Design
     is_chosen: bool
     same_as: str | None = None
-    """The proposal that it is a copy of."""
+    """The proposal that the chosen design is an unchanged copy of."""
     findings: list[DesignFinding] = field(default_factory=list)
     estimate: Estimate | None = None
 
@@ -66,21 +67,21 @@ class FolderContents:
     patterns: Patterns = field(default_factory=Patterns)
     expect: dict[str, Expectation] = field(default_factory=dict)
     models: list[ReportedDesign] = field(default_factory=list)
-    """The chosen one first."""
+    """The chosen design comes first."""
     comparison: DesignComparisons | None = None
     estimates: Estimates | None = None
     proofs: dict[str, Verdict] = field(default_factory=dict)
-    """Of the patterns, by the last test of the chosen design as it is now."""
+    """The verdict on each pattern, from the last test of the chosen design as it is now."""
     tested: dict[str, list[Proof]] = field(default_factory=dict)
-    """Of each proposal, by its kind."""
+    """The proofs of each proposal, by its kind."""
     run: ProofRun | None = None
     """The last test of the chosen design as it is now."""
     runs: list[EarlierRun] = field(default_factory=list)
     goals: Goals = field(default_factory=Goals)
-    """As migration.toml has them now."""
+    """The goals as migration.toml has them now."""
     missing: list[MissingStage] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """Files that are there and cannot be read, a sentence each."""
+    """Sentences about files that exist but cannot be read."""
 
     @property
     def chosen(self) -> ReportedDesign | None:
@@ -104,8 +105,8 @@ def read_contents(folder: Folder) -> FolderContents:
     contents.goals = folder.section("goals", Goals)
     contents.expect = folder.section("expect", dict[str, Expectation])
     if contents.inventory is not None:
-        found = reader.attempt(lambda: read_patterns(folder, read_inventory(folder)))
-        contents.patterns = found or Patterns()
+        patterns = reader.attempt(lambda: read_patterns(folder, read_inventory(folder)))
+        contents.patterns = patterns or Patterns()
         contents.name = contents.inventory.database
     contents.models = list(reader.models())
     names = [pattern.name for pattern in contents.patterns.patterns]
@@ -115,7 +116,7 @@ def read_contents(folder: Folder) -> FolderContents:
     if contents.chosen is not None:
         found_proofs = proofs(folder, contents.chosen.design, names)
         contents.proofs = {proof.pattern: proof.verdict for proof in found_proofs}
-        contents.run = last_run(folder, contents.chosen.design)
+        contents.run = last_run(folder, contents.chosen.design, ProofRun)
     contents.runs = earlier_runs(folder)
     contents.missing = list(_missing(contents))
     return contents
@@ -142,17 +143,17 @@ class _Reader:
         return self.attempt(lambda: self.folder.read_json(name, kind))
 
     def proposals(self) -> dict[str, Design]:
-        """By kind."""
-        found: dict[str, Design] = {}
+        """Returns the proposed designs by kind."""
+        designs: dict[str, Design] = {}
         for kind in DESIGN_KINDS:
             read = partial(read_design, self.folder, file_name(kind))
             design = self.attempt(read) if self.folder.has(file_name(kind)) else None
             if design is not None:
-                found[kind] = design
-        return found
+                designs[kind] = design
+        return designs
 
     def models(self) -> Iterator[ReportedDesign]:
-        """The chosen one, and the proposals that are not the same."""
+        """Yields the chosen design, and the proposals that differ from it."""
         names = [CHOSEN, *(file_name(kind) for kind in DESIGN_KINDS)]
         designs = {
             name: design
@@ -197,7 +198,7 @@ def _missing(contents: FolderContents) -> Iterator[MissingStage]:
 
 
 def is_outdated(model: ReportedDesign, contents: FolderContents) -> bool:
-    """Whether the estimate was made of another design, of other patterns or of other rates."""
+    """True when the estimate was made for another design, other patterns or other rates."""
     if model.estimate is None or contents.inventory is None:
         return False
     volumes = Volumes(contents.inventory, contents.analysis, contents.expect)

@@ -1,4 +1,5 @@
-"""The designs of a folder for the modeler: as NoSQL Workbench has them, with proof and price."""
+"""The designs of a folder for the console's modeler: in NoSQL Workbench's format, with proof and
+price."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class DesignPrice(Struct, frozen=True, kw_only=True):
     monthly: float
     currency: str
     way: str
-    """How it is paid for: the cheapest that binds nobody."""
+    """The cheapest way to pay without commitment."""
     prices_of: str
 
 
@@ -36,14 +37,15 @@ class ModelerDesign(Struct, frozen=True, kw_only=True):
 
 
 def designs(folder: Folder) -> list[ModelerDesign]:
-    """The chosen one first. Only tests of a design as it is now count as its proof."""
+    """Returns the designs, the chosen one first. Only tests of a design as it is now count as its
+    proof."""
     names = [one for one in (CHOSEN, *map(file_name, KINDS)) if folder.has(one)]
     if not names:
         return []
-    found = {name: read_design(folder, name) for name in names}
+    designs_by_file = {name: read_design(folder, name) for name in names}
     volumes = read_volumes(folder)
     patterns = [pattern.name for pattern in read_patterns(folder, volumes.inventory).patterns]
-    prices = _prices(folder, found)
+    prices = _prices(folder, designs_by_file)
     now = datetime.now(UTC)
     return [
         ModelerDesign(
@@ -53,12 +55,12 @@ def designs(folder: Folder) -> list[ModelerDesign]:
             price=prices.get(name),
             workbench=to_workbench(design, now=now, examples=volumes.analysis.examples),
         )
-        for name, design in found.items()
+        for name, design in designs_by_file.items()
     ]
 
 
-def _prices(folder: Folder, found: dict[str, Design]) -> dict[str, DesignPrice]:
-    """An estimate that is older than its design says nothing of it."""
+def _prices(folder: Folder, designs_by_file: dict[str, Design]) -> dict[str, DesignPrice]:
+    """Returns the prices of designs, except of those that were changed after the estimate."""
     if not folder.has(ESTIMATE_JSON):
         return {}
     made_at = (folder.path / ESTIMATE_JSON).stat().st_mtime
@@ -73,11 +75,11 @@ def _prices(folder: Folder, found: dict[str, Design]) -> dict[str, DesignPrice]:
         for estimate in estimates.estimates
     }
     # A proposal that was chosen as it is has no estimate of its own.
-    for name, design in found.items():
-        if name not in priced and CHOSEN in priced and design == found.get(CHOSEN):
+    for name, design in designs_by_file.items():
+        if name not in priced and CHOSEN in priced and design == designs_by_file.get(CHOSEN):
             priced[name] = priced[CHOSEN]
     return {
         name: price
         for name, price in priced.items()
-        if name in found and (folder.path / name).stat().st_mtime <= made_at
+        if name in designs_by_file and (folder.path / name).stat().st_mtime <= made_at
     }

@@ -1,7 +1,7 @@
-"""The page itself: one HTML file without links to anything, the same bytes for the same folder.
+"""Renders the report: one HTML file without external links, and the same bytes for the same folder.
 
-All that comes from a database is escaped by the templates, and the page allows no script but its
-own, by that script's hash.
+The templates escape everything that comes from a database. The page allows no script but its own,
+which it names by its hash.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from partita_migrate.report.folder_contents import FolderContents, MissingStage,
 from partita_migrate.report.risk_register import Risk, find_risks
 from partita_migrate.report.terminal.model_screen import COMPARED, proven_of
 from partita_migrate.report.unmeasured_assumptions import find_unknowns
-from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
+from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES
 from partita_migrate.understanding.planning.goals import AIMS
 from partita_migrate.understanding.planning.plan_page import (
     PHASE_TITLES,
@@ -38,6 +38,7 @@ from partita_migrate.understanding.planning.plan_page import (
     rows_text,
 )
 from partita_migrate.workspace.migration_folder import Folder
+from partita_migrate.workspace.readable_lists import number_of
 from partita_migrate.workspace.stage_progress import Progress, silent
 
 PAGE = "report.html"
@@ -49,11 +50,11 @@ DIALECTS = {
 }
 SCRIPT = "page.js"
 _CONTROLS = dict.fromkeys([*range(9), 11, 12, *range(14, 32), 127], "\N{REPLACEMENT CHARACTER}")
-"""Characters that HTML has no place for."""
+"""Control characters that HTML does not allow."""
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What the page says first, for programs."""
+    """The result of stage `report`, for programs."""
 
     file: str
     requests: str | None
@@ -65,7 +66,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 def report(folder: Folder, *, progress: Progress = silent) -> Report:
-    """Writes `report.html` from whatever is in the folder."""
+    """Writes `report.html` from whatever the folder holds."""
     progress("Report", 0, 3)
     contents = read_contents(folder)
     progress("Report", 1, 3)
@@ -90,7 +91,7 @@ def report(folder: Folder, *, progress: Progress = silent) -> Report:
 
 
 def _requests(contents: FolderContents) -> list[PatternRequests]:
-    """Of the chosen design."""
+    """Returns the requests of the chosen design."""
     if contents.chosen is None:
         return []
     examples = contents.analysis.examples if contents.analysis else {}
@@ -131,7 +132,7 @@ def render(
 def served(
     contents: FolderContents, accesses: list[PatternAccess]
 ) -> list[tuple[Any, PatternAccess | None]]:
-    """Every pattern with how it is served; None where it is not."""
+    """Returns every pattern with the request that serves it, or None."""
     by_pattern = {access.pattern: access for access in accesses}
     return [(pattern, by_pattern.get(pattern.name)) for pattern in contents.patterns.patterns]
 
@@ -175,7 +176,7 @@ def _printable(value: Any) -> Any:
 
 
 def condition(one: AccessCondition) -> str:
-    """As a key condition expression writes it."""
+    """Returns a condition in the form of a key condition expression."""
     if one.comparison == "begins_with":
         return f"begins_with({one.attribute}, {one.value})"
     if one.comparison == "between":

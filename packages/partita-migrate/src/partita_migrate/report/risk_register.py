@@ -1,4 +1,5 @@
-"""All that can go wrong, from every stage in one list: what it is, why, and what to do about it."""
+"""The risk register: everything that can go wrong, from all stages, with the reason and what to
+do."""
 
 from __future__ import annotations
 
@@ -18,34 +19,35 @@ from partita_migrate.understanding.planning.migration_plan import MigrationPlan
 from partita_migrate.understanding.planning.plan_page import bytes_text
 
 FINDINGS: dict[Severity, str] = {"obstacle": "error", "care": "warning"}
-"""How hard a finding of the model's check is."""
+"""The severity of a check's finding, by the severity of the risk."""
 NOT_SERVED = " is not served: "
-"""Between a pattern and the reason, in what a design says of its risks."""
+"""Separates the pattern from the reason in a design's risks."""
 
 
 class Risk(Struct, frozen=True, kw_only=True):
     severity: Severity
     kind: str
     what: list[str]
-    """A sentence for each place where it was found."""
+    """One sentence for each place where the risk was found."""
     strategy: str = ""
     tables: list[str] = field(default_factory=list)
 
 
 def find_risks(contents: FolderContents) -> list[Risk]:
-    """The hardest first; what is solved in the same way stands together."""
-    found: list[Risk] = []
+    """Returns the risks, the most severe first. Risks with the same remedy are joined."""
+    risks: list[Risk] = []
     if contents.chosen:
-        found += _of_model(contents.chosen)
+        risks += _of_model(contents.chosen)
     if contents.analysis:
-        found += _of_rows(contents.analysis)
+        risks += _of_rows(contents.analysis)
     if contents.plan:
-        found += _of_plan(contents.plan)
-    return sorted(found, key=lambda risk: SEVERITIES.index(risk.severity))
+        risks += _of_plan(contents.plan)
+    return sorted(risks, key=lambda risk: SEVERITIES.index(risk.severity))
 
 
 def _of_model(model: ReportedDesign) -> Iterator[Risk]:
-    """What the check found; of a pattern that is not served, the design knows the reason."""
+    """Yields the findings of the check. For an unserved pattern the design itself knows the
+    reason."""
     reasons = {
         f"access {risk.partition(NOT_SERVED)[0]}": risk
         for risk in model.design.risks
@@ -78,8 +80,9 @@ def _of_rows(analysis: Analysis) -> Iterator[Risk]:
             severity="obstacle",
             kind="large items",
             what=[
-                f"{one.table} has items of up to {bytes_text(one.item_bytes.max)}; an item holds"
-                f" {bytes_text(ITEM_BYTES_MAX)} at most."
+                f"{one.table} has items of up to {bytes_text(one.item_bytes.max)}; an item may"
+                " have at"
+                f" most {bytes_text(ITEM_BYTES_MAX)}."
                 for one in large
             ],
             strategy="Keep the large values in S3 with their address in the item, compress them,"
@@ -92,8 +95,8 @@ def _of_rows(analysis: Analysis) -> Iterator[Risk]:
             severity="care",
             kind="hot keys",
             what=[f"{table.table} by {', '.join(key.columns)}: {key.reason}" for table, key in hot],
-            strategy="As a partition key such a value needs write sharding, a cache before it, or"
-            " a further part that spreads it.",
+            strategy="As a partition key such a value needs write sharding, a cache in front of it,"
+            " or a second part that spreads it.",
             tables=[table.table for table, _ in hot],
         )
 

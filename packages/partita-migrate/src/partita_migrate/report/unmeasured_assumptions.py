@@ -1,4 +1,4 @@
-"""What the report does not know, so that nobody takes an assumption for a measurement."""
+"""Lists what the report does not know, so that nobody mistakes an assumption for a measurement."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Iterator
 
 from partita_migrate.report.folder_contents import FolderContents, is_outdated
 from partita_migrate.understanding.patterns.pattern_files import WRITTEN
-from partita_migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.workspace.readable_lists import first_names, number_of
 
 NAMES_MAX = 8
 
 
 def find_unknowns(contents: FolderContents) -> list[str]:
-    """A sentence each."""
+    """Returns the unknowns, one sentence each."""
     looks = (_files, _rows, _samples, _expectations, _patterns, _statistics, _prices)
     return [sentence for look in looks for sentence in look(contents)]
 
 
 def _files(contents: FolderContents) -> Iterator[str]:
     for one in contents.missing:
-        yield f"{one.why} `{one.command}` does that."
+        yield f"{one.why} Run `{one.command}`."
     yield from contents.problems
     for model in contents.models:
         if is_outdated(model, contents):
             yield (
                 f"The estimate of {model.file} was made before the model or the patterns changed;"
-                " `partita migrate estimate` makes it anew."
+                " run `partita migrate estimate` again."
             )
 
 
@@ -38,7 +38,7 @@ def _rows(contents: FolderContents) -> Iterator[str]:
     if guessed:
         yield (
             f"Rows of {number_of(len(guessed), 'table')} are the server's estimate, not a count:"
-            f" {_some(guessed)}."
+            f" {first_names(guessed, NAMES_MAX)}."
         )
 
 
@@ -51,104 +51,107 @@ def _samples(contents: FolderContents) -> Iterator[str]:
     if sampled:
         yield (
             f"Sizes and skew of {number_of(len(sampled), 'table')} come from a sample, with the"
-            f" confidence that the section on sizes states: {_some(sampled)}."
+            f" confidence that the section on sizes states: {first_names(sampled, NAMES_MAX)}."
         )
     empty = [table.table for table in contents.analysis.tables if not table.sampled]
     if empty:
-        yield f"Without rows there is nothing to measure: {_some(empty)}."
+        yield f"Empty tables could not be measured: {first_names(empty, NAMES_MAX)}."
 
 
 def _expectations(contents: FolderContents) -> Iterator[str]:
     for name, expected in contents.expect.items():
         measured = contents.analysis.table(name) if contents.analysis else None
         if expected.rows is not None:
-            found = f" instead of the {measured.rows:,} that were found" if measured else ""
+            comparison = f" instead of the {measured.rows:,} that were found" if measured else ""
             yield (
-                f"{name} is reckoned with {expected.rows:,.0f} rows{found}, as migration.toml says."
+                f"{name} is estimated with {expected.rows:,.0f} rows{comparison}, as migration.toml"
+                " says."
             )
         if expected.item_kb is not None:
-            found = f" instead of {measured.item_bytes.p95 / 1024:,.2f} KB" if measured else ""
+            comparison = f" instead of {measured.item_bytes.p95 / 1024:,.2f} KB" if measured else ""
             yield (
-                f"Items of {name} are reckoned with {expected.item_kb:g} KB{found}, as"
+                f"Items of {name} are estimated with {expected.item_kb:g} KB{comparison}, as"
                 " migration.toml says."
             )
 
 
 def _patterns(contents: FolderContents) -> Iterator[str]:
-    found = contents.patterns
+    patterns = contents.patterns
     if contents.inventory is None:
         return
-    if not found.patterns:
+    if not patterns.patterns:
         yield (
-            f"No access patterns are known: write {WRITTEN}, or let the server keep its"
-            " statements and run `partita migrate analyze` again. Without them a model serves"
-            " nobody."
+            f"There are no access patterns: write {WRITTEN}, or let the server keep statement"
+            " statistics and run `partita migrate analyze` again. A model without patterns serves"
+            " nothing."
         )
-    elif any(pattern.source == "written" for pattern in found.patterns):
-        yield f"Rates are as {WRITTEN} states them; nobody has measured them."
-    if found.origin:
-        yield f"Patterns were mined from {found.origin.rstrip('.')}."
-    if found.references:
+    elif any(pattern.source == "written" for pattern in patterns.patterns):
+        yield f"Rates are as {WRITTEN} states them; they were not measured."
+    if patterns.origin:
+        yield f"Patterns were mined from {patterns.origin.rstrip('.')}."
+    if patterns.references:
         yield (
-            "Statements join what no foreign key connects; as far as these are references, [source]"
-            f" has to name them: {_some(found.references)}."
+            "Statements join columns without a foreign key; if these are references, name them in"
+            f" [source]: {first_names(patterns.references, NAMES_MAX)}."
         )
-    if found.unexplained:
+    if patterns.unexplained:
         yield (
-            f"Not among the patterns, and so served by no model:"
-            f" {number_of(len(found.unexplained), 'statement')} that the database has run; the"
-            " section on patterns has the reasons."
+            f"{number_of(len(patterns.unexplained), 'statement')} that the database has run could"
+            " not"
+            " be turned into patterns, so no model serves them; the section on patterns has the"
+            " reasons."
         )
 
 
 def _statistics(contents: FolderContents) -> Iterator[str]:
-    """What mined rates count too often, or not at all."""
+    """Yields statements and tables whose mined rates are too high, or missing."""
     mined = [pattern for pattern in contents.patterns.patterns if pattern.source == "mined"]
     if not mined or contents.inventory is None:
         return
-    asked = {one.table for one in mined}
+    tables_used = {one.table for one in mined}
     rewritten = [
-        table.name for table in contents.inventory.tables if table.rules and table.name in asked
+        table.name
+        for table in contents.inventory.tables
+        if table.rules and table.name in tables_used
     ]
     if rewritten:
         yield (
             "Calls may be counted too often: rules turn one statement into several, and the server"
-            f" counts each of them. That concerns {_some(rewritten)}."
+            f" counts each of them. This affects {first_names(rewritten, NAMES_MAX)}."
         )
     triggered = [table.name for table in contents.inventory.tables if table.triggers]
     if triggered:
         yield (
-            "Calls may be counted too often: what triggers and functions run is counted like the"
-            f" statements of the application. Triggers are on {_some(triggered)}."
+            "Calls may be counted too often: statements of triggers and functions are counted like"
+            f" those of the application. There are triggers on {first_names(triggered, NAMES_MAX)}."
         )
     read = {one.table for one in mined if one.operation in ("read", "aggregate")}
     joined = sorted({name for one in mined for name in one.joins} - read)
     if joined:
         yield (
-            "Read through joins only, and so without a rate of reads of their own (these are in the"
-            f" patterns that join them): {_some(joined)}."
+            "Tables that are only read through joins have no read rate of their own (it is part of"
+            f" the patterns that join them): {first_names(joined, NAMES_MAX)}."
         )
     filled = [one.table for one in mined if one.operation == "insert" and not one.calls_per_second]
     if filled:
         yield (
-            "Inserts are reckoned with a rate of 0, because the statements that were counted filled"
-            f" the table: {_some(filled)}. Put the rates that you expect into {WRITTEN}; until then"
+            "Inserts are estimated with a rate of 0, because the counted statements were the ones"
+            f" that filled the table: {first_names(filled, NAMES_MAX)}. Put the rates that you"
+            " expect into"
+            f" {WRITTEN}; until then"
             " their writes cost nothing in the bill."
         )
     never = [one.name for one in mined if one.operation != "insert" and not one.calls_per_second]
     if never:
-        yield f"Without a rate, and so without a cost: {_some(never, '; ')}."
+        yield (
+            "Patterns without a rate have no cost in the bill:"
+            f" {first_names(never, NAMES_MAX, '; ')}."
+        )
 
 
 def _prices(contents: FolderContents) -> Iterator[str]:
     if contents.estimates is not None:
         yield (
-            f"Prices are those of {contents.estimates.prices_of}; taxes, discounts, support and"
-            " transfer are not in them."
+            f"Prices are those of {contents.estimates.prices_of}, without taxes, discounts, support"
+            " and data transfer."
         )
-
-
-def _some(names: list[str], between: str = ", ") -> str:
-    """Names of patterns hold commas."""
-    more = len(names) - NAMES_MAX
-    return between.join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

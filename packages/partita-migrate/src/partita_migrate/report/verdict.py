@@ -1,7 +1,7 @@
-"""Go, go in part, or stay: against today's bill, with the three reasons that decide.
+"""Decides between moving, moving in part, and staying, with the three reasons that weigh most.
 
-A migration is paid for in work as well as in money. What a small server does with ease stays where
-it is, whatever DynamoDB would cost.
+A migration costs work as well as money. What a small server handles with ease stays where it is,
+whatever DynamoDB would cost.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from partita_migrate.costing.amounts import amount, money, percent
 from partita_migrate.costing.estimate_stage import Estimate, monthly
 from partita_migrate.report.folder_contents import FolderContents, ReportedDesign
 from partita_migrate.understanding.patterns.access_patterns import AccessPattern
-from partita_migrate.understanding.planning.difficulties.difficulty import number_of
 from partita_migrate.understanding.planning.plan_page import bytes_text
+from partita_migrate.workspace.readable_lists import first_names, number_of
 
 Decision = Literal["go", "go in part", "stay", "not decided"]
 
@@ -32,16 +32,16 @@ REASONS = 3
 
 SMALL_BYTES = GB
 SMALL_CALLS_PER_SECOND = 50
-"""One small server holds this in memory and answers it without noticing."""
+"""Below these limits, one small server keeps everything in memory and answers with ease."""
 LARGE_BYTES = 100 * GB
 LARGE_CALLS_PER_SECOND = 1000
-"""From here on, what grows without a bigger server is worth something."""
+"""From these limits on, a database that grows without a bigger server is worth the move."""
 DEARER = 1.2
 MUCH_DEARER = 3.0
 CHEAPER = 0.8
-"""What DynamoDB would cost, as a part of today's bill; in between, money decides nothing."""
+"""Bounds of DynamoDB's cost as a multiple of today's bill. In between, the cost decides nothing."""
 MOVABLE_MIN = 0.2
-"""Of the calls: with less, two databases are more work than one."""
+"""The share of calls that has to move. With less, two databases are more work than one."""
 NAMES_MAX = 3
 
 
@@ -55,11 +55,11 @@ class Verdict(Struct, frozen=True, kw_only=True):
     decision: Decision
     title: str
     reasons: list[str]
-    """Three, the one that decides first."""
+    """The reasons, the deciding one first."""
     today: float | None
-    """`[goals] monthly_cost`."""
+    """The setting `monthly_cost` of `[goals]`."""
     monthly: float | None
-    """What the chosen design would cost."""
+    """The monthly cost of the chosen design."""
 
 
 def decide(contents: FolderContents) -> Verdict:
@@ -82,7 +82,8 @@ def _verdict(
     estimate: Estimate | None,
     condition: str = "",
 ) -> Verdict:
-    """What speaks for the decision comes first, then what speaks against it."""
+    """Returns the verdict with the strongest reasons: first those for the decision, then those
+    against it."""
     ranked = sorted(reasons, key=lambda reason: (_rank(reason, decision), -reason.weight))
     return Verdict(
         decision=decision,
@@ -94,14 +95,14 @@ def _verdict(
 
 
 def _rank(reason: VerdictReason, decision: Decision) -> int:
-    """To go in part, what speaks for going comes before what speaks for staying."""
+    """Ranks a reason. For "go in part", reasons to go come before reasons to stay."""
     if reason.speaks_for == decision:
         return 0
     return 2 if "stay" in (reason.speaks_for, decision) else 1
 
 
 def _said(reason: VerdictReason, decision: Decision) -> str:
-    """What speaks for moving is against staying, and the other way round."""
+    """Returns a reason's text. A reason to move speaks against staying, and the other way round."""
     sides = {reason.speaks_for, decision}
     is_against = "stay" in sides and bool(sides & {"go", "go in part"})
     return f"Against it: {reason.text}" if is_against else reason.text
@@ -109,31 +110,31 @@ def _said(reason: VerdictReason, decision: Decision) -> str:
 
 def _missing(contents: FolderContents) -> Iterator[VerdictReason]:
     for one in contents.missing:
-        text = f"{one.why} `{one.command}` does that."
+        text = f"{one.why} Run `{one.command}`."
         yield VerdictReason(speaks_for="not decided", weight=2, text=text)
     if not contents.patterns.patterns and contents.inventory:
         yield VerdictReason(
             speaks_for="not decided",
             weight=3,
-            text="No access patterns are known: nobody can say what DynamoDB would have to do.",
+            text="There are no access patterns, so the work for DynamoDB is unknown.",
         )
     if contents.inventory:
         size = sum(table.data_bytes or 0 for table in contents.inventory.tables)
         if size:
             text = f"The source holds {bytes_text(size)}."
             if size < SMALL_BYTES:
-                text += " So little stays on SQL, unless it is asked for very often."
+                text += " That is so little that it stays on SQL, unless it is read very often."
             yield VerdictReason(speaks_for="not decided", weight=1, text=text)
     if contents.goals.monthly_cost is None:
         yield VerdictReason(speaks_for="not decided", weight=0, text=_ask_for_bill())
 
 
 def _ask_for_bill() -> str:
-    return "What the database costs today is not known: put `monthly_cost` into [goals]."
+    return "The cost of today's database is unknown: put `monthly_cost` into [goals]."
 
 
 class _Case:
-    """All that is weighed."""
+    """Weighs the figures of one folder."""
 
     def __init__(
         self, contents: FolderContents, chosen: ReportedDesign, estimate: Estimate
@@ -155,7 +156,7 @@ class _Case:
         return has_request and self.contents.proof(pattern.name) not in ("differs", "unserved")
 
     def _poor_tables(self) -> list[str]:
-        """That suit DynamoDB badly, and that the design takes all the same."""
+        """Returns tables that suit DynamoDB badly but are part of the design."""
         candidates = self.contents.plan.candidates if self.contents.plan else []
         poor = {
             candidate.table for candidate in candidates if candidate.verdict == "poor candidate"
@@ -164,12 +165,12 @@ class _Case:
         return sorted(poor & taken)
 
     def _size(self) -> float:
-        """As it is, or as [expect] says it will be."""
+        """Returns the source's size, or the size that `[expect]` states."""
         inventory = self.contents.inventory
-        found = sum(table.data_bytes or 0 for table in inventory.tables) if inventory else 0
-        if not found or self.is_expected:
+        data_bytes = sum(table.data_bytes or 0 for table in inventory.tables) if inventory else 0
+        if not data_bytes or self.is_expected:
             return self.estimate.stored_gb * GB
-        return float(found)
+        return float(data_bytes)
 
     @property
     def is_expected(self) -> bool:
@@ -189,7 +190,7 @@ class _Case:
 
     @property
     def is_proven(self) -> bool:
-        """Of what is served, nothing without a proof."""
+        """True when every served pattern has a proof."""
         return all(
             self.contents.proof(pattern.name) == "proven"
             for pattern in self.patterns
@@ -201,13 +202,13 @@ class _Case:
         return self.size >= LARGE_BYTES or self.calls >= LARGE_CALLS_PER_SECOND
 
     def _share(self, patterns: list[AccessPattern]) -> float:
-        """Of the calls; where no rates are known, of the patterns."""
+        """Returns the share of all calls; without known rates, the share of all patterns."""
         if self.calls:
             return sum(pattern.calls_per_second for pattern in patterns) / self.calls
         return len(patterns) / len(self.patterns)
 
     def _staying(self) -> list[AccessPattern]:
-        """What is not served, or asks for tables that suit badly."""
+        """Returns patterns that are not served, or that read tables that suit DynamoDB badly."""
         return [
             pattern
             for pattern in self.patterns
@@ -244,29 +245,29 @@ class _Case:
         figures = f"{size} and {_calls(self.calls)}"
         if self.is_small:
             text = (
-                f"{figures}: one small server holds and answers that with ease, so that nothing"
-                " pays for the work of moving."
+                f"{figures}: one small server handles that with ease, so the work of moving would"
+                " not pay off."
             )
             yield VerdictReason(speaks_for="stay", weight=10, text=text + self._reservation())
         elif self.is_large:
             yield VerdictReason(
                 speaks_for="go",
                 weight=4,
-                text=f"{figures}: DynamoDB grows with that, where a server has to be replaced by a"
-                " larger one.",
+                text=f"{figures}: DynamoDB grows with the load, while a server has to be replaced"
+                " by a larger one.",
             )
         else:
             decision = self.decision()
             yield VerdictReason(
                 speaks_for=decision if decision == "stay" else "not decided",
                 weight=1,
-                text=f"{figures}: either database answers that, so that size decides nothing.",
+                text=f"{figures}: either database handles that, so size does not decide.",
             )
 
     def _reservation(self) -> str:
         minutes = self.contents.patterns.window_seconds / 60
         if 0 < minutes < 60:
-            return f" (Rates are those of {number_of(round(minutes) or 1, 'minute')}.)"
+            return f" (The rates come from {number_of(round(minutes) or 1, 'minute')}.)"
         return ""
 
     def _of_cost(self) -> Iterator[VerdictReason]:
@@ -286,28 +287,28 @@ class _Case:
         elif share < CHEAPER:
             saved = f"{money((self.today - self.monthly) * 12, currency)} less in a year"
             if self.is_small:
-                saved += ", which a smaller server would save too"
+                saved += ", which a smaller server would save as well"
             yield VerdictReason(speaks_for="go", weight=6, text=f"{text}: {saved}.")
         elif self.decision() == "stay":
-            text = f"{text}: nothing that would pay for the work of moving."
+            text = f"{text}: too little to pay for the work of moving."
             yield VerdictReason(speaks_for="stay", weight=2, text=text)
         else:
-            yield VerdictReason(speaks_for="go", weight=2, text=f"{text}: about as much.")
+            yield VerdictReason(speaks_for="go", weight=2, text=f"{text}: about the same.")
 
     def _holds_back(self) -> Decision:
-        """What speaks for moving less: for staying, where that is decided."""
+        """Returns the decision that a reason against moving everything speaks for."""
         return "stay" if self.decision() == "stay" else "go in part"
 
     def _of_patterns(self) -> Iterator[VerdictReason]:
         if self.unserved:
             share = self._share(self.unserved)
-            part = f"{percent(share)} of the calls" if self.calls else "how often, nobody knows"
+            part = f"{percent(share)} of the calls" if self.calls else "rates unknown"
             yield VerdictReason(
                 speaks_for=self._holds_back(),
                 weight=8,
                 text=f"The design does not serve {len(self.unserved)} of"
                 f" {number_of(len(self.patterns), 'pattern')} ({part}):"
-                f" {_some([one.name for one in self.unserved], '; ')}.",
+                f" {first_names([one.name for one in self.unserved], NAMES_MAX, '; ')}.",
             )
         served = [pattern for pattern in self.patterns if pattern not in self.unserved]
         proven = [one for one in served if self.contents.proof(one.name) == "proven"]
@@ -329,32 +330,34 @@ class _Case:
         return ", unproven: run `partita migrate test` before anything moves."
 
     def _of_tables(self) -> Iterator[VerdictReason]:
-        asked = [pattern for pattern in self.patterns if pattern.table in self.poor]
+        patterns = [pattern for pattern in self.patterns if pattern.table in self.poor]
         if not self.poor:
             return
-        part = percent(self._share(asked))
-        share = f", with {part} of the calls" if asked and self.calls else ""
+        part = percent(self._share(patterns))
+        share = f", with {part} of the calls" if patterns and self.calls else ""
         one = len(self.poor) == 1
         yield VerdictReason(
             speaks_for=self._holds_back(),
             weight=7,
-            text=f"{_some(self.poor)} {'suits' if one else 'suit'} DynamoDB badly{share}:"
-            f" {'it is' if one else 'they are'} better left on SQL, or moved otherwise.",
+            text=f"{first_names(self.poor, NAMES_MAX)} {'suits' if one else 'suit'} DynamoDB"
+            f" badly{share}:"
+            f" {'it is' if one else 'they are'} better left on SQL, or moved to another service.",
         )
 
     def _obstacles(self) -> Iterator[VerdictReason]:
         plan = self.contents.plan
-        found = (
+        obstacles = (
             [difficulty for difficulty in plan.difficulties if difficulty.severity == "obstacle"]
             if plan
             else []
         )
-        if found:
-            kinds: list[str] = list(dict.fromkeys(one.kind for one in found))
+        if obstacles:
+            kinds: list[str] = list(dict.fromkeys(one.kind for one in obstacles))
             yield VerdictReason(
                 speaks_for=self._holds_back(),
                 weight=3,
-                text=f"{number_of(len(found), 'obstacle')} to solve first: {_some(kinds)}.",
+                text=f"{number_of(len(obstacles), 'obstacle')} to solve first:"
+                f" {first_names(kinds, NAMES_MAX)}.",
             )
 
 
@@ -373,9 +376,3 @@ def _asked_by_key(count: int, total: int) -> str:
         return "The one pattern has a request of its own by key"
     some = f"All {total}" if count == total else f"{count} of {total}"
     return f"{some} patterns have requests of their own by key"
-
-
-def _some(names: list[str], between: str = ", ") -> str:
-    """Names of patterns hold commas."""
-    more = len(names) - NAMES_MAX
-    return between.join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")

@@ -1,8 +1,8 @@
-"""Understanding the source: stage `plan` and stage `analyze`.
+"""Understands the source: stage `plan` and stage `analyze`.
 
-schema      tables, columns and foreign keys, and how they belong together
-sources     sessions with a database, what it holds, and what its values become
-planning    candidates, difficulties, and the way back
-patterns    access patterns, written by people or mined from statements
-measuring   what sampled rows tell about the items that they would become
+schema      tables, columns and foreign keys, how they belong together, and collations sources
+sessions with a database, what it holds, and how its values are mapped planning    candidates,
+difficulties, the server's readiness, and the recovery plan patterns    access patterns, written by
+people or mined from statements statements  SQL statements, parsed and resolved exactly measuring
+sizes, key skew, heat and growth, from sampled rows
 """

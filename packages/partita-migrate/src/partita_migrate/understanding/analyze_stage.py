@@ -1,8 +1,8 @@
-"""Stage `analyze`: what the rows and the statements of the source tell.
+"""Stage `analyze`: sizes, skew and access patterns, from the source's rows and statements.
 
-Statements first, for the columns by which they find rows are keys to look at; then a sample of each
-table. A table that cannot be read is a problem of its own: all others are still analyzed, and what
-is done is written down even when the source goes away.
+Statements come first, because the columns by which they find rows are candidate keys. Then a sample
+of each table is read. If a table cannot be read, that is noted and the others are still analyzed.
+If the source goes away, the results so far are written.
 """
 
 from __future__ import annotations
@@ -63,24 +63,24 @@ anew; copy it to patterns.toml to change it, and the later stages read that one.
 
 
 class AnalyzeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[analyze]`"""
+    """The section `[analyze]` of `migration.toml`."""
 
     sample: int = SAMPLE_ROWS
-    """Rows of the whole database."""
+    """The number of rows to sample from the whole database."""
     seed: int = 1
-    """The same seed draws the same keys."""
+    """The seed of the sampling. The same seed draws the same keys."""
     mine: bool = True
-    """Whether to look for statements that the database has run."""
+    """True to mine statements that the database has run."""
     logs: list[str] = field(default_factory=list)
-    """Files of statements to mine instead of what the server keeps; * stands for any text."""
+    """Log files to mine in place of the server's statistics; they may contain * as a wildcard."""
     examples: Examples = "masked"
-    """Which rows to keep for the drawings of the report."""
+    """Which rows to keep as examples for the drawings of the report."""
 
 
 def analyze(
     folder: Folder, *, ask: Ask | None = None, progress: Progress | None = None
 ) -> Analysis:
-    """Writes `patterns.mined.toml` and `analysis.json`; needs what `plan` wrote."""
+    """Writes `patterns.mined.toml` and `analysis.json`. Requires the results of `plan`."""
     settings = folder.section("analyze", AnalyzeSettings)
     if not 1 <= settings.sample <= 100 * SAMPLE_ROWS:
         raise PartitaError(f"[analyze] sample must be between 1 and {100 * SAMPLE_ROWS:,} rows.")
@@ -94,8 +94,8 @@ def analyze(
         examples = _examples(source, inventory, settings, problems)
     analysis = _write(folder, settings, tables, problems, examples)
     if mined.origin:
-        known = with_items(mined, inventory, analysis)
-        folder.write_toml(MINED, to_toml(known), comment=MINED_COMMENT)
+        with_counts = with_items(mined, inventory, analysis)
+        folder.write_toml(MINED, to_toml(with_counts), comment=MINED_COMMENT)
     return analysis
 
 
@@ -131,14 +131,14 @@ def _mine(
 def _mine_logs(
     folder: Folder, logs: Iterable[str], database: str, mine: PatternMiner
 ) -> tuple[str, float]:
-    """Where the statements come from, and over how many seconds they were logged."""
+    """Returns the origin of the statements, and the seconds over which they were logged."""
     first = last = None
     names: list[str] = []
     for pattern in logs:
-        found = sorted(glob(str(folder.path / pattern)))
-        if not found:
-            raise PartitaError(f"[analyze] logs names {pattern}, which is not there.")
-        for name in found:
+        paths = sorted(glob(str(folder.path / pattern)))
+        if not paths:
+            raise PartitaError(f"[analyze] logs lists {pattern}, which does not exist.")
+        for name in paths:
             names.append(name.rpartition("/")[2])
             for entry in read_log(folder.path / name):
                 if entry.moment is not None:
@@ -159,13 +159,13 @@ def _analyze_tables(
     problems: list[AnalysisProblem],
     progress: Progress,
 ) -> list[TableAnalysis]:
-    """One after the other; what is done when the source goes away is kept."""
+    """Analyzes the tables one after the other. Results are kept if the source goes away."""
     readable = [table for table in inventory.tables if table.is_readable]
-    given = shares(readable, settings.sample)
+    samples = shares(readable, settings.sample)
     analyzed: list[TableAnalysis] = []
-    done, total = 0, sum(given.values())
+    done, total = 0, sum(samples.values())
     for table in readable:
-        share = given[table.name]
+        share = samples[table.name]
 
         def watch(drawn: int, name: str = table.name, done: int = done, share: int = share) -> None:
             progress(f"sampling {name}", done + min(drawn, share), total)
@@ -221,7 +221,7 @@ def _write(
 def analyze_table(
     sample: RowSample, patterns: list[AccessPattern], watch: Callable[[int], None]
 ) -> TableAnalysis:
-    """The figures of one table; `watch` is given how many rows of the sample were read."""
+    """Returns the figures of one table. `watch` receives the number of rows read so far."""
     table = sample.table
     keys = candidate_keys(table, patterns)
     sample.readings = readings(
@@ -272,5 +272,6 @@ def _confidence(sample: RowSample, interval: tuple[int, int] | None) -> str:
 
 
 def _rule_of_three(drawn: int) -> str:
-    """What was not seen in n draws has, with 95% confidence, a share of at most 3 / n."""
+    """Returns the rule of three: with 95% confidence, what n draws did not show has a share of at
+    most 3 / n."""
     return f"{min(100.0, 300 / max(drawn, 1)):.2g}%"

@@ -1,4 +1,5 @@
-"""Stage `plan`: what is there, how it belongs together, what suits, what is in the way."""
+"""Stage `plan`: what the source holds, how it belongs together, what suits DynamoDB, what is
+difficult."""
 
 from __future__ import annotations
 
@@ -21,15 +22,15 @@ PAGE = "plan.md"
 
 
 def plan(folder: Folder, *, ask: Ask | None = None, progress: Progress = silent) -> MigrationPlan:
-    """Read the source, and write `inventory.json`, `plan.json` and `plan.md`."""
+    """Reads the source and writes `inventory.json`, `plan.json` and `plan.md`."""
     goals = folder.section("goals", Goals)
     with connect(folder, ask) as source:
-        found = reflect(source, progress)
-        checks = check_server(source, found)
-        ask_collations(folder, source, found, progress)
-    if not found.tables:
-        raise PartitaError(_nothing(found))
-    inventory = replace(found, relationships=relate(found.tables))
+        reflected = reflect(source, progress)
+        checks = check_server(source, reflected)
+        ask_collations(folder, source, reflected, progress)
+    if not reflected.tables:
+        raise PartitaError(_nothing(reflected))
+    inventory = replace(reflected, relationships=relate(reflected.tables))
     folder.write_json(INVENTORY, inventory)
     planned = plan_inventory(inventory, goals, checks)
     folder.write_json(PLAN, planned)

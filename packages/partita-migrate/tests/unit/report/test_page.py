@@ -176,7 +176,7 @@ def test_a_broken_file_is_told_and_the_rest_is_shown(folder: Folder) -> None:
     written = report(folder)
     assert written.summary.headlines
     told = " ".join(written.unknowns)
-    assert told.count("analysis.json is not as it should be") == 1
+    assert told.count("analysis.json does not have the expected form") == 1
     assert "model.single-table.toml is not valid TOML" in told
     assert str(folder.path) not in told
     (folder.path / "analysis.json").unlink()
@@ -195,8 +195,8 @@ def test_without_patterns_costs_are_those_of_storage(folder: Folder) -> None:
     fill(folder, games(), "")
     written = report(folder)
     costs = next(one for one in written.summary.headlines if one.label == "Costs a month")
-    assert costs.detail == "storage only: no patterns are known"
-    assert any("Without them a model serves nobody" in one for one in written.unknowns)
+    assert costs.detail == "storage only: there are no patterns"
+    assert any("A model without patterns serves nothing" in one for one in written.unknowns)
 
 
 def evil() -> Inventory:

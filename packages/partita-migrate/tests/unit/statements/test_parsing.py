@@ -87,7 +87,7 @@ def test_a_number_that_stands_for_a_condition_is_true_unless_it_is_0() -> None:
 
 
 def test_mysql_reads_texts_as_numbers_to_compare_them_with_one() -> None:
-    with pytest.raises(NotExact, match="read as a number"):
+    with pytest.raises(NotExact, match="converted to a number"):
         parse_statement("SELECT id FROM users WHERE name = 5", LOOKUP)
 
 
@@ -107,7 +107,7 @@ def test_writes_are_told() -> None:
             "SELECT id, (SELECT COUNT(*) FROM orders) FROM users WHERE id = 1",
             "a pattern of its own",
         ),
-        ("SELECT * FROM users WHERE id = (SELECT MAX(user_id) FROM orders)", "asked first"),
+        ("SELECT * FROM users WHERE id = (SELECT MAX(user_id) FROM orders)", "read first"),
         ("SELECT * FROM users WHERE id = 1 OR id IN (SELECT user_id FROM orders)", "SELECT inside"),
         ("DELETE FROM users WHERE id IN (SELECT user_id FROM orders)", "SELECT inside it"),
         ("SELECT * FROM users a JOIN users b ON a.id = b.id", "twice"),
@@ -116,9 +116,12 @@ def test_writes_are_told() -> None:
         ("SELECT DISTINCT ON (name) * FROM users WHERE id = ?", "not understood"),
         ("SELECT * FROM users WHERE id = ? ORDER BY born NULLS LAST", "sorted"),
         ("SELECT * FROM users UNION SELECT * FROM users", "several SELECTs"),
-        ("UPDATE users SET name = upper(name) WHERE id = 1", "computed of the row"),
-        ("SELECT id, unnest(string_to_array(name, ',')) FROM users WHERE id = 1", "several rows"),
-        ("SELECT * FROM users WHERE id = 1 AND name", "true or false"),
+        ("UPDATE users SET name = upper(name) WHERE id = 1", "computed from the row"),
+        (
+            "SELECT id, unnest(string_to_array(name, ',')) FROM users WHERE id = 1",
+            "one row into several",
+        ),
+        ("SELECT * FROM users WHERE id = 1 AND name", "neither true nor false"),
         ("SELECT * FROM nobody WHERE id = 1", "not among the tables"),
     ],
 )

@@ -95,11 +95,11 @@ def _names_and_numbers(subject: CheckedDesign) -> Iterator[DesignFinding]:
 def _keys_do_not_meet(subject: CheckedDesign) -> Iterator[DesignFinding]:
     """Finds two types of items whose keys can be equal: their items would overwrite each other."""
     for table in subject.design.tables:
-        seen: dict[tuple[str, ...], str] = {}
+        first_with_shape: dict[tuple[str, ...], str] = {}
         for entity in table.entities:
             keys = [entity.attribute(key.name) for key in table.keys]
             shape = tuple(template_shape(key) for key in keys if key is not None)
-            first = seen.setdefault(shape, entity.name)
+            first = first_with_shape.setdefault(shape, entity.name)
             if first != entity.name:
                 yield error(
                     f"{table.name}, {entity.name}",

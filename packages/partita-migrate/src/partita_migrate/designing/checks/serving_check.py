@@ -122,11 +122,11 @@ def _is_planned(subject: CheckedDesign, access: PatternAccess) -> bool:
     """True when the request is what the planner makes of the pattern's statement on these keys."""
     inventory = subject.volumes.inventory
     try:
-        question = PatternStatements(SchemaLookup(inventory)).of(subject.patterns[access.pattern])
-        if not isinstance(question, ResolvedQuery):
+        query = PatternStatements(SchemaLookup(inventory)).of(subject.patterns[access.pattern])
+        if not isinstance(query, ResolvedQuery):
             return False
         planner = ReadPlanner(subject.design, inventory, never_null(subject.volumes))
-        planned = planner.plan(question, access.pattern)
+        planned = planner.plan(query, access.pattern)
     except (NotExact, NotServed):
         return False
     return any(replace(request, why="") == replace(access, why="") for request in planned)

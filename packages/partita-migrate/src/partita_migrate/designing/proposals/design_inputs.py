@@ -1,4 +1,5 @@
-"""What a design is made from: volumes, access patterns, settings, and the graph of the schema."""
+"""Collects what a design is made from: volumes, access patterns, settings and the schema's
+graph."""
 
 from __future__ import annotations
 

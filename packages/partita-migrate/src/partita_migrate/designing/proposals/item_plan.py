@@ -13,7 +13,7 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 @dataclass(frozen=True)
 class ItemPlan:
-    """Which types of items there are, who reads and writes them, and by which keys."""
+    """The types of items, their keys, and the patterns that read and write them."""
 
     inputs: DesignInputs
     roles: TableRoles

@@ -1,4 +1,4 @@
-"""How the access patterns use each table of the source."""
+"""Answers how the access patterns use each table of the source."""
 
 from __future__ import annotations
 

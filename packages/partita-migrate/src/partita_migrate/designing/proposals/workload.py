@@ -342,9 +342,9 @@ def _refuse_other_way(
         child = ColumnRef.parse(name).table
         beside = [link for link in followed if link.child == child]
         if beside and not any(name in link.columns for link in beside):
-            held = ", ".join(beside[0].columns)
+            columns = ", ".join(beside[0].columns)
             raise _NotServed(
-                f"it goes through {name}, and {entity}'s keys hold what {held} leads to"
+                f"it goes through {name}, and {entity}'s keys hold what {columns} leads to"
             )
 
 

@@ -1,1 +1,1 @@
-"""Which requests answer a statement on a design, exactly, or why none do."""
+"""Plans which requests answer a statement on a design, exactly, or says why none can."""

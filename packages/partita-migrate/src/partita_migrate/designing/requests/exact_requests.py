@@ -1,4 +1,4 @@
-"""A design with the requests that answer each pattern, planned on its own keys."""
+"""Plans the requests of every pattern on a design's own keys."""
 
 from __future__ import annotations
 
@@ -44,25 +44,29 @@ def with_exact_requests(
     volumes: Volumes,
     refused: dict[str, str],
 ) -> Design:
-    """Reads are planned anew from their statements; what cannot be is unserved, with the reason.
+    """Returns the design with requests that are planned from the statements themselves.
 
-    `refused`: patterns for which no items were planned, and why.
+    Patterns that cannot be planned become unserved, with the reason. `refused` has the reasons of
+    patterns for which no items were planned.
     """
     statements = PatternStatements(SchemaLookup(volumes.inventory))
     planned = _plan_all(design, patterns, volumes, statements, refused)
     if planned.blocked:
-        # What is looked up for each item needs no copy that has to be changed.
+        # Without the repeated columns the patterns look them up, and updates need not change any
+        # copies.
         fewer = _plan_all(
             _without_copies(design, planned.blocked), patterns, volumes, statements, refused
         )
         if len(fewer.unserved) < len(planned.unserved):
             planned = fewer
-    said = [f"{one.pattern!r} is not served: {one.why}." for one in planned.unserved]
+    unserved_risks = [
+        f"{pattern.pattern!r} is not served: {pattern.why}." for pattern in planned.unserved
+    ]
     return replace(
         planned.design,
         access=planned.served,
         unserved=planned.unserved,
-        risks=[*said, *design.risks],
+        risks=[*unserved_risks, *design.risks],
     )
 
 
@@ -72,7 +76,8 @@ class _Planned:
     served: list[PatternAccess]
     unserved: list[UnservedPattern]
     blocked: set[tuple[str, str]]
-    """(entity, table): copies of a table's columns that no key finds when they change."""
+    """Pairs of entity and table: the entity repeats columns of the table, and no key finds its
+    items when they change."""
 
 
 def _plan_all(
@@ -89,8 +94,8 @@ def _plan_all(
     planned = _Planned(design, [], [], set())
     for pattern in patterns:
         try:
-            found = _requests(pattern, statements, planner, drafted.get(pattern.name, []))
-            planned.served.extend(found)
+            requests = _requests(pattern, statements, planner, drafted.get(pattern.name, []))
+            planned.served.extend(requests)
         except (NotExact, NotServed) as reason:
             is_said = isinstance(reason, NotExact | ParameterNameClash) and not isinstance(
                 reason, StatementUnknown
@@ -103,7 +108,7 @@ def _plan_all(
 
 
 def _without_copies(design: Design, blocked: set[tuple[str, str]]) -> Design:
-    """Without the single columns that some items copy from some tables; keys stay."""
+    """Returns the design without these repeated columns, unless they are part of a key."""
 
     def kept(table: TableDesign, entity: Entity) -> list[ItemAttribute]:
         homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
@@ -120,14 +125,14 @@ def _without_copies(design: Design, blocked: set[tuple[str, str]]) -> Design:
         ]
 
     def index(table: TableDesign, index: SecondaryIndex) -> SecondaryIndex:
-        known = {attr.name for entity in table.entities for attr in kept(table, entity)}
-        return replace(index, include=[name for name in index.include if name in known])
+        names = {attr.name for entity in table.entities for attr in kept(table, entity)}
+        return replace(index, include=[name for name in index.include if name in names])
 
     tables = [
         replace(
             table,
             entities=[replace(entity, attributes=kept(table, entity)) for entity in table.entities],
-            indexes=[index(table, one) for one in table.indexes],
+            indexes=[index(table, secondary) for secondary in table.indexes],
         )
         for table in design.tables
     ]
@@ -135,7 +140,7 @@ def _without_copies(design: Design, blocked: set[tuple[str, str]]) -> Design:
 
 
 def never_null(volumes: Volumes) -> set[ColumnRef]:
-    """Columns without a NULL in any row that was sampled."""
+    """Returns the columns without NULL in any sampled row."""
     refs = (
         ColumnRef(table.name, column.name)
         for table in volumes.inventory.tables
@@ -145,7 +150,7 @@ def never_null(volumes: Volumes) -> set[ColumnRef]:
 
 
 def _is_unbounded(planner: ReadPlanner, ref: ColumnRef) -> bool:
-    """Fractions, which a text does not sort."""
+    """True for a column with fractions of unlimited length, which texts in keys cannot sort."""
     column = planner.column(ref)
     return column is not None and column.kind in ("decimal", "float")
 
@@ -158,23 +163,23 @@ def _requests(
 ) -> list[PatternAccess]:
     if pattern.operation not in ("read", "aggregate"):
         if not drafted:
-            raise NotServed("no item can be found by what it gives")
+            raise NotServed("no item can be found by the given values")
         return _writes(pattern, statements, planner, drafted)
     try:
-        question = statements.of(pattern)
+        query = statements.of(pattern)
     except StatementUnknown as reason:
         sorted_by = map(ColumnRef.parse, (*pattern.range, *pattern.order_by))
         if not drafted or any(_is_unbounded(planner, ref) for ref in sorted_by):
             raise NotServed(str(reason)) from reason
         return drafted
-    if not isinstance(question, ResolvedQuery):
-        raise NotExact("it is called a read, and its statement is none")
-    _refuse_columns(planner, question)
-    return planner.plan(question, pattern.name, is_consistent=pattern.is_consistent)
+    if not isinstance(query, ResolvedQuery):
+        raise NotExact("it is declared as a read, but its statement is not a SELECT")
+    _refuse_columns(planner, query)
+    return planner.plan(query, pattern.name, is_consistent=pattern.is_consistent)
 
 
 def _refuse_columns(planner: ReadPlanner, statement: Statement) -> None:
-    """What the source compares in a way that keys cannot, or computes itself."""
+    """Refuses columns that the source computes, or compares in a way that keys cannot."""
     for ref in _compared(planner, statement):
         column = planner.column(ref)
         why = not_in_keys(column, planner.inventory.dialect) if column is not None else ""
@@ -192,10 +197,10 @@ def _compared(planner: ReadPlanner, statement: Statement) -> Iterator[ColumnRef]
     tests = statement.all_tests if isinstance(statement, ResolvedQuery) else statement.tests
     yield from (test.ref for test in tests if test.operator not in ("is null", "is not null"))
     if isinstance(statement, ResolvedQuery):
-        yield from (one.ref for one in statement.order)
+        yield from (sorting.ref for sorting in statement.order)
         yield from (ref for join in statement.joins for pair in join.pairs for ref in pair)
         for existence in statement.existences:
-            yield from _compared(planner, existence.question)
+            yield from _compared(planner, existence.query)
 
 
 def _writes(
@@ -204,18 +209,19 @@ def _writes(
     planner: ReadPlanner,
     drafted: list[PatternAccess],
 ) -> list[PatternAccess]:
-    if any(one.request == "TTL" for one in drafted):
+    if any(request.request == "TTL" for request in drafted):
         return drafted
     try:
         statement = statements.of(pattern)
     except NotExact:
-        # What it writes is known, and its words are not: it stays unproven.
+        # The pattern says what it writes, but the statement was not understood: the pattern stays
+        # unproven.
         return drafted
     if isinstance(statement, ResolvedQuery):
-        raise NotServed("it is called a write, and its statement is none")
+        raise NotServed("it is declared as a write, but its statement is a SELECT")
     _refuse_columns(planner, statement)
     planned = WritePlanner(planner.design, planner).plan(statement, pattern.name, drafted)
     return [
-        one if one.request in READS else replace(one, transaction=pattern.transaction)
-        for one in planned
+        request if request.request in READS else replace(request, transaction=pattern.transaction)
+        for request in planned
     ]

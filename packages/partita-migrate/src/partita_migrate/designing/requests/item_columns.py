@@ -1,4 +1,4 @@
-"""Which attribute of an item holds a column of a question, and what is looked up for each item."""
+"""Finds the attributes that hold a query's columns, and the lookups of columns that items lack."""
 
 from __future__ import annotations
 
@@ -15,57 +15,57 @@ from partita_migrate.understanding.statements.resolved_statements import Resolve
 
 
 class ItemColumns:
-    """Of the items of one home, as one question asks for them."""
+    """The columns of one query, as the items of one location hold them."""
 
-    def __init__(
-        self, planner: DesignedSource, question: ResolvedQuery, home: ItemLocation
-    ) -> None:
+    def __init__(self, planner: DesignedSource, query: ResolvedQuery, home: ItemLocation) -> None:
         self.planner = planner
-        self.question = question
+        self.query = query
         self.home = home
         self.entity = home.entity
 
     def holder(self, ref: ColumnRef) -> ItemAttribute | None:
-        """Of a column of the question, by the joins of the question."""
-        same = self.question.same(ref)
-        found: ItemAttribute | None = None
+        """Returns the attribute that holds a column of the query, by way of the query's joins."""
+        same = self.query.same(ref)
+        joined: ItemAttribute | None = None
         for attribute in self.entity.attributes:
             if not attribute.column or ColumnRef.parse(attribute.column) not in same:
                 continue
             if not attribute.through:
-                # An outer join's column is NULL where the row that it repeats is not there.
+                # In an outer join, the other table's column is NULL when its row is missing, while
+                # the item's own column is not.
                 own = ColumnRef.parse(attribute.column)
                 if own == ref or not self._is_outer(ref.table) or self._is_enforced(own, ref):
                     return attribute
                 continue
             if self._is_followed(attribute) and (
-                ColumnRef.parse(attribute.column) == ref or found is None
+                ColumnRef.parse(attribute.column) == ref or joined is None
             ):
-                found = attribute
-        return found
+                joined = attribute
+        return joined
 
     def _is_outer(self, table: str) -> bool:
-        return any(join.is_outer and join.table == table for join in self.question.joins)
+        return any(join.is_outer and join.table == table for join in self.query.joins)
 
     def brought(self, ref: ColumnRef) -> ItemAttribute | None:
-        """The attribute of an item that brings a column along."""
+        """Returns the attribute that brings a column in the items of this location."""
         attribute = self.holder(ref)
         return attribute if attribute is not None and self.home.has(attribute) else None
 
     def _lookups(self, pattern: str) -> list[PatternAccess]:
-        """A request for each item that brings what it does not hold itself."""
+        """Returns a lookup for each table with columns that the items lack."""
         missing: dict[str, list[ColumnRef]] = {}
-        for ref in self.question.columns:
+        for ref in self.query.columns:
             if self.brought(ref) is None:
                 missing.setdefault(ref.table, []).append(ref)
-        found: list[PatternAccess] = []
-        known: set[ColumnRef] = set()
+        lookups: list[PatternAccess] = []
+        available: set[ColumnRef] = set()
         waiting = dict(missing)
-        others = [table for table in self.question.tables if table not in missing]
+        others = [table for table in self.query.tables if table not in missing]
         while waiting:
-            # One that lies between is looked up too, where only it leads on.
+            # A table in between is looked up too, if the missing one can only be reached by way of
+            # it.
             for table in [*waiting, *others]:
-                access = self._lookup(pattern, table, waiting.get(table, []), known)
+                access = self._lookup(pattern, table, waiting.get(table, []), available)
                 if access is not None:
                     break
             else:
@@ -73,16 +73,18 @@ class ItemColumns:
                 raise NotServed(
                     f"the items of {self.entity.name} in {self.home.name} do not hold {first}"
                 )
-            found.append(access)
-            known |= {ColumnRef(table, column.name) for column in self.planner.columns_of(table)}
+            lookups.append(access)
+            available |= {
+                ColumnRef(table, column.name) for column in self.planner.columns_of(table)
+            }
             waiting.pop(table, None)
             others = [other for other in others if other != table]
-        return found
+        return lookups
 
     def _lookup(
-        self, pattern: str, table: str, missing: list[ColumnRef], known: set[ColumnRef]
+        self, pattern: str, table: str, missing: list[ColumnRef], available: set[ColumnRef]
     ) -> PatternAccess | None:
-        """By the key of a table's items, if what is known by then tells it."""
+        """Returns a GetItem by the table's key, if the columns known so far give that key."""
         if table == self.entity.source and not missing:
             return None
         for home, entity in self.planner.design.entities():
@@ -93,30 +95,31 @@ class ItemColumns:
             keys = [entity.attribute(key.name) for key in home.keys]
             parts = [segments(entity, key) for key in keys if key is not None]
             fields = [field for part in parts for field in part.fields]
-            if not all(self._is_known(field.ref, known) for field in fields):
+            if not all(self._is_known(field.ref, available) for field in fields):
                 continue
             return PatternAccess(
                 pattern=pattern,
                 request="GetItem",
                 table=home.name,
                 entity=entity.name,
-                key=[_whole(key, one) for key, one in zip(keys, parts, strict=True) if key],
+                key=[_whole(key, part) for key, part in zip(keys, parts, strict=True) if key],
                 for_each=True,
-                why=f"Once for each different key, what {self.home.name} does not hold of {table}"
+                why=f"Once for each different key: the columns of {table} that {self.home.name}"
+                " lacks"
                 f"{self._joined_by(table)}.",
             )
         return None
 
     def _joined_by(self, table: str) -> str:
-        """Which of the references it is, for there may be several."""
-        pairs = [pair for join in self.question.joins for pair in join.pairs]
-        turned = [one for left, right in pairs for one in ((left, right), (right, left))]
+        """Says which foreign key the lookup follows, since there can be several."""
+        pairs = [pair for join in self.query.joins for pair in join.pairs]
+        turned = [pair for left, right in pairs for pair in ((left, right), (right, left))]
         names = [f"{left}" for left, right in turned if right.table == table]
         return f", by {' and '.join(names)}" if names else ""
 
-    def _is_known(self, ref: ColumnRef, known: set[ColumnRef]) -> bool:
-        same = self.question.same(ref)
-        return bool(same & known) or any(self.brought(one) is not None for one in same)
+    def _is_known(self, ref: ColumnRef, available: set[ColumnRef]) -> bool:
+        same = self.query.same(ref)
+        return bool(same & available) or any(self.brought(other) is not None for other in same)
 
     def _held(self, ref: ColumnRef) -> ItemAttribute:
         attribute = self.holder(ref)
@@ -127,8 +130,8 @@ class ItemColumns:
         return attribute
 
     def _is_followed(self, attribute: ItemAttribute) -> bool:
-        """Whether the question goes the way by which an attribute reaches another table."""
-        pairs = {frozenset(pair) for join in self.question.joins for pair in join.pairs}
+        """True when the query's joins follow the same foreign keys as the attribute."""
+        pairs = {frozenset(pair) for join in self.query.joins for pair in join.pairs}
         return all(
             frozenset(pair) in pairs
             for text in attribute.through
@@ -137,7 +140,7 @@ class ItemColumns:
         )
 
     def _is_enforced(self, own: ColumnRef, other: ColumnRef) -> bool:
-        """Whether the source declares the reference."""
+        """True when the source declares the foreign key, so that the joined row exists."""
         table = self.planner.table(own.table)
         return table is not None and any(
             key.referenced_table == other.table and own.column in key.columns
@@ -146,7 +149,7 @@ class ItemColumns:
 
 
 def _whole(attribute: ItemAttribute, parts: KeySegments) -> AccessCondition:
-    """A key of a row that is known: each field under the name of its own column."""
+    """Returns the condition for a whole key. Each field is named after its own column."""
     text = parts.texts[0]
     for field, after in zip(parts.fields, parts.texts[1:], strict=True):
         shape = f":{field.format}" if field.format else ""

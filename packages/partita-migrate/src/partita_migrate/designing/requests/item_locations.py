@@ -1,4 +1,4 @@
-"""Where the items of a design are read, and what is known of the columns that they come from."""
+"""Locations where items can be read (a table or an index), and the source's columns behind them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from partita_migrate.understanding.statements.literal_values import fold_of
 
 
 class NotServed(Exception):
-    """No request of a design answers; the text says why."""
+    """Raised when no request of a design answers a query. Its text says why."""
 
 
 @dataclass(frozen=True)
 class ItemLocation:
-    """Where the items of an entity are read: a table, or one of its indexes."""
+    """A place to read the items of an entity: their table, or one of its indexes."""
 
     table: TableDesign
     index: SecondaryIndex | None
@@ -32,7 +32,7 @@ class ItemLocation:
         return self.index.name if self.index else self.table.name
 
     def has(self, attribute: ItemAttribute) -> bool:
-        """Whether an attribute comes along."""
+        """True when an item read here has the attribute, because the index projects it."""
         if self.index is None or self.index.projection == "ALL":
             return True
         always = {key.name for key in [*self.table.keys, *self.index.keys]}
@@ -40,12 +40,13 @@ class ItemLocation:
 
 
 class DesignedSource:
-    """A source and a design of it."""
+    """A source database with a design of it."""
 
     def __init__(
         self, design: Design, inventory: Inventory, never_null: Collection[ColumnRef] = ()
     ) -> None:
-        """`never_null`: columns that may be NULL by their type, and are not in any sampled row."""
+        """`never_null` has columns that could be NULL by their type, but were not in any sampled
+        row."""
         self.design = design
         self.inventory = inventory
         self.never_null = never_null
@@ -83,7 +84,8 @@ class DesignedSource:
 
 
 def path_pairs(entity: Entity, table: str) -> dict[str, tuple[tuple[ColumnRef, ColumnRef], ...]]:
-    """The joins by which an entity's items hold a table's columns, by the table they lead to."""
+    """Returns the joins by which an entity's items hold a table's columns, by the table they lead
+    to."""
     for attribute in entity.attributes:
         if (
             attribute.column
@@ -100,10 +102,10 @@ def path_pairs(entity: Entity, table: str) -> dict[str, tuple[tuple[ColumnRef, C
 
 
 def own_attributes(entity: Entity) -> dict[ColumnRef, str]:
-    """By column of an entity's own rows, the attribute that holds it."""
-    found: dict[ColumnRef, str] = {}
+    """Returns the attributes that hold columns of the entity's own rows, by column."""
+    attributes: dict[ColumnRef, str] = {}
     for attribute in entity.attributes:
         ref = ColumnRef.parse(attribute.column or "")
         if ref.table == entity.source and not attribute.through:
-            found[ref] = attribute.name
-    return found
+            attributes[ref] = attribute.name
+    return attributes

@@ -1,4 +1,4 @@
-"""The conditions on keys that lead to the rows of a question."""
+"""Builds the key conditions that lead to the rows of a query."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ from partita_migrate.understanding.statements.resolved_statements import (
 )
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
-"""Ends a range: keys go on behind a value with a separator, and belong to it."""
+"""Ends a range of keys: keys that continue after a value do so with a separator, and belong to the
+range."""
 
 
 class KeyConditions(RequestConditions):
-    """Takes from the tests that are left what keys can make."""
+    """Takes the tests that key conditions can make from the tests that are left."""
 
-    def __init__(
-        self, planner: DesignedSource, question: ResolvedQuery, home: ItemLocation
-    ) -> None:
-        super().__init__(planner, question, home)
+    def __init__(self, planner: DesignedSource, query: ResolvedQuery, home: ItemLocation) -> None:
+        super().__init__(planner, query, home)
         self.requests = 1
         self.buckets = 1
         self.each: list[str] = []
-        """What one request after the other is sent for."""
+        """What separate requests are sent for, such as "shard" or the values of an IN."""
         keys = [self.entity.attribute(name) for name in home.keys]
         if any(key is None for key in keys):
             raise NotServed(f"no key leads to {self.entity.name} in {home.name}")
         self.keys = [key for key in keys if key is not None]
 
     def _test_of(self, attribute: ItemAttribute, field: KeyField) -> ColumnTest | None:
-        """The test of a value that a field must be equal to, if its text tells such values."""
+        """Returns the equality test for a field, if the key's format treats the same values as
+        equal."""
         if field.format in (PATH, ROOT):
             return None
         if field.ref.table != self.entity.source and not self._is_followed(attribute):
             return None
-        same = self.question.same(field.ref)
+        same = self.query.same(field.ref)
         form = field.format if field.format in FORMS else ""
-        fits = (one for one in self.left if one.is_equality and one.form == form)
+        fits = (test for test in self.left if test.is_equality and test.form == form)
         test = next((fit for fit in fits if fit.ref in same), None)
         if form:
             return test
@@ -82,14 +82,15 @@ class KeyConditions(RequestConditions):
                 self.buckets = bucket_count(field.format, attribute.first, attribute.last)
                 continue
             if test is None:
-                raise NotServed(f"no key leads from what it gives to the items of"
+                raise NotServed(f"no key leads from the given values to the items of"
                                 f" {self.entity.name} in {self.home.name}")  # fmt: skip
             text += self._given(field, test, parts) + after
             self._consume(test)
         return AccessCondition(attribute=attribute.name, value=text)
 
     def _meet_condition(self, attribute: ItemAttribute) -> None:
-        """An index of some rows answers only what asks for these; the index has tested it then."""
+        """Takes out the test that an index of some rows makes by itself. Refuses the index if the
+        query does not ask for those rows only."""
         if attribute.when == LATEST:
             raise NotServed(f"{self.home.name} has only the latest rows")
         condition = parse_condition(attribute.when)
@@ -117,7 +118,7 @@ class KeyConditions(RequestConditions):
             self.each.append(f"value of {test.ref.column} ({listed})")
 
     def _given(self, field: KeyField, test: ColumnTest, parts: KeySegments) -> str:
-        """A test's value inside a key; several values take a request each."""
+        """Returns a test's value inside a key. Several values need a request each."""
         (value, *others) = test.values
         if others or isinstance(value, Parameter):
             shown = replace(field, format=value_format(test.form)) if test.form else field
@@ -126,7 +127,8 @@ class KeyConditions(RequestConditions):
         return self._literal(test.ref, value, shape, is_plain=parts.is_plain)
 
     def _sort(self) -> tuple[list[AccessCondition], list[KeyField]]:
-        """The condition on the sort key, and the fields in whose order items come."""
+        """Returns the condition on the sort key, and the fields by which the items are then
+        sorted."""
         if len(self.keys) < 2:
             return [], []
         attribute = self.keys[1]
@@ -137,12 +139,12 @@ class KeyConditions(RequestConditions):
             if test is None:
                 following = list(parts.fields[position:])
                 is_last = position == len(parts.fields) - 1 and not parts.texts[-1]
-                found = self._range(attribute, parts, text, field, is_last)
-                if found is None and text:
-                    found = AccessCondition(
+                condition = self._range(attribute, parts, text, field, is_last)
+                if condition is None and text:
+                    condition = AccessCondition(
                         attribute=attribute.name, comparison="begins_with", value=text
                     )
-                return ([found] if found is not None else []), following
+                return ([condition] if condition is not None else []), following
             text += self._given(field, test, parts) + parts.texts[position + 1]
             self._consume(test)
         return [AccessCondition(attribute=attribute.name, value=text)], []
@@ -155,12 +157,12 @@ class KeyConditions(RequestConditions):
         field: KeyField,
         is_last: bool,
     ) -> AccessCondition | None:
-        """The tests of a range, as far as the order of the key's texts makes them."""
+        """Turns range tests into a condition, as far as the key's texts sort as the source does."""
         if not self._keeps_order(attribute, parts, field):
             return None
         if field.ref.table != self.entity.source and not self._is_followed(attribute):
             return None
-        same = self.question.same(field.ref)
+        same = self.query.same(field.ref)
         tests = [test for test in self.left if test.ref in same]
         for test in tests:
             if test.operator == "begins_with":
@@ -189,7 +191,7 @@ class KeyConditions(RequestConditions):
         return AccessCondition(attribute=attribute.name, comparison=comparison, value=value)
 
     def _leave_out_nulls(self, ref: ColumnRef) -> None:
-        """A NULL in a key stands before all values, and no comparison is true of it."""
+        """Filters out NULLs, which sort before all values in a key but pass no comparison."""
         column = self.planner.column(ref)
         if column is not None and column.is_nullable:
             self._add_condition(self._held(ref), "exists", "")
@@ -201,7 +203,7 @@ class KeyConditions(RequestConditions):
         low: ColumnTest | None,
         high: ColumnTest | None,
     ) -> AccessCondition:
-        """On a sort key that is a column: one comparison, or both ends."""
+        """Returns the condition on a sort key that is a column: one comparison, or both ends."""
         if low is not None and high is not None:
             self._drop_ranges(low, high, is_exact=False)
             return AccessCondition(
@@ -212,21 +214,22 @@ class KeyConditions(RequestConditions):
                     for test, place in ((low, 0), (high, -1))
                 ),
             )
-        one = low or high
-        assert one is not None
-        self.left.remove(one)
-        comparison: Comparison = one.operator  # type: ignore[assignment]
+        test = low or high
+        assert test is not None
+        self.left.remove(test)
+        comparison: Comparison = test.operator  # type: ignore[assignment]
         return AccessCondition(
             attribute=attribute.name,
             comparison=comparison,
-            value=self._bound(field, one, 0, is_plain=True),
+            value=self._bound(field, test, 0, is_plain=True),
         )
 
     def _drop_ranges(
         self, low: ColumnTest | None, high: ColumnTest | None, *, is_exact: bool
     ) -> None:
-        """Ends that a range of keys takes with it are tested once more where they do not count."""
-        for test in dict.fromkeys(one for one in (low, high) if one is not None):
+        """Removes the tests that the range makes. An exclusive end that the range includes is
+        tested again by the application."""
+        for test in dict.fromkeys(end for end in (low, high) if end is not None):
             self.left.remove(test)
             if test.operator in ("<", ">") and not is_exact:
                 self._test_by_application(test)
@@ -267,7 +270,8 @@ class KeyConditions(RequestConditions):
         value: Constant,
         folding: CollationFolding,
     ) -> AccessCondition | None:
-        """LIKE compares character by character; keys know letters, and find a few rows more."""
+        """Returns the range for a LIKE. LIKE compares character by character and a collation key by
+        letters, so the range has a few rows too many, which the application tests again."""
         ends = folding.ends_of_beginning(plain_text(self._converted(test.ref, value)))
         if ends is None:
             return None
@@ -279,7 +283,7 @@ class KeyConditions(RequestConditions):
         )
 
     def _keeps_order(self, attribute: ItemAttribute, parts: KeySegments, field: KeyField) -> bool:
-        """Whether items come in the order in which the source sorts a field's values."""
+        """True when items come in the order in which the source sorts the field's values."""
         column = self.planner.column(field.ref)
         if (
             column is None
@@ -298,7 +302,7 @@ class KeyConditions(RequestConditions):
 
 
 def _shown(test: ColumnTest, value: Value) -> str:
-    """The statement's own value, or the name of one that is passed."""
+    """Returns the statement's literal, or the name of a parameter."""
     if isinstance(value, Constant):
         return str(value.value)
     return f"{{{test.ref.column}{test.suffix(value)}}}"

@@ -1,4 +1,4 @@
-"""Key attributes taken apart: constant texts, and the fields between them."""
+"""Takes key attributes apart into constant texts and the fields between them."""
 
 from __future__ import annotations
 
@@ -16,25 +16,28 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef, qualifie
 
 @dataclass(frozen=True)
 class KeyField:
+    """A field of a key's template, and the column behind it."""
+
     name: str
     """As the template writes it."""
     ref: ColumnRef
     format: str
 
     def written(self, suffix: str = "") -> str:
-        """In a request's template; `suffix` tells the ends of a range apart."""
+        """Returns the field for a request's template. The suffix distinguishes the ends of a
+        range."""
         shape = f":{self.format}" if self.format else ""
         return f"{{{self.name}{suffix}{shape}}}"
 
 
 @dataclass(frozen=True)
 class KeySegments:
-    """Texts and fields in turn: there is one text more than fields."""
+    """Texts and fields alternate: there is one more text than there are fields."""
 
     texts: tuple[str, ...]
     fields: tuple[KeyField, ...]
     is_plain: bool
-    """A column as it is, and not a text that is made of some."""
+    """True for a column as it is, False for a template or a constant."""
 
 
 def segments(entity: Entity, attribute: ItemAttribute) -> KeySegments:
@@ -57,12 +60,12 @@ def is_sharded(parts: KeySegments) -> bool:
 
 
 def shape(parts: KeySegments) -> list[str]:
-    """The parts between separators, with a mark in place of fields."""
+    """Splits a key at its separators, with NUL in place of fields."""
     return "\0".join(parts.texts).split(SEPARATOR)
 
 
 def may_be_equal(left: KeySegments, right: KeySegments) -> bool:
-    """Whether two key attributes can have the same value: escaped fields hold no separator."""
+    """True when two key attributes can have equal values. Escaped fields contain no separator."""
     if left.is_plain or right.is_plain:
         return True
     ours, theirs = shape(left), shape(right)
@@ -70,21 +73,21 @@ def may_be_equal(left: KeySegments, right: KeySegments) -> bool:
 
 
 def may_begin_with(parts: KeySegments, start: str) -> bool:
-    """Whether a key attribute can begin with a text, in which fields stand in braces."""
+    """True when a key attribute can begin with a text, in which fields stand in braces."""
     if parts.is_plain or not start:
         return True
-    wanted = template_text(start, "\0").split(SEPARATOR)
-    found = shape(parts)
-    if len(found) < len(wanted):
+    start_parts = template_text(start, "\0").split(SEPARATOR)
+    key_parts = shape(parts)
+    if len(key_parts) < len(start_parts):
         return False
-    *whole, last = wanted
-    if not all(map(_may_match, whole, found)):
+    *whole, last = start_parts
+    if not all(map(_may_match, whole, key_parts)):
         return False
-    return "\0" in found[len(whole)] or "\0" in last or found[len(whole)].startswith(last)
+    return "\0" in key_parts[len(whole)] or "\0" in last or key_parts[len(whole)].startswith(last)
 
 
 def _may_match(ours: str, theirs: str) -> bool:
-    """Of two parts, one of which may hold fields."""
+    """True when two parts of keys can be equal; both may contain fields."""
     if "\0" not in ours and "\0" not in theirs:
         return ours == theirs
     first, second = ours.partition("\0")[0], theirs.partition("\0")[0]

@@ -1,4 +1,5 @@
-"""Tests of a question as conditions of a request, of its keys, its filter or the application."""
+"""Turns tests of a query into conditions on keys, filter conditions, or tests in the
+application."""
 
 from __future__ import annotations
 
@@ -23,17 +24,15 @@ from partita_migrate.understanding.statements.resolved_statements import (
 )
 
 _DECLARED = ("enum", "set", "json", "array")
-"""Kinds whose order is not that of their texts."""
+"""Kinds whose values do not sort as their texts."""
 
 
 class RequestConditions(ItemColumns):
-    """What is tested so far, and what is left to test."""
+    """The conditions so far, and the tests that are still left."""
 
-    def __init__(
-        self, planner: DesignedSource, question: ResolvedQuery, home: ItemLocation
-    ) -> None:
-        super().__init__(planner, question, home)
-        self.left = list(question.tests)
+    def __init__(self, planner: DesignedSource, query: ResolvedQuery, home: ItemLocation) -> None:
+        super().__init__(planner, query, home)
+        self.left = list(query.tests)
         self.filters: list[AccessCondition] = []
         self.tested: list[AccessCondition] = []
 
@@ -55,14 +54,14 @@ class RequestConditions(ItemColumns):
         dialect = self.planner.inventory.dialect
         converted = literal_value(column, value.value, dialect) if column is not None else None
         if converted is None:
-            raise NotServed(f"{ref} is compared with NULL, which finds nothing")
+            raise NotServed(f"{ref} is compared with NULL, which is never true")
         text = str(next(iter(converted.values())))
         if any(mark in text for mark in ("{", "}", " and ", " or ")):
             raise NotServed(f"{ref} is compared with a text that a model file cannot hold")
         return converted
 
     def _refuse_collation(self, ref: ColumnRef) -> None:
-        """Neither keys, filters nor texts in an application have the order of a language."""
+        """Refuses a collation that sorts by a language's rules: keys and filters sort by bytes."""
         column = self.planner.column(ref)
         if column is not None and sorts_otherwise(column):
             raise NotServed(
@@ -70,10 +69,13 @@ class RequestConditions(ItemColumns):
             )
 
     def _refuse_declared_order(self, ref: ColumnRef) -> None:
-        """Texts of an enumeration, or of an interval, are not sorted as its values are."""
+        """Refuses an order that the type declares, as of an enumeration: texts do not sort like
+        that."""
         column = self.planner.column(ref)
         if column is not None and self._has_own_order(column):
-            raise NotServed(f"{ref} is sorted as its type declares its values, and no text is")
+            raise NotServed(
+                f"{ref} is sorted in the order that its type declares, and texts are not"
+            )
 
     def _has_own_order(self, column: SourceColumn) -> bool:
         dialect = self.planner.inventory.dialect

@@ -1,5 +1,5 @@
-"""What a range of keys has too much or too little: other types of items, rows that are not there,
-rows that tests leave out."""
+"""Adds filters for what a range of keys has too much: items of other types, and rows that tests
+leave out. Refuses ranges that lack rows of the answer."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ _FILTERS: dict[str, Comparison] = {"is null": "not_exists", "is not null": "exis
 
 
 class RequestFilters(KeyConditions):
-    """Tests that no key makes."""
+    """Tests that no key condition makes."""
 
     def _keep_types_apart(self, conditions: list[AccessCondition]) -> None:
-        """Items of other types in the same range are filtered out by what they say they are."""
+        """Filters out items of other types in the same range, by their entity type."""
         meets = self.types_met(conditions)
         if not meets:
             return
         name = type_attribute(self.home.table)
-        held = self.entity.attribute(name) if name else None
-        if held is None or not self.home.has(held):
+        type_name = self.entity.attribute(name) if name else None
+        if type_name is None or not self.home.has(type_name):
             raise NotServed(
                 f"items of {meets[0]} lie among those of {self.entity.name} in {self.home.name},"
-                " and nothing tells them apart"
+                " and no attribute distinguishes them"
             )
-        if held.name in self.home.keys:
+        if type_name.name in self.home.keys:
             return
-        self.filters.append(AccessCondition(attribute=held.name, value=self.entity.name))
+        self.filters.append(AccessCondition(attribute=type_name.name, value=self.entity.name))
 
     def types_met(self, conditions: list[AccessCondition]) -> list[str]:
         return [
@@ -66,12 +66,13 @@ class RequestFilters(KeyConditions):
         return True
 
     def _refuse_absent_rows(self) -> None:
-        """Rows that an index does not have, because they lack one of its keys."""
+        """Refuses an index that lacks rows of the answer, because they have NULL in one of its
+        keys."""
         implied = {
             ref
-            for test in self.question.tests
+            for test in self.query.tests
             if test.operator != "is null"
-            for ref in self.question.same(test.ref)
+            for ref in self.query.same(test.ref)
         }
         for key in self.keys:
             if key.constant is not None:
@@ -86,11 +87,12 @@ class RequestFilters(KeyConditions):
     def _may_be_null(self, key: ItemAttribute, ref: ColumnRef) -> bool:
         column = self.planner.column(ref)
         table = self.planner.table(ref.table)
-        # SQLite lets a primary key be NULL; such a row has no item, which `test` tells.
+        # SQLite allows NULL in a primary key. Such a row has no item, which `test` reports.
         is_key = table is not None and ref.column in table.primary_key
         if column is None or (column.is_nullable and not is_key):
             return True
-        # A column of another row is absent where that row is, which an inner join leaves out.
+        # A column of another row is missing when that row is missing, and an inner join drops that
+        # case anyway.
         joins = [join for text in key.through if (join := parse_join(text)) is not None]
         if self._is_followed(key) and not any(
             self._is_outer(join.after[0].table) for join in joins
@@ -103,16 +105,16 @@ class RequestFilters(KeyConditions):
         )
 
     def _add_joined_rows(self) -> None:
-        """An inner join leaves out the rows that refer to nothing."""
+        """Adds a filter for rows that an inner join drops, because they refer to nothing."""
         implied = {
             ref
-            for test in self.question.tests
+            for test in self.query.tests
             if test.operator != "is null"
-            for ref in self.question.same(test.ref)
+            for ref in self.query.same(test.ref)
         }
-        # A test that a column passes is passed by no row that is not there.
+        # A test on a column of the joined table already drops them: NULL passes no test.
         tested = {ref.table for ref in implied}
-        for join in self.question.joins:
+        for join in self.query.joins:
             if join.is_outer or join.table in tested:
                 continue
             for left, right in join.pairs:
@@ -122,8 +124,8 @@ class RequestFilters(KeyConditions):
                 attribute = self._existence(own, other)
                 if attribute is None or not self.home.has(attribute):
                     raise NotServed(
-                        f"rows whose {own} leads to no row of {other.table} are not in the answer,"
-                        " and no attribute tells them"
+                        f"rows whose {own} refers to no row of {other.table} are not in the answer,"
+                        " and no attribute tells which rows these are"
                     )
                 self._add_condition(attribute, "exists", "")
 
@@ -132,10 +134,10 @@ class RequestFilters(KeyConditions):
         return column is not None and not column.is_nullable and self._is_enforced(own, other)
 
     def _existence(self, own: ColumnRef, other: ColumnRef) -> ItemAttribute | None:
-        """An attribute that is there only if the other row is."""
-        held = self.holder(own) if self._is_enforced(own, other) else None
-        if held is not None:
-            return held
+        """Returns an attribute that exists only if the joined row does."""
+        holder = self.holder(own) if self._is_enforced(own, other) else None
+        if holder is not None:
+            return holder
         for attribute in self.entity.attributes:
             ref = ColumnRef.parse(attribute.column or "")
             column = self.planner.column(ref)
@@ -157,14 +159,14 @@ class RequestFilters(KeyConditions):
         column = self.planner.column(test.ref)
         is_ordered = test.operator in ("<", "<=", ">", ">=", "between")
         if attribute.type not in SCALARS or column is None:
-            raise NotServed(f"{test.ref} is no single value, and is compared with one")
+            raise NotServed(f"{test.ref} is not a single value, but is compared with one")
         if is_ordered:
             self._refuse_collation(test.ref)
         is_unordered = column.kind in ("enum", "boolean", "time") or self._has_own_order(column)
         if is_ordered and is_unordered:
             raise NotServed(f"{test.ref} is compared in an order that its values do not have")
         if test.operator == "contains":
-            raise NotServed(f"the inside of {test.ref} is searched")
+            raise NotServed(f"the statement searches inside {test.ref}")
         if self.planner.fold(test.ref) or attribute.name in self.home.keys:
             self._test_by_application(test)
             return

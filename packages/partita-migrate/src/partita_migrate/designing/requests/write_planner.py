@@ -1,7 +1,7 @@
-"""What a write takes: the items of the rows that it changes, and all that repeats them elsewhere.
+"""Plans writes: the items of the changed rows, and every item that repeats their columns.
 
-Rows are found as a read finds them. Items of other types that hold columns of a changed row are
-found by the row's own key; where no key leads to them, the pattern is not served.
+Rows are found as a read finds them. Items of other types that repeat columns of a changed row are
+found by the row's own key. If no key leads to them, the pattern is not served.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from partita_migrate.understanding.statements.resolved_statements import (
 
 CASCADE = "CASCADE"
 FOLLOWED = (CASCADE, "SET NULL")
-"""What a source does by itself to rows that refer to one that is deleted."""
+"""The rules by which a source itself changes rows that refer to a deleted row."""
 EXACT = ("integer", "decimal")
 WHY_FOUND = {CASCADE: "that are deleted with it", "SET NULL": "that lose their reference to it"}
 
@@ -44,20 +44,20 @@ class CopiedColumns:
     """Items of one type that repeat columns of another table's rows."""
 
     entity: Entity
-    question: ResolvedQuery
-    """Finds their rows, by the key of the row that they repeat."""
+    query: ResolvedQuery
+    """Finds these items by the key of the row that they repeat."""
     rule: str = ""
-    """What the source does to these rows by itself, when that row is deleted."""
+    """What the source does with these rows when the other row is deleted."""
 
     @property
     def place(self) -> tuple[str, tuple[JoinedTable, ...], tuple[ColumnRef, ...]]:
-        """Two with the same are found by one request."""
-        tested = tuple(test.ref for test in self.question.tests)
-        return self.entity.name, self.question.joins, tested
+        """Returns what one request can find: copies with an equal place need only one."""
+        tested = tuple(test.ref for test in self.query.tests)
+        return self.entity.name, self.query.joins, tested
 
 
 class CopiesNotFound(NotServed):
-    """Items repeat what a write changes, and no key leads to them."""
+    """Raised when items repeat what a write changes, and no key leads to them."""
 
     def __init__(self, entity: str, reason: str) -> None:
         super().__init__(
@@ -67,17 +67,17 @@ class CopiesNotFound(NotServed):
 
 
 def written_with(design: Design, access: PatternAccess) -> list[tuple[TableDesign, Entity]]:
-    """What one transaction writes besides: guards of unique values, the copy of the latest."""
+    """Returns what a transaction writes besides: guard items, and the copy of the latest row."""
     table = design.table(access.table)
     entity = table.entity(access.entity) if table is not None else None
     if entity is None or access.request != "TransactWriteItems":
         return []
     return [
-        (home, one)
-        for home, one in design.entities()
-        if one.source == entity.source
-        and one.name != entity.name
-        and (one.is_guard or "latest" in (one.rows, entity.rows))
+        (home, other)
+        for home, other in design.entities()
+        if other.source == entity.source
+        and other.name != entity.name
+        and (other.is_guard or "latest" in (other.rows, entity.rows))
     ]
 
 
@@ -89,48 +89,50 @@ class WritePlanner:
     def plan(
         self, statement: Insertion | Modification, pattern: str, drafted: list[PatternAccess]
     ) -> list[PatternAccess]:
-        """The requests of a write: what finds its items, the write, what finds copies of them."""
+        """Returns the requests of a write: those that find its items, the write, and those that
+        find items with copies."""
         self._refuse_without_items(statement.table)
         if isinstance(statement, Insertion):
             self._refuse_collected(statement.table)
-            told = [self._telling_copies(one, statement.table, set()) for one in drafted]
-            return self._upserting(statement, pattern, told)
+            writes = [self._telling_copies(write, statement.table, set()) for write in drafted]
+            return self._upserting(statement, pattern, writes)
         changed = {change.ref for change in statement.changes}
         if changed:
-            drafted = [self._telling_copies(one, statement.table, changed) for one in drafted]
-        finding = self.reads.plan(self.rows_question(statement), pattern)
-        (first, *others) = finding
+            drafted = [self._telling_copies(write, statement.table, changed) for write in drafted]
+        reads = self.reads.plan(self.rows_query(statement), pattern)
+        (first, *others) = reads
         if others:
-            raise NotServed(f"no item holds all of a row of {statement.table}")
+            raise NotServed(f"no item holds all columns of {statement.table}")
         is_direct = first.request == "GetItem" and first.requests == 1
         if is_direct and not first.filter and not first.tested:
-            found: list[PatternAccess] = []
+            requests: list[PatternAccess] = []
         else:
-            why = f"Finds the items that are changed. {first.why}".strip()
-            found = [replace(first, why=why)]
+            why = f"Finds the items to change. {first.why}".strip()
+            requests = [replace(first, why=why)]
         if not statement.changes:
-            found += self._forbidding(statement.table, pattern)
-        own = [self._conditional(one, statement, first) for one in drafted]
-        return [*found, *own, *self._copying(statement, pattern)]
+            requests += self._forbidding(statement.table, pattern)
+        own = [self._conditional(write, statement, first) for write in drafted]
+        return [*requests, *own, *self._copying(statement, pattern)]
 
     def _conditional(
         self, access: PatternAccess, statement: Modification, finding: PatternAccess
     ) -> PatternAccess:
-        """Between the request that finds a row and the write, others write too."""
+        """Repeats the filters of the read as the write's condition, since the item can change in
+        between."""
         home = self.design.table(access.table)
         entity = home.entity(access.entity) if home is not None else None
         if home is None or entity is None or access.entity != finding.entity:
             return access
         kind = type_attribute(home)
-        tested = [one for one in finding.filter if one.attribute != kind]
+        tested = [condition for condition in finding.filter if condition.attribute != kind]
         adds = self._adds(entity, statement) if access.request != "DeleteItem" else []
         return replace(access, filter=tested, adds=adds)
 
     def _adds(self, entity: Entity, statement: Modification) -> list[str]:
-        """Sums that the service makes: exact ones, of what is always there and in no other
-        attribute of the item."""
+        """Returns sums that DynamoDB can make: exact ones, of attributes that always exist and are
+        not repeated in the item."""
         own = own_attributes(entity)
-        found = []
+        sums = []
         for change in statement.changes:
             column = self.reads.column(change.ref)
             kinds = ("integer",) if self.reads.inventory.dialect == "sqlite" else EXACT
@@ -143,15 +145,15 @@ class WritePlanner:
             if change.sign and is_summed and len(holders) == 1 and change.ref in own:
                 value = change.value
                 text = f"{{{value.name}}}" if isinstance(value, Parameter) else str(value.value)
-                found.append(f"{own[change.ref]} {'-' if change.sign < 0 else '+'} {text}")
-        return found
+                sums.append(f"{own[change.ref]} {'-' if change.sign < 0 else '+'} {text}")
+        return sums
 
     def _telling_copies(
         self, access: PatternAccess, table: str, changed: set[ColumnRef]
     ) -> PatternAccess:
-        """With what its item repeats of other rows: nothing else says that these are read first.
+        """Says which other rows an item repeats columns of: the application has to read them first.
 
-        `changed`: of a row that is there already, its other references have not changed.
+        With `changed` the row exists already, so only rows behind changed references count.
         """
         home = self.design.table(access.table)
         entity = home.entity(access.entity) if home is not None else None
@@ -163,23 +165,23 @@ class WritePlanner:
             if not attribute.column or not joins or (changed and not changed & {*joins[0].before}):
                 continue
             ref = ColumnRef.parse(attribute.column)
-            by = " and ".join(one.column for one in joins[0].before)
+            by = " and ".join(ref.column for ref in joins[0].before)
             repeated.setdefault((ref.table, by), []).append(ref.column)
-        said = [
+        hints = [
             f"The item repeats {' and '.join(columns)} of {other}, by {by}: read that row first."
             for (other, by), columns in repeated.items()
         ]
-        return replace(access, why=" ".join([access.why, *said]).strip())
+        return replace(access, why=" ".join([access.why, *hints]).strip())
 
     def _copying(self, statement: Modification, pattern: str) -> list[PatternAccess]:
-        found = []
+        requests = []
         for copies in self.copies(statement):
             (access, *_) = self._found(copies, pattern)
             why = WHY_FOUND.get(copies.rule, "that repeat what is changed")
-            found.append(replace(access, why=f"Finds the items of {copies.entity.name} {why}."))
-        return found
+            requests.append(replace(access, why=f"Finds the items of {copies.entity.name} {why}."))
+        return requests
 
-    # A row that is there already.
+    # A row that exists already.
 
     def _upserting(
         self, statement: Insertion, pattern: str, drafted: list[PatternAccess]
@@ -187,55 +189,55 @@ class WritePlanner:
         if statement.on_conflict not in ("update", "replace"):
             return drafted
         existing = self.existing(statement)
-        (first, *others) = self.reads.plan(self.rows_question(existing), pattern)
+        (first, *others) = self.reads.plan(self.rows_query(existing), pattern)
         copying = self._copying(existing, pattern)
         if others:
-            raise NotServed(f"no item holds all of a row of {statement.table}")
+            raise NotServed(f"no item holds all columns of {statement.table}")
         if statement.on_conflict == "replace" and (copying or self.restricting(statement.table)):
-            raise NotServed("it deletes the row that is there, and others refer to that")
-        why = "Finds the row that is there already; without one, the new row is inserted."
+            raise NotServed("it deletes the existing row, and other rows refer to it")
+        why = "Finds an existing row; if there is none, the new row is inserted."
         return [replace(first, why=why), *drafted, *copying]
 
     def existing(self, statement: Insertion) -> Modification:
-        """What becomes of the row that has the key of a new one already."""
+        """Returns the modification of the row that already has the key of a new one."""
         values = dict(zip(statement.columns, statement.values, strict=True))
-        given = {ref.column for ref, value in values.items() if value is not None}
+        given_columns = {ref.column for ref, value in values.items() if value is not None}
         tests = []
-        for column in statement.conflict or self._conflict(statement.table, given):
+        for column in statement.conflict or self._conflict(statement.table, given_columns):
             ref = ColumnRef(statement.table, column)
             value = values.get(ref)
             if value is None:
-                raise NotServed(f"it does not say which {column} the row has")
+                raise NotServed(f"it does not give the {column} of the row")
             tests.append(ColumnTest(ref, "=", (value,)))
         return Modification(statement.table, tuple(tests), statement.changes)
 
-    def _conflict(self, name: str, given: set[str]) -> list[str]:
-        """The one unique key that a new row can have in common with another."""
+    def _conflict(self, name: str, given_columns: set[str]) -> list[str]:
+        """Returns the only unique key that a new row can have in common with an existing one."""
         table = self._table(name)
         keys = [table.primary_key, *(index.columns for index in table.indexes if index.is_unique)]
-        found = {tuple(key) for key in keys if key and set(key) <= given}
-        if len(found) != 1:
-            which = "several unique keys" if found else "no unique key"
-            raise NotServed(f"{which} of {name} may tell the row that is there already")
-        return list(found.pop())
+        conflicts = {tuple(key) for key in keys if key and set(key) <= given_columns}
+        if len(conflicts) != 1:
+            which = "several unique keys" if conflicts else "no unique key"
+            raise NotServed(f"{which} of {name} can identify the existing row")
+        return list(conflicts.pop())
 
     # Rows that others refer to.
 
     def _forbidding(self, table: str, pattern: str) -> list[PatternAccess]:
-        """Looks for rows that refer to what is deleted; where no key finds them, the design says
-        that the rule is lost."""
-        found = []
-        for question in self.restricting(table):
+        """Looks for rows that refer to a deleted row. Where no key finds them, the design says that
+        the rule is lost."""
+        requests = []
+        for query in self.restricting(table):
             try:
-                (access, *_) = self.reads.plan(question, pattern)
+                (access, *_) = self.reads.plan(query, pattern)
             except NotServed:
                 continue
-            why = f"While this brings an item of {question.table}, nothing is deleted."
-            found.append(replace(access, forbids=True, why=why))
-        return found
+            why = f"Nothing is deleted if this returns an item of {query.table}."
+            requests.append(replace(access, forbids=True, why=why))
+        return requests
 
     def restricting(self, table: str) -> list[ResolvedQuery]:
-        """Questions for the rows whose foreign keys the source refuses to leave without a row."""
+        """Returns queries for the rows whose foreign keys make the source refuse a delete."""
         if not self.reads.inventory.keeps_references:
             return []
         return [
@@ -248,7 +250,7 @@ class WritePlanner:
     def rows_referring(
         self, other: SourceTable, key: ForeignKey, limit: int | None = None
     ) -> ResolvedQuery:
-        """Finds the rows of a table that refer to a row, by the columns of the row."""
+        """Returns the query for the rows of a table that refer to a row."""
         tests = tuple(
             ColumnTest(ColumnRef(other.name, name), "=", (Parameter(str(ref), ref),))
             for name, target in zip(key.columns, key.referenced_columns, strict=True)
@@ -258,42 +260,44 @@ class WritePlanner:
             table=other.name, tests=tests, columns=self._identity(other.name), limit=limit
         )
 
-    def rows_question(self, statement: Modification) -> ResolvedQuery:
-        """Finds the rows by the statement's own tests."""
+    def rows_query(self, statement: Modification) -> ResolvedQuery:
+        """Returns the query that finds the rows by the statement's own tests."""
         return ResolvedQuery(
             table=statement.table, tests=statement.tests, columns=self._identity(statement.table)
         )
 
     def copies(self, statement: Modification) -> list[CopiedColumns]:
-        """Of the types of items that must change with a row; those of other rows."""
+        """Returns the items of other rows that must change with a row."""
         changed = {change.ref for change in statement.changes}
         if changed:
             self._refuse_taken_over(statement.table, changed)
-        found = [] if changed else self._referring(statement.table)
+        copies = [] if changed else self._referring(statement.table)
         for _, entity in self.design.entities():
             if entity.source != statement.table and not entity.is_guard:
-                found += self._repeating(entity, statement.table, changed)
-        return list({one.place: one for one in reversed(found)}.values())[::-1]
+                copies += self._repeating(entity, statement.table, changed)
+        return list({copy.place: copy for copy in reversed(copies)}.values())[::-1]
 
     def _repeating(
         self, entity: Entity, table: str, changed: set[ColumnRef]
     ) -> list[CopiedColumns]:
-        """One for each reference by which an entity's items repeat what is changed."""
-        questions = [
-            self._copies_question(entity, path)
+        """Returns the copies of one entity, once for each reference by which its items repeat a
+        change."""
+        queries = [
+            self._copies_query(entity, path)
             for attribute in entity.attributes
             if (path := self._path(entity, attribute, table))
             and (not changed or changed & self._read(entity, attribute))
         ]
-        return [CopiedColumns(entity, fromkey) for fromkey in dict.fromkeys(questions)]
+        return [CopiedColumns(entity, query) for query in dict.fromkeys(queries)]
 
     def _read(self, entity: Entity, attribute: ItemAttribute) -> set[ColumnRef]:
-        """What an attribute is made of, and the references that lead there."""
+        """Returns an attribute's columns, and the columns of the references that lead to them."""
         followed = (ref for join in self.joins(attribute) for ref in (*join.before, *join.after))
         return {*columns_of(entity, attribute), *followed}
 
     def _refuse_taken_over(self, table: str, changed: set[ColumnRef]) -> None:
-        """Rows that refer to a changed key change with it."""
+        """Refuses a change of a key if the source changes the rows that refer to it (ON UPDATE
+        CASCADE)."""
         if not self.reads.inventory.keeps_references:
             return
         for other in self.reads.inventory.tables:
@@ -303,14 +307,14 @@ class WritePlanner:
                 if key.referenced_table == table and rule in FOLLOWED and targets & changed:
                     raise NotServed(
                         f"the rows of {other.name} that refer to {min(targets & changed)} change"
-                        f" with it (ON UPDATE {rule}): a pattern that changes these is served"
+                        f" with it (ON UPDATE {rule}): write a pattern that changes these rows"
                     )
 
     def _referring(self, table: str) -> list[CopiedColumns]:
-        """What goes or loses its reference with a row that is deleted."""
+        """Returns the rows that are deleted, or lose their reference, together with a row."""
         if not self.reads.inventory.keeps_references:
             return []
-        found = []
+        copies = []
         for other in self.reads.inventory.tables:
             for key in other.foreign_keys:
                 rule = (key.on_delete or "").upper()
@@ -320,26 +324,28 @@ class WritePlanner:
                     self._refuse_further(table, other)
                 else:
                     self._refuse_repeated(other, key)
-                entities = [one for _, one in self.design.entities() if one.source == other.name]
+                entities = [
+                    entity for _, entity in self.design.entities() if entity.source == other.name
+                ]
                 own = [
                     entity for entity in entities if entity.rows == "each" and not entity.is_guard
                 ]
                 if not own:
                     raise NotServed(f"{other.name}, which changes with it, has no items of its own")
-                found.append(CopiedColumns(own[0], self.rows_referring(other, key), rule))
-        return found
+                copies.append(CopiedColumns(own[0], self.rows_referring(other, key), rule))
+        return copies
 
     def _refuse_further(self, table: str, other: SourceTable) -> None:
-        """Rows behind those that are deleted with a row."""
+        """Refuses a delete that the source cascades over more than one step."""
         if other.name == table:
             raise NotServed(
                 f"the rows of {table} below one are deleted with it, at any depth (ON DELETE"
-                " CASCADE): a pattern that finds them, and one that deletes each, are served"
+                " CASCADE): write a pattern that finds them, and one that deletes each of them"
             )
         if self._is_referred_to(other.name):
             raise NotServed(
-                f"with a row of {table} those of {other.name} are deleted, and others refer to"
-                " these: a pattern that deletes each is served"
+                f"rows of {other.name} are deleted with a row of {table}, and other rows refer to"
+                " them: write a pattern that deletes each of them"
             )
 
     def _is_referred_to(self, table: str) -> bool:
@@ -350,12 +356,13 @@ class WritePlanner:
         )
 
     def _refuse_repeated(self, other: SourceTable, key: ForeignKey) -> None:
-        """Items that repeat a reference which is emptied."""
+        """Refuses a delete that sets a repeated reference to NULL."""
         emptied = {ColumnRef(other.name, name) for name in key.columns}
         for _, entity in self.design.entities():
             if entity.source != other.name and self._repeating(entity, other.name, emptied):
                 raise NotServed(
-                    f"the items of {entity.name} repeat {min(emptied)}, which is emptied with it"
+                    f"the items of {entity.name} repeat {min(emptied)}, which is set to NULL with"
+                    " it"
                     " (ON DELETE SET NULL)"
                 )
 
@@ -363,21 +370,21 @@ class WritePlanner:
         return [join for text in attribute.through if (join := parse_join(text)) is not None]
 
     def _path(self, entity: Entity, attribute: ItemAttribute, table: str) -> list[ForeignKeyJoin]:
-        """The joins from an entity's rows to a table's, if an attribute goes that way."""
+        """Returns the joins from an entity's rows to a table, if an attribute follows them."""
         joins = self.joins(attribute)
         tables = [join.after[0].table for join in joins]
         return joins[: tables.index(table) + 1] if table in tables else []
 
-    def _copies_question(self, entity: Entity, path: list[ForeignKeyJoin]) -> ResolvedQuery:
+    def _copies_query(self, entity: Entity, path: list[ForeignKeyJoin]) -> ResolvedQuery:
         joins = tuple(
             JoinedTable(join.after[0].table, tuple(zip(join.before, join.after, strict=True)))
             for join in path
         )
-        # The last join's own columns tell the row: an earlier table is looked at only if needed.
+        # The last join's own columns identify the row, so an earlier table is read only if needed.
         tests = tuple(
             ColumnTest(after, "=", (Parameter(str(after), after),)) for after in path[-1].after
         )
-        question = ResolvedQuery(
+        query = ResolvedQuery(
             table=entity.source, joins=joins, tests=tests, columns=self._identity(entity.source)
         )
         if len(path) == 1:
@@ -388,11 +395,11 @@ class WritePlanner:
             return ResolvedQuery(
                 table=entity.source, tests=own, columns=self._identity(entity.source)
             )
-        return question
+        return query
 
     def _found(self, copies: CopiedColumns, pattern: str) -> list[PatternAccess]:
         try:
-            return self.reads.plan(copies.question, pattern)
+            return self.reads.plan(copies.query, pattern)
         except NotServed as reason:
             raise CopiesNotFound(copies.entity.name, str(reason)) from reason
 
@@ -413,8 +420,8 @@ class WritePlanner:
         return table
 
     def _refuse_without_items(self, table: str) -> None:
-        own = [one for _, one in self.design.entities() if one.source == table]
-        if not any(one.rows == "each" and not one.is_guard for one in own):
+        own = [entity for _, entity in self.design.entities() if entity.source == table]
+        if not any(entity.rows == "each" and not entity.is_guard for entity in own):
             raise NotServed(f"{table} has no items of its own")
 
     def _refuse_collected(self, table: str) -> None:

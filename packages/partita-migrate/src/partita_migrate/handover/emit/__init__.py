@@ -1,4 +1,4 @@
-"""The tables of a design in the words of other tools, each as a text that goes into one file."""
+"""Writes the tables of a design for other tools, one file for each tool."""
 
 from __future__ import annotations
 
@@ -24,21 +24,25 @@ WRITERS: dict[str, tuple[str, Callable[[list[TableRequest]], str]]] = {
     "boto3": ("tables_boto3.py", boto3_script.write),
     "cli": ("tables.sh", cli_script.write),
 }
-"""The file and the function of each format."""
+"""The file name and the writer of each format."""
 
 
 class EmittedFile(Struct, frozen=True, kw_only=True):
+    """A file that was written, with its tables."""
+
     format: str
     file: str
     tables: list[str]
 
 
 def emit(folder: Folder, formats: tuple[str, ...], name: str = CHOSEN) -> list[EmittedFile]:
-    """Writes the tables of a model file, once for each format."""
+    """Writes the tables of a model file in each of the formats."""
     tables = tables_of(folder, name)
-    found = []
-    for one in formats:
-        file, write = WRITERS[one]
+    files = []
+    for format_name in formats:
+        file, write = WRITERS[format_name]
         folder.write_text(file, write(tables))
-        found.append(EmittedFile(format=one, file=file, tables=[table.name for table in tables]))
-    return found
+        files.append(
+            EmittedFile(format=format_name, file=file, tables=[table.name for table in tables])
+        )
+    return files

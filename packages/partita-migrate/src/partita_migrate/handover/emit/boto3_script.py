@@ -1,4 +1,4 @@
-"""A script that makes the tables with boto3."""
+"""Writes a Python script that creates the tables with boto3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stack of the AWS CDK, version 2, in Python."""
+"""Writes a stack of the AWS CDK, version 2, in Python."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def write(tables: list[TableRequest]) -> str:
 
 def _table(table: TableRequest, construct: str) -> list[str]:
     types = {
-        one["AttributeName"]: one["AttributeType"] for one in table.create["AttributeDefinitions"]
+        definition["AttributeName"]: definition["AttributeType"]
+        for definition in table.create["AttributeDefinitions"]
     }
     arguments = {
         "table_name": _text(table.name),
@@ -85,14 +86,16 @@ def _table(table: TableRequest, construct: str) -> list[str]:
                 **_capacity(index, None),
             },
         )
-    for one in table.scaling:
-        called = f"auto_scale_{'global_secondary_index_' if one.index else ''}{one.kind.lower()}"
+    for bounds in table.scaling:
+        called = (
+            f"auto_scale_{'global_secondary_index_' if bounds.index else ''}{bounds.kind.lower()}"
+        )
         lines += [
             f"table.{called}_capacity(",
-            *([f"{INDENT}{_text(one.index)},"] if one.index else []),
-            f"{INDENT}min_capacity={one.minimum},",
-            f"{INDENT}max_capacity={one.maximum},",
-            f").scale_on_utilization(target_utilization_percent={one.target_percent})",
+            *([f"{INDENT}{_text(bounds.index)},"] if bounds.index else []),
+            f"{INDENT}min_capacity={bounds.minimum},",
+            f"{INDENT}max_capacity={bounds.maximum},",
+            f").scale_on_utilization(target_utilization_percent={bounds.target_percent})",
         ]
     return [
         *lines,
@@ -101,7 +104,7 @@ def _table(table: TableRequest, construct: str) -> list[str]:
 
 
 def _text(value: str | list[str]) -> str:
-    """In double quotes; JSON's escapes are Python's."""
+    """Returns a literal in double quotes. Escapes in JSON are also valid in Python."""
     return json.dumps(value, ensure_ascii=False)
 
 
@@ -119,18 +122,18 @@ def _keys(keyed: dict[str, Any], types: dict[str, str]) -> dict[str, str]:
 
 
 def _capacity(keyed: dict[str, Any], mode: str | None) -> dict[str, str]:
-    found = {mode: f"dynamodb.BillingMode.{keyed['BillingMode']}"} if mode else {}
+    arguments = {mode: f"dynamodb.BillingMode.{keyed['BillingMode']}"} if mode else {}
     if throughput := keyed.get("ProvisionedThroughput"):
-        found |= {
+        arguments |= {
             "read_capacity": str(throughput["ReadCapacityUnits"]),
             "write_capacity": str(throughput["WriteCapacityUnits"]),
         }
-    return found
+    return arguments
 
 
 def _projection(index: dict[str, Any]) -> dict[str, str]:
     projection = index["Projection"]
-    found = {"projection_type": f"dynamodb.ProjectionType.{projection['ProjectionType']}"}
+    arguments = {"projection_type": f"dynamodb.ProjectionType.{projection['ProjectionType']}"}
     if names := projection.get("NonKeyAttributes"):
-        found["non_key_attributes"] = _text(names)
-    return found
+        arguments["non_key_attributes"] = _text(names)
+    return arguments

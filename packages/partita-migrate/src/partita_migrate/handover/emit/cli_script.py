@@ -1,4 +1,4 @@
-"""A shell script that makes the tables with the AWS CLI."""
+"""Writes a shell script that creates the tables with the AWS CLI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD = """#!/usr/bin/env bash
 set -euo pipefail
 export AWS_PAGER=""
 """
-RECOVERY_REFUSED = "point-in-time recovery was refused by this endpoint"
+RECOVERY_REFUSED = "this endpoint refused point-in-time recovery"
 
 
 def write(tables: list[TableRequest]) -> str:
@@ -49,7 +49,7 @@ def _table(table: TableRequest) -> Iterator[str]:
             ("register-scalable-target", target),
             ("put-scaling-policy", policy),
         ):
-            asked = shlex.quote(json.dumps(content))
-            yield f"  aws application-autoscaling {command} --cli-input-json {asked} >/dev/null"
+            request = shlex.quote(json.dumps(content))
+            yield f"  aws application-autoscaling {command} --cli-input-json {request} >/dev/null"
     yield f"  echo {shlex.quote(f'{table.name} was made.')}"
     yield "fi"

@@ -1,4 +1,4 @@
-"""A template of CloudFormation, in JSON."""
+"""Writes a CloudFormation template, in JSON."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ def template(tables: list[TableRequest]) -> dict[str, Any]:
         "Resources": {
             ids[table.name]: {
                 "Type": "AWS::DynamoDB::Table",
-                # A stack that is deleted or replaced leaves the data alone.
+                # Deleting or replacing the stack must not delete the data.
                 "DeletionPolicy": "Retain",
                 "UpdateReplacePolicy": "Retain",
                 "Properties": properties(table),
             }
             for table in tables
         }
-        | {name: one for table in tables for name, one in _scaling(table, ids[table.name])},
+        | {
+            name: resource
+            for table in tables
+            for name, resource in _scaling(table, ids[table.name])
+        },
         "Outputs": {
             f"{ids[table.name]}Stream": {"Value": {"Fn::GetAtt": [ids[table.name], "StreamArn"]}}
             for table in tables
@@ -39,9 +43,10 @@ def template(tables: list[TableRequest]) -> dict[str, Any]:
 
 
 def _scaling(table: TableRequest, table_id: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A target and a policy for the reads and the writes of the table and of each index."""
-    for one in table.scaling:
-        name = f"{table_id}{pascal_case(one.index) if one.index else ''}{one.kind}Scaling"
+    """Yields a scalable target and a scaling policy for the reads and the writes of the table and
+    of each index."""
+    for bounds in table.scaling:
+        name = f"{table_id}{pascal_case(bounds.index) if bounds.index else ''}{bounds.kind}Scaling"
         yield (
             f"{name}Target",
             {
@@ -49,10 +54,10 @@ def _scaling(table: TableRequest, table_id: str) -> Iterator[tuple[str, dict[str
                 "DependsOn": table_id,
                 "Properties": {
                     "ServiceNamespace": "dynamodb",
-                    "ResourceId": one.resource(table.name),
-                    "ScalableDimension": one.dimension,
-                    "MinCapacity": one.minimum,
-                    "MaxCapacity": one.maximum,
+                    "ResourceId": bounds.resource(table.name),
+                    "ScalableDimension": bounds.dimension,
+                    "MinCapacity": bounds.minimum,
+                    "MaxCapacity": bounds.maximum,
                 },
             },
         )
@@ -61,12 +66,12 @@ def _scaling(table: TableRequest, table_id: str) -> Iterator[tuple[str, dict[str
             {
                 "Type": "AWS::ApplicationAutoScaling::ScalingPolicy",
                 "Properties": {
-                    "PolicyName": f"{one.metric}:{one.resource(table.name)}",
+                    "PolicyName": f"{bounds.metric}:{bounds.resource(table.name)}",
                     "PolicyType": "TargetTrackingScaling",
                     "ScalingTargetId": {"Ref": f"{name}Target"},
                     "TargetTrackingScalingPolicyConfiguration": {
-                        "TargetValue": one.target_percent,
-                        "PredefinedMetricSpecification": {"PredefinedMetricType": one.metric},
+                        "TargetValue": bounds.target_percent,
+                        "PredefinedMetricSpecification": {"PredefinedMetricType": bounds.metric},
                     },
                 },
             },
@@ -74,16 +79,17 @@ def _scaling(table: TableRequest, table_id: str) -> Iterator[tuple[str, dict[str
 
 
 def properties(table: TableRequest) -> dict[str, Any]:
-    """CreateTable's own members, but for what CloudFormation calls otherwise."""
-    found = dict(table.create)
-    if stream := found.pop("StreamSpecification", None):
-        found["StreamSpecification"] = {"StreamViewType": stream["StreamViewType"]}
+    """Returns the members of CreateTable, with changes where CloudFormation names them
+    differently."""
+    members = dict(table.create)
+    if stream := members.pop("StreamSpecification", None):
+        members["StreamSpecification"] = {"StreamViewType": stream["StreamViewType"]}
     if table.time_to_live:
-        found["TimeToLiveSpecification"] = {
+        members["TimeToLiveSpecification"] = {
             "AttributeName": table.time_to_live,
             "Enabled": True,
         }
     if table.point_in_time_recovery:
-        found["PointInTimeRecoverySpecification"] = {"PointInTimeRecoveryEnabled": True}
-    found["Tags"] = tag_list(table.tags)
-    return found
+        members["PointInTimeRecoverySpecification"] = {"PointInTimeRecoveryEnabled": True}
+    members["Tags"] = tag_list(table.tags)
+    return members

@@ -1,4 +1,5 @@
-"""Terraform's JSON: the resource `aws_dynamodb_table` of the AWS provider, version 5 or later."""
+"""Writes Terraform's JSON: the resource `aws_dynamodb_table` of the AWS provider, version 5 or
+later."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def configuration(tables: list[TableRequest]) -> dict[str, Any]:
 
 def _resource(table: TableRequest) -> dict[str, Any]:
     create = table.create
-    found: dict[str, Any] = {
+    resource: dict[str, Any] = {
         "name": table.name,
         "billing_mode": create["BillingMode"],
         **_keys(create),
@@ -36,18 +37,18 @@ def _resource(table: TableRequest) -> dict[str, Any]:
         "table_class": create["TableClass"],
         "deletion_protection_enabled": create["DeletionProtectionEnabled"],
         "attribute": [
-            {"name": one["AttributeName"], "type": one["AttributeType"]}
-            for one in create["AttributeDefinitions"]
+            {"name": definition["AttributeName"], "type": definition["AttributeType"]}
+            for definition in create["AttributeDefinitions"]
         ],
     }
     if table.indexes:
-        found["global_secondary_index"] = [
+        resource["global_secondary_index"] = [
             {"name": index["IndexName"], **_keys(index), **_projection(index), **_units(index)}
             for index in table.indexes
         ]
     if table.local_indexes:
-        # The table's partition key is theirs, and has no place in the block.
-        found["local_secondary_index"] = [
+        # A local index has the partition key of its table; the block has no member for it.
+        resource["local_secondary_index"] = [
             {
                 "name": index["IndexName"],
                 "range_key": _keys(index)["range_key"],
@@ -56,45 +57,47 @@ def _resource(table: TableRequest) -> dict[str, Any]:
             for index in table.local_indexes
         ]
     if stream := create.get("StreamSpecification"):
-        found |= {"stream_enabled": True, "stream_view_type": stream["StreamViewType"]}
+        resource |= {"stream_enabled": True, "stream_view_type": stream["StreamViewType"]}
     if table.time_to_live:
-        found["ttl"] = [{"attribute_name": table.time_to_live, "enabled": True}]
+        resource["ttl"] = [{"attribute_name": table.time_to_live, "enabled": True}]
     if table.scaling:
-        # What auto scaling has changed stays.
+        # Units that auto scaling has changed are not set back.
         units = ("read_capacity", "write_capacity")
-        found["lifecycle"] = {"ignore_changes": [*units, "global_secondary_index"]}
+        resource["lifecycle"] = {"ignore_changes": [*units, "global_secondary_index"]}
     if table.point_in_time_recovery:
-        found["point_in_time_recovery"] = [{"enabled": True}]
-    found["tags"] = {_literal(key): _literal(value) for key, value in table.tags.items()}
-    return found
+        resource["point_in_time_recovery"] = [{"enabled": True}]
+    resource["tags"] = {_literal(key): _literal(value) for key, value in table.tags.items()}
+    return resource
 
 
 def _scaling(tables: list[TableRequest], names: dict[str, str]) -> dict[str, Any]:
     targets: dict[str, Any] = {}
     policies: dict[str, Any] = {}
     for table in tables:
-        for one in table.scaling:
-            place = f"_{snake_case(one.index)}" if one.index else ""
-            name = f"{names[table.name]}{place}_{one.kind.lower()}"
+        for bounds in table.scaling:
+            place = f"_{snake_case(bounds.index)}" if bounds.index else ""
+            name = f"{names[table.name]}{place}_{bounds.kind.lower()}"
             named = {
                 "service_namespace": "dynamodb",
-                "resource_id": one.resource(table.name),
-                "scalable_dimension": one.dimension,
+                "resource_id": bounds.resource(table.name),
+                "scalable_dimension": bounds.dimension,
             }
             targets[name] = {
                 **named,
-                "min_capacity": one.minimum,
-                "max_capacity": one.maximum,
+                "min_capacity": bounds.minimum,
+                "max_capacity": bounds.maximum,
                 "depends_on": [f"aws_dynamodb_table.{names[table.name]}"],
             }
             policies[name] = {
                 **named,
-                "name": f"{one.metric}:{one.resource(table.name)}",
+                "name": f"{bounds.metric}:{bounds.resource(table.name)}",
                 "policy_type": "TargetTrackingScaling",
                 "target_tracking_scaling_policy_configuration": [
                     {
-                        "target_value": one.target_percent,
-                        "predefined_metric_specification": [{"predefined_metric_type": one.metric}],
+                        "target_value": bounds.target_percent,
+                        "predefined_metric_specification": [
+                            {"predefined_metric_type": bounds.metric}
+                        ],
                     }
                 ],
                 "depends_on": [f"aws_appautoscaling_target.{name}"],
@@ -123,12 +126,12 @@ def _units(keyed: dict[str, Any]) -> dict[str, int]:
 
 def _projection(index: dict[str, Any]) -> dict[str, Any]:
     projection = index["Projection"]
-    found: dict[str, Any] = {"projection_type": projection["ProjectionType"]}
+    block: dict[str, Any] = {"projection_type": projection["ProjectionType"]}
     if names := projection.get("NonKeyAttributes"):
-        found["non_key_attributes"] = names
-    return found
+        block["non_key_attributes"] = names
+    return block
 
 
 def _literal(text: str) -> str:
-    """Terraform fills in what stands in ${} and %{} of a JSON text."""
+    """Escapes ${} and %{}, which Terraform would interpolate even in JSON texts."""
     return text.replace("${", "$${").replace("%{", "%%{")

@@ -1,9 +1,9 @@
-"""Each access pattern as requests that can be run as they stand, with values of example rows.
+"""Writes each access pattern as requests that can be run as they are, with values of example rows.
 
-values      what a condition compares with, taken from items that example rows become
-api         the requests in the words of DynamoDB's API
-boto3_text, javascript_text, partiql_text   the same as texts, two of them over `layout`
-written     all patterns of a design, and `requests.md`
+example_values     the values of conditions, taken from the items of example rows request_writer
+the requests in the form of DynamoDB's API boto3_text, javascript_text, partiql_text     the same
+requests as texts; `literal_layout` formats values requests_page      all patterns of a design, and
+the page `requests.md`
 """
 
 from partita_migrate.handover.requests.requests_page import (

@@ -1,4 +1,4 @@
-"""Requests in Python, with boto3's client."""
+"""Writes requests in Python, for boto3's client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write(requests: list[PatternRequest]) -> str:
         return ""
     comment = "".join(f"# {text}\n" for text in requests[0].comments)
     if requests[0].operation in ("Query", "Scan"):
-        # Several are one for each shard.
+        # There are several requests when a key has several shards.
         pages = "".join(
             f'{_pages(request)}items += pages.search("Items")\n' for request in requests
         )
@@ -52,6 +52,8 @@ def _arguments(content: dict[str, Any]) -> str:
     )
 
 
+# A text is written as JSON, because JSON's escapes are valid in Python. True, None and bytes need
+# repr.
 def _value(value: Any) -> str:
     # JSON's escapes are Python's; its words are not.
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)

@@ -1,7 +1,7 @@
-"""Values for the requests of a pattern, taken from the items that example rows become.
+"""Values for the requests of a pattern, taken from the items of example rows.
 
-A condition's template says how the application makes a value. What it makes stands in the items
-already, so that nothing is formatted here a second time.
+A condition's template says how the application makes a value. The items already contain such
+values, so nothing is formatted a second time.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ BETWEEN = " and "
 OR = " or "
 SHARD_FIELD = f"{{{SHARD}}}"
 OTHER_NUMBER = 9
-"""Of the made-up row whose values an update writes."""
+"""The number of the placeholder row whose values an update writes."""
 
 
 def items_of(examples: dict[str, list[Item]], table: TableDesign, entity: Entity) -> list[Item]:
-    """Items with whole keys; made up where no example row gives one."""
-    found = [item for item in ExampleItems(examples).of(entity) if _has_keys(table, item)]
-    return found or [sample_item(entity, number) for number in (1, 2)]
+    """Returns items with complete keys, or placeholders if no example row gives one."""
+    items = [item for item in ExampleItems(examples).of(entity) if _has_keys(table, item)]
+    return items or [sample_item(entity, number) for number in (1, 2)]
 
 
 def _has_keys(table: TableDesign, item: Item) -> bool:
@@ -48,8 +48,9 @@ def _has_keys(table: TableDesign, item: Item) -> bool:
 
 
 def example_of(access: PatternAccess, items: list[Item]) -> Item:
-    """The item that a request asks for: one with all that is compared, in a large collection."""
-    names = [one.attribute for one in [*access.key, *access.filter]]
+    """Returns the item that a request is written for: one with all compared attributes, in a large
+    collection."""
+    names = [condition.attribute for condition in [*access.key, *access.filter]]
     partition = names[0] if names else ""
     shared = [item.get(partition) for item in items]
     return max(
@@ -61,12 +62,14 @@ def example_of(access: PatternAccess, items: list[Item]) -> Item:
 def compared(
     condition: AccessCondition, entity: Entity, item: Item, items: list[Item]
 ) -> list[AttributeValue]:
-    """The values of a condition: two for between, any number for in, one otherwise."""
+    """Returns the values of a condition: two for `between`, any number for `in`, else one."""
     attribute = entity.attribute(condition.attribute)
     kind = attribute.type if attribute else "S"
     comparison: str = condition.comparison
     if comparison in ("in", "not in"):
-        parts = [replace(condition, comparison="=", value=one) for one in condition.value.split(OR)]
+        parts = [
+            replace(condition, comparison="=", value=text) for text in condition.value.split(OR)
+        ]
         return _distinct(value for part in parts for value in compared(part, entity, item, items))
     if condition.comparison == "between":
         first, _, last = condition.value.partition(BETWEEN)
@@ -92,11 +95,14 @@ def _distinct(values: Iterable[AttributeValue]) -> list[AttributeValue]:
 
 
 def _ends(name: str, item: Item, items: list[Item]) -> list[AttributeValue]:
-    return sorted((one[name] for one in [*items, item] if name in one), key=order) or [{"S": ""}]
+    return sorted((other[name] for other in [*items, item] if name in other), key=order) or [
+        {"S": ""}
+    ]
 
 
 def _bound(template: str, kind: str, value: AttributeValue) -> AttributeValue:
-    """A range ends with a sign after the last separator: then all that begins so is in it."""
+    """Returns an end of a range. The upper end has a character after the last separator that sorts
+    after it, so that keys with that beginning are in the range."""
     fields = template_fields(template)
     if not fields:
         return _constant(kind, template)
@@ -109,7 +115,7 @@ def _bound(template: str, kind: str, value: AttributeValue) -> AttributeValue:
 
 
 def _beginning(text: str, template: str, whole: str | None) -> str:
-    """As much of a key as a template covers: values hold no separator."""
+    """Returns the beginning of a key that a template covers. Values contain no separator."""
     if template == whole:
         return text
     literal = template_text(template, "\0")
@@ -118,23 +124,23 @@ def _beginning(text: str, template: str, whole: str | None) -> str:
     if literal.endswith(SEPARATOR):
         return SEPARATOR.join(parts[:depth]) + SEPARATOR
     if not literal.endswith("\0"):
-        # A part of the last segment that is the same for all.
+        # The literal ends within a part: all keys share that beginning of it.
         return SEPARATOR.join([*parts[:depth], literal.rpartition(SEPARATOR)[2]])
     return SEPARATOR.join(parts[: depth + 1])
 
 
 def shards(attribute: ItemAttribute | None, value: AttributeValue) -> list[AttributeValue]:
-    """The same key in each of its shards."""
+    """Returns the key in each of its shards."""
     segments = (attribute.template or "").split(SEPARATOR) if attribute else []
     places = [place for place, text in enumerate(segments) if SHARD_FIELD in text]
     if attribute is None or not places or "S" not in value:
         return [value]
     parts = value["S"].split(SEPARATOR)
-    found: list[AttributeValue] = []
+    sharded_keys: list[AttributeValue] = []
     for number in range(attribute.shards):
         parts[places[0]] = segments[places[0]].replace(SHARD_FIELD, str(number))
-        found.append({"S": SEPARATOR.join(parts)})
-    return found
+        sharded_keys.append({"S": SEPARATOR.join(parts)})
+    return sharded_keys
 
 
 # Writes.
@@ -143,40 +149,41 @@ def shards(attribute: ItemAttribute | None, value: AttributeValue) -> list[Attri
 def changed_item(
     examples: dict[str, list[Item]], entity: Entity, pattern: AccessPattern, unique: set[str]
 ) -> Item:
-    """The item that the first example row becomes when an update has changed it.
+    """Returns the first example row's item as an update leaves it.
 
-    `unique`: columns whose new value no row may have.
+    New values of the `unique` columns are values that no row has.
     """
     rows = examples.get(entity.source, [])
     if not rows:
         return sample_item(entity, OTHER_NUMBER)
     row = dict(rows[0])
     for name in _changed_columns(entity, pattern):
-        known = [one[name] for one in rows if name in one and name not in unique]
-        row[name] = _other(row.get(name), known)
+        candidates = [other[name] for other in rows if name in other and name not in unique]
+        row[name] = _other(row.get(name), candidates)
     return ExampleItems({**examples, entity.source: [row, *rows[1:]]}).of(entity)[0]
 
 
 def _changed_columns(entity: Entity, pattern: AccessPattern) -> list[str]:
-    """Of the entity's own row; a pattern that names none changes all."""
+    """Returns the changed columns of the entity's own row; all of them if the pattern names
+    none."""
     refs = [ColumnRef.parse(name) for name in pattern.columns]
     if not refs:
         refs = [ref for attribute in entity.attributes for ref in columns_of(entity, attribute)]
-        given = {ColumnRef.parse(name) for name in pattern.equality}
-        refs = [ref for ref in refs if ref not in given]
+        equal_columns = {ColumnRef.parse(name) for name in pattern.equality}
+        refs = [ref for ref in refs if ref not in equal_columns]
     return list(dict.fromkeys(ref.column for ref in refs if ref.table == entity.source))
 
 
-def _other(value: AttributeValue | None, known: Iterable[AttributeValue]) -> AttributeValue:
-    """Another value of the same column: one that a row has, or one made up of it."""
-    for one in known:
-        if one != value:
-            return one
+def _other(value: AttributeValue | None, candidates: Iterable[AttributeValue]) -> AttributeValue:
+    """Returns another value for a column: one of the candidates, or an invented one."""
+    for candidate in candidates:
+        if candidate != value:
+            return candidate
     if value is None:
         return {"S": "new"}
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind == "N":
-        return {"N": str(int(float(held)) + 1)}
+        return {"N": str(int(float(content)) + 1)}
     if kind == "BOOL":
-        return {"BOOL": not held}
-    return {"S": f"{held} (new)"} if kind == "S" else value
+        return {"BOOL": not content}
+    return {"S": f"{content} (new)"} if kind == "S" else value

@@ -1,4 +1,4 @@
-"""Expressions of the API: conditions with placeholders for their names and values."""
+"""Builds expressions of the API: conditions with placeholders for names and values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMPARISONS: dict[str, Callable[[str, list[str]], str]] = {
     "between": lambda name, values: f"{name} BETWEEN {values[0]} AND {values[-1]}",
     "begins_with": lambda name, values: f"begins_with({name}, {values[0]})",
     "in": lambda name, values: f"{name} IN ({', '.join(values)})",
-    # NULL, which an item does not have, is in no list and different from nothing.
+    # In SQL, NULL passes neither NOT IN nor <>. The item of such a row lacks the attribute.
     "not in": lambda name, values: (
         f"(attribute_exists({name}) AND NOT {name} IN ({', '.join(values)}))"
     ),
@@ -20,12 +20,13 @@ COMPARISONS: dict[str, Callable[[str, list[str]], str]] = {
     "exists": lambda name, values: f"attribute_exists({name})",
     "not_exists": lambda name, values: f"attribute_not_exists({name})",
 }
-"""All others stand between the name and the value."""
+"""Every other comparison is written between the name and the value."""
 WITHOUT_VALUE = ("exists", "not_exists")
 
 
 class ExpressionPlaceholders:
-    """Names and values of an expression: every name by a placeholder, for many are reserved."""
+    """Collects the names and values of an expression. Every name gets a placeholder, because many
+    names are reserved words."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -44,19 +45,19 @@ class ExpressionPlaceholders:
         return write(name, labels) if write else f"{name} {test.comparison} {labels[0]}"
 
     def name(self, attribute: str, label: str) -> str:
-        for known, named in self.names.items():
-            if named == attribute:
-                return known
+        for placeholder, name in self.names.items():
+            if name == attribute:
+                return placeholder
         self.names[f"#{label}"] = attribute
         return f"#{label}"
 
     def members(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         if self.names:
-            found["ExpressionAttributeNames"] = self.names
+            members["ExpressionAttributeNames"] = self.names
         if self.values:
-            found["ExpressionAttributeValues"] = self.values
-        return found
+            members["ExpressionAttributeValues"] = self.values
+        return members
 
 
 def _labels(label: str, count: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Requests in JavaScript, with the commands of the AWS SDK v3."""
+"""Writes requests in JavaScript, with the commands of the AWS SDK v3."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ PAGED = ("Query", "Scan")
 
 
 class Base64Buffer(Struct, frozen=True):
+    """Bytes, which are written as `Buffer.from("...", "base64")`."""
+
     base64: str
 
 
@@ -61,7 +63,7 @@ def _pages(request: PatternRequest) -> str:
 
 def _input(request: PatternRequest) -> str:
     content = with_bytes(request.input, Base64Buffer)
-    # Over several lines, however short.
+    # The input takes several lines, however short it is.
     members = (
         f"{STEP}{_name(name)} {lay_out(value, JAVASCRIPT, 1, len(name) + 3)},\n"
         for name, value in content.items()

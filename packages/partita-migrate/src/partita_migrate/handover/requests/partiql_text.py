@@ -1,6 +1,6 @@
-"""Requests as statements of PartiQL, for the console, ExecuteStatement and ExecuteTransaction.
+"""Writes requests as PartiQL, for the console, ExecuteStatement and ExecuteTransaction.
 
-Bytes have no literal: they are parameters.
+PartiQL has no literal for bytes, so they become parameters.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from partita_migrate.handover.requests.pattern_request import PatternRequest, Re
 
 
 class PartiqlStatement(Struct, frozen=True, kw_only=True):
+    """A PartiQL statement with the members of ExecuteStatement that belong to it."""
+
     text: str
     parameters: list[AttributeValue] = field(default_factory=list)
     limit: int | None = None
@@ -22,20 +24,20 @@ class PartiqlStatement(Struct, frozen=True, kw_only=True):
 
 
 def write(requests: list[PatternRequest]) -> str:
-    """The statements with what has to be given beside them, in comments."""
-    found = statements(requests)
+    """Writes the statements, with the other members of their requests in comments."""
+    partiql_statements = statements(requests)
     lines = []
     if any(request.parts for request in requests):
         lines.append("-- All or nothing: the statements of one ExecuteTransaction.")
     lines += [f"-- {text}" for request in requests[:1] for text in request.comments]
-    for one in found:
-        if one.limit:
-            lines.append(f"-- Limit: {one.limit}")
-        if one.is_consistent:
+    for statement in partiql_statements:
+        if statement.limit:
+            lines.append(f"-- Limit: {statement.limit}")
+        if statement.is_consistent:
             lines.append("-- ConsistentRead: true")
-        if one.parameters:
-            lines.append(f"-- Parameters: {json.dumps(one.parameters)}")
-        lines.append(f"{one.text};")
+        if statement.parameters:
+            lines.append(f"-- Parameters: {json.dumps(statement.parameters)}")
+        lines.append(f"{statement.text};")
     return "\n".join(lines) + "\n" if lines else ""
 
 
@@ -45,7 +47,7 @@ def statements(requests: list[PatternRequest]) -> list[PartiqlStatement]:
 
 
 class _Writer:
-    """One statement, and its parameters in the order in which they are asked for."""
+    """Writes one statement, and collects its parameters in the order of their question marks."""
 
     def __init__(self) -> None:
         self.parameters: list[AttributeValue] = []
@@ -129,22 +131,22 @@ def _has_bytes(value: Any) -> bool:
 
 
 def _literal(value: AttributeValue) -> str:
-    ((kind, held),) = value.items()
+    ((kind, content),) = value.items()
     if kind == "S":
-        return _text(held)
+        return _text(content)
     if kind == "N":
-        return str(held)
+        return str(content)
     if kind == "BOOL":
-        return "TRUE" if held else "FALSE"
+        return "TRUE" if content else "FALSE"
     if kind == "L":
-        return f"[{', '.join(map(_literal, held))}]"
+        return f"[{', '.join(map(_literal, content))}]"
     if kind == "M":
-        members = (f"{_text(name)}: {_literal(one)}" for name, one in held.items())
+        members = (f"{_text(name)}: {_literal(member)}" for name, member in content.items())
         return f"{{{', '.join(members)}}}"
     if kind == "SS":
-        return f"<<{', '.join(map(_text, held))}>>"
+        return f"<<{', '.join(map(_text, content))}>>"
     if kind == "NS":
-        return f"<<{', '.join(map(str, held))}>>"
+        return f"<<{', '.join(map(str, content))}>>"
     return "NULL"
 
 

@@ -1,4 +1,4 @@
-"""One request: what the API takes, and the same in parts."""
+"""A request for an access pattern: the input of the API, and its parts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RequestTest(Struct, frozen=True, kw_only=True):
 
 
 class PatternRequest(Struct, frozen=True, kw_only=True):
-    """One request: what the API takes, and the same in parts, from which PartiQL is written."""
+    """One request. Its parts repeat the API's input in a form from which PartiQL is written."""
 
     operation: str
     input: dict[str, Any]
@@ -30,40 +30,38 @@ class PatternRequest(Struct, frozen=True, kw_only=True):
     key: list[RequestTest] = field(default_factory=list)
     filter: list[RequestTest] = field(default_factory=list)
     item: Item = field(default_factory=dict)
-    """What is put or set."""
+    """The item that is put, or the attributes that are set."""
     added: dict[str, str] = field(default_factory=dict)
-    """Attributes to which that is added, "+", or from which it is taken off, "-"."""
+    """Numeric attributes that an update adds to ("+") or subtracts from ("-")."""
     removed: list[str] = field(default_factory=list)
-    """Attributes that go, because their condition no longer holds."""
+    """Attributes that are removed, because their condition no longer holds."""
     must: str = ""
-    """Whether the item must, or must not, be there before: exists, not_exists."""
+    """The condition on the item as a whole: "exists" or "not_exists"."""
     descending_by: str = ""
-    """The sort key, where the last come first."""
+    """The sort key of a descending query."""
     rows_max: int | None = None
-    """How many the caller wants, over all pages."""
+    """The number of rows that the caller wants, over all pages."""
     afterwards: str = ""
-    """What is left to the application."""
+    """The work that is left to the application, as sentences."""
     parts: list[PatternRequest] = field(default_factory=list)
-    """Of a transaction."""
+    """The requests of a transaction."""
 
     @property
     def made_of(self) -> list[tuple[str, str]]:
-        """Attributes whose values the application makes of what it knows, with the template.
+        """Returns attributes whose values the application has to compose, with their templates.
 
-        In one line, as a comment needs it: a column may be called anything.
+        Templates are on one line, for use in a comment: a column's name may contain a line break.
         """
         return [
-            (one.attribute, " ".join(one.template.split()))
-            for one in [*self.key, *self.filter]
-            if "{" in one.template
+            (test.attribute, " ".join(test.template.split()))
+            for test in [*self.key, *self.filter]
+            if "{" in test.template
         ]
 
     @property
     def comments(self) -> list[str]:
-        made = [f"{name} is made as {text}" for name, text in self.made_of]
+        made = [f"{name} has the form {text}" for name, text in self.made_of]
         fields = [part for _, text in self.made_of for part in template_fields(text)]
         folds = dict.fromkeys(part.format for part in fields if part.format in FOLDINGS)
-        made += [
-            f"{fold}: each letter becomes what {collation_file(fold)} has for it" for fold in folds
-        ]
+        made += [f"{fold}: {collation_file(fold)} says what each letter becomes" for fold in folds]
         return [*made, *([" ".join(self.afterwards.split())] if self.afterwards else [])]

@@ -1,4 +1,4 @@
-"""The requests that serve a pattern, in the words of DynamoDB's API."""
+"""Writes the requests that serve a pattern, in the form of DynamoDB's API."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from partita_migrate.handover.requests.expression_placeholders import (
 )
 from partita_migrate.handover.requests.pattern_request import PatternRequest, RequestTest
 from partita_migrate.handover.requests.write_calls import (
+    KEPT,
     delete,
     put,
     transaction,
@@ -44,7 +45,7 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 
 class RequestWriter:
-    """`examples`: rows of the source by table, as `analyze` kept them."""
+    """Makes requests with values of `examples`, which are rows of the source by table."""
 
     def __init__(self, design: Design, examples: dict[str, list[Item]]) -> None:
         self.design = design
@@ -69,8 +70,8 @@ class RequestWriter:
     ) -> list[PatternRequest]:
         items = items_of(self.examples, table, entity)
         item = example_of(access, items)
-        keys = [_test(one, entity, item, items) for one in access.key]
-        filters = [_test(one, entity, item, items) for one in access.filter]
+        keys = [_test(condition, entity, item, items) for condition in access.key]
+        filters = [_test(condition, entity, item, items) for condition in access.filter]
         if not keys:
             return [_read("Scan", access, pattern, table, [], filters)]
         first, rest = keys[0], keys[1:]
@@ -95,15 +96,15 @@ class RequestWriter:
         items = items_of(self.examples, table, entity)
         item = items[0]
         verb = _verb(access, pattern)
-        unchanged = [_test(one, entity, item, items) for one in access.filter]
+        unchanged = [_test(condition, entity, item, items) for condition in access.filter]
         if verb != "insert":
             unchanged += self._guarded(access, entity, item)
         if verb == "delete":
             return [
                 delete(table, item, access, unchanged),
                 *(
-                    delete(home, self._beside(home, one), None)
-                    for home, one in written_with(self.design, access)
+                    delete(home, self._beside(home, other), None)
+                    for home, other in written_with(self.design, access)
                 ),
             ]
         if verb == "update":
@@ -115,14 +116,12 @@ class RequestWriter:
                 *self._written_with_update(access, pattern),
             ]
         upsert = _is_upsert(pattern)
-        said = (
-            "Where it is refused, the row is there already, and stays." if _is_kept(pattern) else ""
-        )
+        afterwards = KEPT if _is_kept(pattern) else ""
         return [
-            put(table, item, access, is_new=not upsert, afterwards=said),
+            put(table, item, access, is_new=not upsert, afterwards=afterwards),
             *(
-                put(home, self._beside(home, one), None, is_new=one.is_guard and not upsert)
-                for home, one in written_with(self.design, access)
+                put(home, self._beside(home, other), None, is_new=other.is_guard and not upsert)
+                for home, other in written_with(self.design, access)
             ),
         ]
 
@@ -130,13 +129,14 @@ class RequestWriter:
         return items_of(self.examples, table, entity)[0]
 
     def _unique(self, access: PatternAccess) -> set[str]:
-        """Columns whose values have items of their own."""
-        guards = [one for _, one in written_with(self.design, access) if one.is_guard]
+        """Returns the columns whose values are kept unique by guard items."""
+        guards = [other for _, other in written_with(self.design, access) if other.is_guard]
         made = [(guard, part) for guard in guards for part in guard.attributes]
-        return {ref.column for one, part in made for ref in columns_of(one, part)}
+        return {ref.column for guard, part in made for ref in columns_of(guard, part)}
 
     def _guarded(self, access: PatternAccess, entity: Entity, item: Item) -> list[RequestTest]:
-        """Unique values that must still be those whose items are deleted with them."""
+        """Returns conditions that the unique values have not changed since they were read: the
+        transaction deletes their guard items."""
         own = own_attributes(entity)
         refs = {ColumnRef(entity.source, name) for name in self._unique(access)}
         return [
@@ -153,21 +153,22 @@ class RequestWriter:
     def _written_with_update(
         self, access: PatternAccess, pattern: AccessPattern
     ) -> list[PatternRequest]:
-        """Of a unique value that changes, the old one is free again and the new one is taken."""
-        found = []
-        for table, one in written_with(self.design, access):
-            old = self._beside(table, one)
-            taken = changed_item(self.examples, one, pattern, self._unique(access))
-            if one.is_guard and taken != old:
-                found.append(delete(table, old, None))
-                found.append(put(table, taken, None, is_new=True))
-            elif not one.is_guard:
-                found.append(put(table, old, None, is_new=False))
-        return found
+        """Returns the requests beside an update. The guard of an old unique value is deleted, and
+        one for the new value is put."""
+        requests = []
+        for table, other in written_with(self.design, access):
+            old = self._beside(table, other)
+            new = changed_item(self.examples, other, pattern, self._unique(access))
+            if other.is_guard and new != old:
+                requests.append(delete(table, old, None))
+                requests.append(put(table, new, None, is_new=True))
+            elif not other.is_guard:
+                requests.append(put(table, old, None, is_new=False))
+        return requests
 
 
 def _removed(entity: Entity, pattern: AccessPattern, after: Item) -> list[ItemAttribute]:
-    """Keys of sparse indexes, where what is changed decides whether an item is in them."""
+    """Returns key attributes of sparse indexes that the changed item no longer has."""
     names = {ColumnRef.parse(name) for name in pattern.columns}
     return [
         attribute
@@ -184,7 +185,7 @@ def _verb(access: PatternAccess, pattern: AccessPattern) -> str:
 
 
 def _is_kept(pattern: AccessPattern) -> bool:
-    """Whether a row that is there already stays as it is."""
+    """True when an existing row is left as it is."""
     text = " ".join((pattern.statement or "").upper().split())
     return text.startswith(("INSERT IGNORE", "INSERT OR IGNORE")) or text.endswith("DO NOTHING")
 
@@ -221,7 +222,7 @@ def _read(
     if access.index:
         content["IndexName"] = access.index
     if operation == "GetItem":
-        content["Key"] = {one.attribute: one.values[0] for one in key}
+        content["Key"] = {test.attribute: test.values[0] for test in key}
     else:
         expressions = ExpressionPlaceholders()
         if key:
@@ -253,14 +254,16 @@ def _read(
 class ApplicationWork(NamedTuple):
     text: str
     needs_all: bool
-    """Whether all rows have to be there before the first can be taken."""
+    """True when the application needs all rows before it can take the first one."""
 
 
 def left_to_the_application(access: PatternAccess) -> ApplicationWork:
-    """Tests that no filter can make, an order that no key has, rows to skip."""
+    """Describes what the application does itself: tests, sorting, skipping rows."""
     members = asdict(access)
     parts = []
-    tests = [f"{one.attribute} {one.comparison} {one.value}" for one in members.get("tested", [])]
+    tests = [
+        f"{test.attribute} {test.comparison} {test.value}" for test in members.get("tested", [])
+    ]
     if tests:
         parts.append(f"keeps items with {' and '.join(tests)}")
     if sorts := members.get("sorts", []):
@@ -270,27 +273,33 @@ def left_to_the_application(access: PatternAccess) -> ApplicationWork:
     first = members.get("first")
     if parts and first:
         parts.append(f"takes the first {first}")
-    said = f"The application then {', '.join(parts)}." if parts else ""
+    sentences = f"The application then {', '.join(parts)}." if parts else ""
     if together := members.get("transaction", ""):
-        said = f"In one TransactWriteItems with all that belongs to {together!r}. {said}".strip()
-    if any(BUCKET in one.value for one in access.key):
-        said = f"Sent for each bucket in order, until there are enough rows. {said}".strip()
+        sentences = (
+            f"Sent in one TransactWriteItems with everything of {together!r}. {sentences}".strip()
+        )
+    if any(BUCKET in condition.value for condition in access.key):
+        sentences = (
+            f"Sent for each bucket in order, until there are enough rows. {sentences}".strip()
+        )
     if members.get("forbids"):
-        said = f"The write that follows is not sent while this brings an item. {said}".strip()
+        sentences = (
+            f"The write that follows is not sent if this returns an item. {sentences}".strip()
+        )
     if members.get("alternative"):
-        said = (
-            "One of several requests: the application puts their rows together, each once, and"
-            f" sorts them. {said}"
+        sentences = (
+            "One of several requests: the application merges their rows, drops duplicates, and"
+            f" sorts them. {sentences}"
         ).strip()
     if members.get("is_distinct"):
-        said = f"{said} It keeps one of the rows that come several times.".strip()
+        sentences = f"{sentences} It drops duplicate rows.".strip()
     if keeps := members.get("keeps"):
-        stays = "brings an item" if keeps == "some" else "brings none"
-        said = f"The row stays while this {stays}. {said}".strip()
+        stays = "returns an item" if keeps == "some" else "returns nothing"
+        sentences = f"The row stays in the answer if this {stays}. {sentences}".strip()
     if members.get("for_each"):
         often = "for each item" if keeps else "once for each different key among the items"
-        said = f"Sent {often} that the first request brings. {said}".strip()
-    return ApplicationWork(said, bool(tests or sorts))
+        sentences = f"Sent {often} that the first request returns. {sentences}".strip()
+    return ApplicationWork(sentences, bool(tests or sorts))
 
 
 def _rows(access: PatternAccess, pattern: AccessPattern) -> int | None:

@@ -1,4 +1,4 @@
-"""All patterns of a design with their requests as texts, and the page `requests.md`."""
+"""Writes the requests of all patterns, and the page `requests.md`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ LANGUAGES: dict[str, tuple[str, Callable[[list[PatternRequest]], str]]] = {
     "JavaScript": ("javascript", javascript_text.write),
     "PartiQL": ("sql", partiql_text.write),
 }
-"""How a block of each is marked in Markdown, and the function that writes it."""
+"""For each language, the tag of its Markdown block and the function that writes it."""
 
 NOTHING_TO_SEND = {
-    "TTL": "Nothing has to be sent: the service deletes what has expired.",
-    "none": "The design has no request for it.",
+    "TTL": "Nothing has to be sent: TTL deletes expired items.",
+    "none": "The design has no request for this pattern.",
 }
 
 
 class PatternRequests(Struct, frozen=True, kw_only=True):
-    """One block of `access`: a pattern that takes two has two of them."""
+    """The requests of one block of `access`. A pattern that needs two requests has two blocks."""
 
     pattern: str
     request: str
@@ -37,19 +37,20 @@ class PatternRequests(Struct, frozen=True, kw_only=True):
     why: str
     requests: list[PatternRequest]
     texts: dict[str, str]
-    """By language; empty where nothing has to be sent."""
+    """The texts by language; empty if nothing has to be sent."""
 
 
 def requests_of(
     design: Design, patterns: list[AccessPattern], examples: dict[str, list[Item]]
 ) -> list[PatternRequests]:
-    """In the order of the design; `examples` are rows of the source by table."""
+    """Returns the requests in the order of the design. `examples` are rows of the source by
+    table."""
     writer = RequestWriter(design, examples)
-    known = {pattern.name: pattern for pattern in patterns}
+    patterns_by_name = {pattern.name: pattern for pattern in patterns}
     return [
-        _written(access, writer.requests(access, known[access.pattern]))
+        _written(access, writer.requests(access, patterns_by_name[access.pattern]))
         for access in design.access
-        if access.pattern in known
+        if access.pattern in patterns_by_name
     ]
 
 
@@ -64,20 +65,20 @@ def _written(access: PatternAccess, requests: list[PatternRequest]) -> PatternRe
     )
 
 
-def to_page(design: Design, found: list[PatternRequests]) -> str:
+def to_page(design: Design, patterns: list[PatternRequests]) -> str:
     lines = [
         f"# Requests of {design.name}",
         "",
-        "Every access pattern as it is asked of the new tables, ready to run. The values are those"
-        " of example rows; a comment says what the application makes them of. Written by `partita"
+        "Every access pattern as requests to the new tables, ready to run. The values are those"
+        " of example rows; a comment says how the application makes them. Written by `partita"
         " migrate report` for model.toml, and overwritten when it runs again.",
     ]
-    for one in found:
-        name = " ".join(one.pattern.split())
-        lines += ["", f"## {name}", "", f"{one.request} on {one.served_by}."]
-        if one.why:
-            lines[-1] += f" {one.why}"
-        for language, text in one.texts.items():
+    for pattern in patterns:
+        name = " ".join(pattern.pattern.split())
+        lines += ["", f"## {name}", "", f"{pattern.request} on {pattern.served_by}."]
+        if pattern.why:
+            lines[-1] += f" {pattern.why}"
+        for language, text in pattern.texts.items():
             fence = _fence(text)
             mark = LANGUAGES[language][0]
             lines += ["", f"{language}:", "", f"{fence}{mark}", text.rstrip("\n"), fence]
@@ -85,7 +86,7 @@ def to_page(design: Design, found: list[PatternRequests]) -> str:
 
 
 def _fence(text: str) -> str:
-    """Longer than any that the text holds."""
+    """Returns a fence that is longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

@@ -1,4 +1,4 @@
-"""Puts, updates and deletes of items, each with the condition that it is sent with."""
+"""Writes puts, updates and deletes of items, each with its condition."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from partita_migrate.handover.requests.expression_placeholders import Expression
 from partita_migrate.handover.requests.pattern_request import PatternRequest, RequestTest
 from partita_migrate.model.design import ItemAttribute, PatternAccess, TableDesign
 
-KEPT = "Where it is refused, the row is there already, and stays."
-REFUSED = "Where it is refused, somebody has changed the row: find it again, or leave it."
+KEPT = "If it is refused, the row exists already, and stays as it is."
+REFUSED = "If it is refused, the row was changed in the meantime: read it again, or give up."
 
 
 def key_tests(table: TableDesign, item: Item, access: PatternAccess | None) -> list[RequestTest]:
-    templates = {one.attribute: one.value for one in access.key} if access else {}
+    templates = {condition.attribute: condition.value for condition in access.key} if access else {}
     return [
         RequestTest(
             attribute=key.name,
@@ -69,7 +69,9 @@ def update(
         label = expressions.name(name, f"s{number}")
         before = f"{label} {added[name]} " if name in added else ""
         sets.append(f"{label} = {before}:s{number}")
-    gone = [expressions.name(one.name, f"r{place}") for place, one in enumerate(removed)]
+    gone = [
+        expressions.name(attribute.name, f"r{place}") for place, attribute in enumerate(removed)
+    ]
     clauses = [f"SET {', '.join(sets)}"] if sets else []
     clauses += [f"REMOVE {', '.join(gone)}"] if gone else []
     condition = f"attribute_exists({expressions.name(table.partition_key.name, 'k0')})"
@@ -82,10 +84,11 @@ def update(
         "ConditionExpression": condition,
         **expressions.members(),
     }
-    said = [
-        f"{one.name} is there only while {one.when}: set it to {one.constant!r} then, and"
+    hints = [
+        f"{attribute.name} exists only while {attribute.when}: set it to {attribute.constant!r}"
+        " then, and"
         " remove it otherwise."
-        for one in removed
+        for attribute in removed
     ]
     return PatternRequest(
         operation="UpdateItem",
@@ -95,9 +98,9 @@ def update(
         filter=unchanged,
         item=new,
         added=added,
-        removed=[one.name for one in removed],
+        removed=[attribute.name for attribute in removed],
         must="exists",
-        afterwards=" ".join([*said, *([REFUSED] if unchanged else [])]),
+        afterwards=" ".join([*hints, *([REFUSED] if unchanged else [])]),
     )
 
 

@@ -29,11 +29,11 @@ class ExampleItems:
     def matching(
         self, table: str, columns: Sequence[str], values: Sequence[AttributeValue]
     ) -> Iterable[Item]:
-        wanted = list(values)
+        expected = list(values)
         return [
             row
             for row in self.examples.get(table, [])
-            if [row.get(column) for column in columns] == wanted
+            if [row.get(column) for column in columns] == expected
         ]
 
     def of(self, entity: Entity) -> list[Item]:

@@ -210,18 +210,18 @@ class ItemMaker:
             return self._joined_once(source, parsed[0], way)
 
         def chained(row: Item, chains: Chains) -> list[Chain]:
-            found = chains.get(way)
-            if found is None:
-                found = [{source: row}] if len(parsed) == len(joins) else []
+            found_chains = chains.get(way)
+            if found_chains is None:
+                found_chains = [{source: row}] if len(parsed) == len(joins) else []
                 for join in parsed:
                     table = join.after[0].table
-                    found = [
+                    found_chains = [
                         {**chain, table: other}
-                        for chain in found
+                        for chain in found_chains
                         for other in self._matching(chain, join)
                     ]
-                chains[way] = found
-            return found
+                chains[way] = found_chains
+            return found_chains
 
         return chained
 
@@ -231,14 +231,14 @@ class ItemMaker:
         is_own, table = all(ref.table == source for ref in join.before), join.after[0].table
 
         def chained(row: Item, chains: Chains) -> list[Chain]:
-            found = chains.get(way)
-            if found is None:
-                found = chains[way] = []
+            found_chains = chains.get(way)
+            if found_chains is None:
+                found_chains = chains[way] = []
                 if is_own and all(name in row for name in before):
                     values = [row[name] for name in before]
                     for other in self.rows.matching(table, after, values):
-                        found.append({source: row, table: other})
-            return found
+                        found_chains.append({source: row, table: other})
+            return found_chains
 
         return chained
 
@@ -322,8 +322,8 @@ def _joined_cell(chained: Chained, ref: ColumnRef) -> Make:
     table, column = ref
 
     def cell(row: Item, chains: Chains) -> AttributeValue | None:
-        found = chained(row, chains)
-        return found[0].get(table, {}).get(column) if found else None
+        found_chains = chained(row, chains)
+        return found_chains[0].get(table, {}).get(column) if found_chains else None
 
     return cell
 

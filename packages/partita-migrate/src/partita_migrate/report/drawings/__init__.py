@@ -1,1 +1,1 @@
-"""Drawings of the report: the entity diagram, charts, and the tables of a model."""
+"""Draws the report's figures: the entity diagram, charts, and the tables of a model."""

@@ -1,4 +1,4 @@
-"""Bars: where each begins and how long it is. The templates draw them."""
+"""Calculates the positions and lengths of bars; the templates draw them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Bar(NamedTuple):
     height: float
     title: str
     label: str
-    """Empty where labels would lie on each other."""
+    """Empty where labels would overlap."""
     is_over: bool
-    """Larger than an item may be."""
+    """True for sizes beyond the limit of an item."""
 
 
 class Histogram(NamedTuple):
@@ -48,11 +48,11 @@ class SkewBar(NamedTuple):
     table: str
     key: KeySkew
     top: float
-    """Width of the bar, of 100: the share of the most frequent value."""
+    """The bar's width, out of 100: the share of the most frequent value."""
     even: float
-    """Where it would end if all values were equally frequent."""
+    """The place where the bar would end if all values were equally frequent."""
     evenness: float | None
-    """Entropy as a part of what it could be at most."""
+    """The entropy as a share of its maximum."""
 
 
 class OptionBar(NamedTuple):
@@ -69,11 +69,12 @@ class DoubledBar(NamedTuple):
 
 
 def histograms(analysis: Analysis) -> list[Histogram]:
-    """Of the tables with the most bytes."""
+    """Returns the histograms of the tables with the most bytes."""
     filled = [table for table in analysis.tables if table.sampled]
-    filled.sort(key=lambda one: (-one.rows * one.item_bytes.mean, one.table))
+    filled.sort(key=lambda table: (-table.rows * table.item_bytes.mean, table.table))
     return [
-        Histogram(one.table, one, list(bars(one.item_bytes))) for one in filled[:HISTOGRAMS_MAX]
+        Histogram(table.table, table, list(bars(table.item_bytes)))
+        for table in filled[:HISTOGRAMS_MAX]
     ]
 
 
@@ -86,7 +87,7 @@ def bars(sizes: SizeDistribution) -> Iterator[Bar]:
     step = WIDTH / max(len(counts), 8)
     every = math.ceil(len(counts) / LABELS_MAX)
     for number, (bound, count) in enumerate(counts):
-        # A bar that is there is seen, however few rows it stands for.
+        # A bar keeps a minimal height, so that a few rows stay visible.
         height = max(1.5, count / most * HEIGHT) if count else 0.0
         yield Bar(
             x=round(number * step + 1.5, 2),
@@ -100,8 +101,8 @@ def bars(sizes: SizeDistribution) -> Iterator[Bar]:
 
 
 def skews(analysis: Analysis) -> list[SkewBar]:
-    """Of all keys with more rows than values: the hot ones first, then the most uneven."""
-    found = [
+    """Returns all keys with several rows for a value: hot keys first, then by skew."""
+    skew_bars = [
         SkewBar(
             table=table.table,
             key=key,
@@ -113,8 +114,8 @@ def skews(analysis: Analysis) -> list[SkewBar]:
         for key in table.keys
         if key.distinct and not key.is_unique
     ]
-    found.sort(key=lambda one: (not one.key.is_hot, -one.top, one.table, one.key.columns))
-    return found
+    skew_bars.sort(key=lambda bar: (not bar.key.is_hot, -bar.top, bar.table, bar.key.columns))
+    return skew_bars
 
 
 def option_bars(bill: Bill) -> list[OptionBar]:
@@ -131,16 +132,20 @@ def option_bars(bill: Bill) -> list[OptionBar]:
 
 
 def doubled_bars(doubled: Iterable[DoubledFigure]) -> list[DoubledBar]:
-    """What matters most when it doubles."""
-    shown = [one for one in doubled if max(one.provisioned_more, one.on_demand_more) >= 0.005]
-    shown.sort(key=lambda one: -max(one.provisioned_more, one.on_demand_more))
+    """Returns the figures that matter most when they double."""
+    shown = [
+        figure for figure in doubled if max(figure.provisioned_more, figure.on_demand_more) >= 0.005
+    ]
+    shown.sort(key=lambda figure: -max(figure.provisioned_more, figure.on_demand_more))
     shown = shown[:DOUBLED_MAX]
-    longest = max((max(one.provisioned_more, one.on_demand_more) for one in shown), default=1.0)
+    longest = max(
+        (max(figure.provisioned_more, figure.on_demand_more) for figure in shown), default=1.0
+    )
     return [
         DoubledBar(
-            doubled=one,
-            provisioned=round(max(0.0, one.provisioned_more) / longest * 100, 2),
-            on_demand=round(max(0.0, one.on_demand_more) / longest * 100, 2),
+            doubled=figure,
+            provisioned=round(max(0.0, figure.provisioned_more) / longest * 100, 2),
+            on_demand=round(max(0.0, figure.on_demand_more) / longest * 100, 2),
         )
-        for one in shown
+        for figure in shown
     ]

@@ -1,9 +1,10 @@
-"""Boxes that do not lie on each other, and lines that go between them: the same every time.
+"""Lays out boxes without overlaps, and routes the lines between them. The result is always the
+same.
 
-A layered layout in the manner of Sugiyama. Each group of connected boxes stands in columns, what is
-referred to left of what refers to it; lines that pass a column get a place of their own in it;
-boxes are ordered so that few lines cross, and then moved as near to their neighbours as the order
-allows. Groups are put beside each other like words in lines.
+This is a layered layout after Sugiyama. Each group of connected boxes is drawn in columns, with
+parents to the left of their children. A line that passes a column gets a place of its own in it.
+Boxes are ordered so that few lines cross, and then moved as close to their neighbors as that order
+allows. Finally the groups are placed next to each other, like words in lines.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ SWEEPS = 12
 COLUMN_HEIGHT_MIN = 720
 WIDTH_MIN = 1080
 PASSES_MAX = 3000
-"""Lines beyond these go straight, through whatever is in their way."""
+"""Beyond this number, lines are drawn straight, through whatever is in their way."""
 
 
 class DiagramBox(NamedTuple):
@@ -32,7 +33,8 @@ class DiagramBox(NamedTuple):
 
 
 class DiagramLine(NamedTuple):
-    """From the box that is referred to; ports are heights inside of both, where the line ends."""
+    """A line from a parent box to a child box. Ports are the heights inside the boxes where it
+    ends."""
 
     parent: str
     child: str
@@ -52,21 +54,21 @@ class DiagramLayout(NamedTuple):
     width: float
     height: float
     places: dict[str, DiagramPoint]
-    """Of the upper left corner of each box."""
+    """The upper left corner of each box."""
     routes: list[list[DiagramPoint]]
-    """Of each line; the first point is at the parent."""
+    """The points of each line, from the parent to the child."""
 
 
 def lay_out(boxes: Sequence[DiagramBox], lines: Sequence[DiagramLine]) -> DiagramLayout:
-    """Lines from a box to itself are not routed: they get no points."""
+    """Lays out the boxes. A line from a box to itself is not routed and gets no points."""
     groups = _groups(boxes, lines)
     laid = [_Group(members, [lines[n] for n in numbers], numbers) for members, numbers in groups]
-    area = sum((one.width + GROUP_GAP) * (one.height + GROUP_GAP) for one in laid)
-    width_max = max([WIDTH_MIN, math.sqrt(area * 1.7), *(one.width for one in laid)])
+    area = sum((group.width + GROUP_GAP) * (group.height + GROUP_GAP) for group in laid)
+    width_max = max([WIDTH_MIN, math.sqrt(area * 1.7), *(group.width for group in laid)])
     places: dict[str, DiagramPoint] = {}
     routes: list[list[DiagramPoint]] = [[] for _ in lines]
     x = y = row_height = width = 0.0
-    for group in sorted(laid, key=lambda one: -one.height):
+    for group in sorted(laid, key=lambda group: -group.height):
         if x and x + group.width > width_max:
             x, y, row_height = 0.0, y + row_height + GROUP_GAP, 0.0
         places |= {name: place.moved(x, y) for name, place in group.places.items()}
@@ -80,7 +82,7 @@ def lay_out(boxes: Sequence[DiagramBox], lines: Sequence[DiagramLine]) -> Diagra
 def _groups(
     boxes: Sequence[DiagramBox], lines: Sequence[DiagramLine]
 ) -> list[tuple[list[DiagramBox], list[int]]]:
-    """Connected boxes with the numbers of their lines, the largest group first."""
+    """Returns connected boxes with the numbers of their lines, the largest group first."""
     leader = {box.name: box.name for box in boxes}
 
     def find(name: str) -> str:
@@ -97,12 +99,12 @@ def _groups(
         members[find(box.name)].append(box)
     for number, line in enumerate(lines):
         numbers[find(line.parent)].append(number)
-    found = [(group, numbers[name]) for name, group in members.items()]
-    return sorted(found, key=lambda one: -len(one[0]))
+    groups = [(group, numbers[name]) for name, group in members.items()]
+    return sorted(groups, key=lambda group: -len(group[0]))
 
 
 class _Group:
-    """One connected group. Boxes are known by their place in `heights`; so are passing lines."""
+    """One connected group. Boxes and the places of passing lines are numbered by `heights`."""
 
     def __init__(
         self, boxes: list[DiagramBox], lines: list[DiagramLine], numbers: list[int]
@@ -137,7 +139,7 @@ class _Group:
         return columns
 
     def _ranks(self) -> list[int]:
-        """How many steps each box is from one that refers to nothing; cycles are cut open."""
+        """Returns each box's distance from boxes without parents. Cycles are cut."""
         children: dict[int, list[int]] = defaultdict(list)
         for _, _, parent, child in self.lines:
             if not self._reaches(children, child, parent):
@@ -146,7 +148,7 @@ class _Group:
         for box in self._from_parents(children):
             for child in children[box]:
                 ranks[child] = max(ranks[child], ranks[box] + 1)
-        # What refers to nothing comes as near as it can to what refers to it.
+        # A box without parents moves as close as possible to its children.
         with_parents = {child for each in children.values() for child in each}
         for box in range(len(self.boxes)):
             if box not in with_parents and children[box]:
@@ -154,13 +156,13 @@ class _Group:
         return ranks
 
     def _reaches(self, children: dict[int, list[int]], start: int, end: int) -> bool:
-        seen, waiting = {start}, [start]
+        visited, waiting = {start}, [start]
         while waiting:
             box = waiting.pop()
             if box == end:
                 return True
-            fresh = [child for child in children[box] if child not in seen]
-            seen.update(fresh)
+            fresh = [child for child in children[box] if child not in visited]
+            visited.update(fresh)
             waiting += fresh
         return False
 
@@ -178,7 +180,7 @@ class _Group:
         return ordered
 
     def _split(self, boxes: list[int], height_max: float) -> list[list[int]]:
-        """Columns that are about equally high, and none too high."""
+        """Splits a layer into columns of about equal height, none of them too high."""
         total = sum(self.heights[box] + BOX_GAP for box in boxes)
         limit = total / math.ceil(total / height_max)
         columns: list[list[int]] = [[]]
@@ -192,7 +194,7 @@ class _Group:
         return columns
 
     def _pass(self, parent: int, child: int) -> list[int]:
-        """A place for the line in each column between its ends, from left to right."""
+        """Returns the line's places in the columns between its ends, from left to right."""
         column = {box: n for n, boxes in enumerate(self.columns) for box in boxes}
         first, last = sorted((parent, child), key=lambda box: column[box])
         chain = [first]
@@ -202,9 +204,9 @@ class _Group:
                 self.heights.append(PASS_HEIGHT)
                 self.columns[n].append(chain[-1])
         chain.append(last)
-        for one, other in pairwise(chain):
-            self.near[one].append(other)
-            self.near[other].append(one)
+        for left, right in pairwise(chain):
+            self.near[left].append(right)
+            self.near[right].append(left)
         return chain
 
     # Order within the columns, and heights.
@@ -228,22 +230,23 @@ class _Group:
         for sweep in range(SWEEPS):
             for boxes in self.columns if sweep % 2 else self.columns[::-1]:
                 middles = {box: top + self.heights[box] / 2 for box, top in tops.items()}
-                wanted = [
+                desired = [
                     _mean(middles, self.near[box], middles[box]) - self.heights[box] / 2
                     for box in boxes
                 ]
-                tops |= self._stacked(boxes, wanted)
+                tops |= self._stacked(boxes, desired)
         highest = min(tops.values())
         return {box: top - highest for box, top in tops.items()}
 
-    def _stacked(self, boxes: list[int], wanted: list[float]) -> dict[int, float]:
-        """As near to what is wanted as order and gaps allow (least squares, by pooling)."""
+    def _stacked(self, boxes: list[int], desired: list[float]) -> dict[int, float]:
+        """Returns tops as close to the desired ones as order and gaps allow (least squares, by
+        pooling)."""
         offsets = [0.0]
         for box in boxes[:-1]:
             gap = BOX_GAP if self.heights[box] > PASS_HEIGHT else BOX_GAP / 2
             offsets.append(offsets[-1] + self.heights[box] + gap)
         pools: list[tuple[float, int]] = []
-        for top, offset in zip(wanted, offsets, strict=True):
+        for top, offset in zip(desired, offsets, strict=True):
             total, count = top - offset, 1
             while pools and pools[-1][0] / pools[-1][1] > total / count:
                 more, others = pools.pop()
@@ -287,5 +290,5 @@ class _Group:
 
 
 def _mean(values: dict[int, float], of: Iterable[int], otherwise: float) -> float:
-    found = [values[one] for one in of]
-    return sum(found) / len(found) if found else otherwise
+    numbers = [values[member] for member in of]
+    return sum(numbers) / len(numbers) if numbers else otherwise

@@ -1,4 +1,5 @@
-"""The entity diagram: tables with their keys, and how many rows stand on each side of a line."""
+"""Draws the entity diagram: tables with their keys, and the cardinality at both ends of each
+line."""
 
 from __future__ import annotations
 
@@ -26,9 +27,9 @@ from partita_migrate.understanding.schema.inventory import (
 
 ONE_FIGURE_TABLES_MAX = 60
 FIGURE_TABLES_MAX = 36
-"""Of each figure, where one would hold too many."""
+"""The maximum per figure, if the database needs several figures."""
 ALL_COLUMNS_TABLES_MAX = 12
-"""With more tables, only keys are drawn."""
+"""With more tables, only key columns are drawn."""
 COLUMNS_MAX = 14
 LOOKUPS_DRAWN_TABLES_MAX = 24
 """With more tables, lines to lookup tables would cover everything else."""
@@ -37,7 +38,7 @@ HEAD_HEIGHT = 40
 ROW_HEIGHT = 18
 CHAR_WIDTH = 7.3
 NAME_CHAR_WIDTH = 8.8
-"""Names stand in bold."""
+"""Names are set in bold."""
 BOX_CHARS_MIN = 18
 BOX_CHARS_MAX = 34
 MARK_CHARS = 4
@@ -54,7 +55,7 @@ TAGS = {
 class DiagramRow(NamedTuple):
     y: float
     mark: str
-    """PK, FK, both or nothing."""
+    """ "PK", "FK" or empty."""
     name: str
     detail: str
     title: str
@@ -75,7 +76,7 @@ class DiagramEntity(NamedTuple):
 class DiagramEdge(NamedTuple):
     path: str
     is_one: bool
-    """At most one row on the child's side."""
+    """True when a parent row has at most one child row."""
     is_optional: bool
     kind: str
     title: str
@@ -90,7 +91,8 @@ class DiagramFigure(NamedTuple):
 
 
 def draw_figures(inventory: Inventory) -> list[DiagramFigure]:
-    """One for the whole database; of a large one, several neighbourhoods."""
+    """Returns one figure for the whole database; for a large one, a figure for each
+    neighborhood."""
     if len(inventory.tables) <= ONE_FIGURE_TABLES_MAX:
         return [_Drawing(inventory, inventory.tables, inventory.database).figure()]
     tables = {table.name: table for table in inventory.tables}
@@ -101,18 +103,18 @@ def draw_figures(inventory: Inventory) -> list[DiagramFigure]:
 
 
 def neighbourhoods(inventory: Inventory) -> list[tuple[str, list[str]]]:
-    """Tables that belong to the same one, at most so many; tables that stand alone come last."""
+    """Groups tables that belong to the same table, up to a maximum. Unrelated tables come last."""
     owner = _owners(inventory)
     owned: dict[str, list[str]] = defaultdict(list)
     for child, parent in owner.items():
         owned[parent].append(child)
-    found: list[tuple[str, list[str]]] = []
+    groups: list[tuple[str, list[str]]] = []
     pending: dict[str, list[str]] = {}
     for table in _leaves_first(inventory, owner, owned):
         group = [table]
         for child in owned[table]:
             if len(group) + len(pending[child]) > FIGURE_TABLES_MAX:
-                found.append((_title(table, group), group))
+                groups.append((_title(table, group), group))
                 group = []
             group += pending.pop(child)
         if table in owner and len(group) < FIGURE_TABLES_MAX / 2:
@@ -120,9 +122,11 @@ def neighbourhoods(inventory: Inventory) -> list[tuple[str, list[str]]]:
         else:
             pending[table] = []
             if group:
-                found.append((_title(table, group), group))
-    alone = [name for _, group in found if len(group) == 1 for name in group]
-    related = sorted((one for one in found if len(one[1]) > 1), key=lambda one: -len(one[1]))
+                groups.append((_title(table, group), group))
+    alone = [name for _, group in groups if len(group) == 1 for name in group]
+    related = sorted(
+        (group for group in groups if len(group[1]) > 1), key=lambda group: -len(group[1])
+    )
     chunks = [alone[n : n + FIGURE_TABLES_MAX] for n in range(0, len(alone), FIGURE_TABLES_MAX)]
     return related + [("Tables on their own", chunk) for chunk in chunks]
 
@@ -132,7 +136,8 @@ def _title(table: str, group: list[str]) -> str:
 
 
 def _owners(inventory: Inventory) -> dict[str, str]:
-    """The table that each belongs to: by its primary key first, never in a circle."""
+    """Returns the table that each table belongs to, preferably by its primary key, and never in a
+    cycle."""
     lookups = {
         relationship.parent
         for relationship in inventory.relationships
@@ -170,7 +175,7 @@ def _leaves_first(
 
 
 class _Drawing:
-    """One figure."""
+    """Draws one figure."""
 
     def __init__(self, inventory: Inventory, tables: Sequence[SourceTable], title: str) -> None:
         self.title = title
@@ -194,12 +199,12 @@ class _Drawing:
         boxes = [self._box(table) for table in self.tables.values()]
         lines = [
             DiagramLine(
-                one.parent,
-                one.child,
-                self._port(one.parent, one.parent_columns),
-                self._port(one.child, one.child_columns),
+                relationship.parent,
+                relationship.child,
+                self._port(relationship.parent, relationship.parent_columns),
+                self._port(relationship.child, relationship.child_columns),
             )
-            for one in self.drawn
+            for relationship in self.drawn
         ]
         layout = lay_out(boxes, lines)
         entities = [self._entity(box, layout) for box in boxes]
@@ -212,7 +217,7 @@ class _Drawing:
         )
 
     def _columns(self, table: SourceTable) -> list[SourceColumn]:
-        """Keys, and the others where there is room."""
+        """Returns the key columns, and other columns if there is room."""
         references = {name for key in table.foreign_keys for name in key.columns}
         keys = [
             column
@@ -250,24 +255,37 @@ class _Drawing:
         for relationship in self.relationships:
             if relationship.through == table.name:
                 return "many-to-many" if relationship.kind == "many-to-many" else "closure"
-        for one in self.relationships:
-            is_its_own = one.parent == table.name if one.kind == "lookup" else True
-            if one.kind in TAGS and table.name in (one.parent, one.child) and is_its_own:
-                if one.kind != "entity-attribute-value" or one.child == table.name:
-                    return TAGS[one.kind]
+        for relationship in self.relationships:
+            is_its_own = (
+                relationship.parent == table.name if relationship.kind == "lookup" else True
+            )
+            if (
+                relationship.kind in TAGS
+                and table.name in (relationship.parent, relationship.child)
+                and is_its_own
+            ):
+                if (
+                    relationship.kind != "entity-attribute-value"
+                    or relationship.child == table.name
+                ):
+                    return TAGS[relationship.kind]
         return ""
 
     def _detail(self, table: SourceTable, column: SourceColumn) -> str:
-        """Where it refers to, when no line shows it; else its type, where there is room."""
+        """Returns the table that a foreign key refers to, if no line shows it; else the type, if
+        there is room."""
         for key in table.foreign_keys:
             if column.name in key.columns and not self._has_line(table, key.columns):
                 return f"→ {key.referenced_table}"
-        # The labels of an enum are many; its name says enough.
+        # An enum's labels would be too long; its kind says enough.
         kind = column.kind if column.kind in ("enum", "set") else column.type.lower()
         return kind if self.is_detailed else ""
 
     def _has_line(self, table: SourceTable, columns: list[str]) -> bool:
-        return any(one.child == table.name and one.child_columns == columns for one in self.drawn)
+        return any(
+            relationship.child == table.name and relationship.child_columns == columns
+            for relationship in self.drawn
+        )
 
     def _entity(self, box: DiagramBox, layout: DiagramLayout) -> DiagramEntity:
         table = self.tables[box.name]
@@ -311,18 +329,18 @@ class _Drawing:
         self, boxes: Sequence[DiagramBox], lines: Sequence[DiagramLine], layout: DiagramLayout
     ) -> Iterator[DiagramEdge]:
         sizes = {box.name: box for box in boxes}
-        for one, line, route in zip(self.drawn, lines, layout.routes, strict=True):
+        for relationship, line, route in zip(self.drawn, lines, layout.routes, strict=True):
             if route:
                 path = curve([point.moved(MARGIN, MARGIN) for point in route])
             else:
-                corner = layout.places[one.parent].moved(MARGIN, MARGIN)
-                path = _loop(corner.x + sizes[one.parent].width, corner.y, line)
+                corner = layout.places[relationship.parent].moved(MARGIN, MARGIN)
+                path = _loop(corner.x + sizes[relationship.parent].width, corner.y, line)
             yield DiagramEdge(
                 path=path,
-                is_one=one.kind == "one-to-one",
-                is_optional=one.is_optional,
-                kind=one.kind,
-                title=relationship_text(one),
+                is_one=relationship.kind == "one-to-one",
+                is_optional=relationship.is_optional,
+                kind=relationship.kind,
+                title=relationship_text(relationship),
             )
 
 
@@ -331,15 +349,15 @@ def _row_y(number: int) -> float:
 
 
 def curve(points: Sequence[DiagramPoint]) -> str:
-    """Through all points, level at each of them."""
+    """Returns a path through all points that is horizontal at each of them."""
     parts = [f"M{points[0].x:.1f} {points[0].y:.1f}"]
-    for one, other in pairwise(points):
-        if one.y == other.y:
-            parts.append(f"H{other.x:.1f}")
+    for start, end in pairwise(points):
+        if start.y == end.y:
+            parts.append(f"H{end.x:.1f}")
         else:
-            middle = (one.x + other.x) / 2
+            middle = (start.x + end.x) / 2
             parts.append(
-                f"C{middle:.1f} {one.y:.1f} {middle:.1f} {other.y:.1f} {other.x:.1f} {other.y:.1f}"
+                f"C{middle:.1f} {start.y:.1f} {middle:.1f} {end.y:.1f} {end.x:.1f} {end.y:.1f}"
             )
     return "".join(parts)
 
@@ -355,7 +373,7 @@ def _loop(x: float, y: float, line: DiagramLine) -> str:
 
 
 def _chars(text: str) -> int:
-    """How many places a text takes: those of East Asia take two each."""
+    """Returns the display width of a text: East Asian characters take two places."""
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 

@@ -1,7 +1,7 @@
-"""A table of a model and each of its indexes with example items, as NoSQL Workbench shows them.
+"""Draws a table of a model and its indexes with example items, in the way of NoSQL Workbench.
 
-Items with the same partition key stand together, in the order of their sort keys; what an index
-does not project is not there, and neither is an item that lacks its keys.
+Items with the same partition key stand together, sorted by their sort keys. An index shows only the
+attributes that it projects, and only the items that have its keys.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class DrawnAttribute(NamedTuple):
 class DrawnItem(NamedTuple):
     entity: str
     color: int
-    """Which of the colours of item types."""
+    """The number of the color of the item's type."""
     sort: DrawnAttribute | None
     cells: list[DrawnAttribute]
     more: int
-    """Attributes that are not drawn."""
+    """The number of attributes that are not drawn."""
 
 
 class ItemCollection(NamedTuple):
-    """An item collection."""
+    """The items with one partition key."""
 
     partition: DrawnAttribute
     items: list[DrawnItem]
@@ -48,19 +48,19 @@ class TableView(NamedTuple):
     why: str
     groups: list[ItemCollection]
     left_out: int
-    """Items that are not drawn."""
+    """The number of items that are not drawn."""
 
 
 class DrawnTable(NamedTuple):
     name: str
     why: str
     entities: list[tuple[str, int, str, str]]
-    """Name, colour, source and reason of every type of item."""
+    """Name, color, source and reason of every type of item."""
     views: list[TableView]
 
 
 def draw_tables(design: Design, items: ExampleItems) -> tuple[list[DrawnTable], list[TableDesign]]:
-    """The drawn ones, and those that are too many to be drawn."""
+    """Returns the drawn tables, and the tables that are left out because there are too many."""
     drawn = [draw(table, items) for table in design.tables[:TABLES_DRAWN_MAX]]
     return drawn, design.tables[TABLES_DRAWN_MAX:]
 
@@ -99,8 +99,8 @@ def _view(
     ]
     shown = present[:ITEMS_PER_VIEW_MAX]
     collections: dict[str, list[tuple[int, str, Item]]] = {}
-    for one in shown:
-        collections.setdefault(text_of(one[2][keys[0].name]), []).append(one)
+    for member in shown:
+        collections.setdefault(text_of(member[2][keys[0].name]), []).append(member)
     if len(keys) == 2:
         for members in collections.values():
             members.sort(key=lambda member: order(member[2][keys[1].name]))
@@ -137,8 +137,8 @@ def _projected(item: Item, table: TableDesign, index: SecondaryIndex | None) -> 
     return {name: value for name, value in item.items() if name in kept}
 
 
-def _item(one: tuple[int, str, Item], keys: list[str]) -> DrawnItem:
-    color, entity, item = one
+def _item(member: tuple[int, str, Item], keys: list[str]) -> DrawnItem:
+    color, entity, item = member
     cells = [
         DrawnAttribute(name, text_of(value)) for name, value in item.items() if name not in keys
     ]
@@ -152,7 +152,7 @@ def _item(one: tuple[int, str, Item], keys: list[str]) -> DrawnItem:
 
 
 def text_of(value: AttributeValue) -> str:
-    """A value as people read it."""
+    """Returns a value as people read it, cut if it is long."""
     text = _plain(value)
     return text if len(text) <= VALUE_CHARS_MAX else f"{text[: VALUE_CHARS_MAX - 1]}…"
 

@@ -1,1 +1,1 @@
-"""What the commands print for people: each stage in a screen, the rest is in its files."""
+"""Prints the results of commands for people: one screen per stage, the details are in its files."""

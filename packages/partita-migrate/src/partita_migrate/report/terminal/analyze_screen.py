@@ -1,4 +1,4 @@
-"""`partita migrate analyze` in a screen."""
+"""Prints the result of `partita migrate analyze`."""
 
 from __future__ import annotations
 
@@ -62,36 +62,44 @@ def _hot_keys(analysis: Analysis) -> list[str]:
 
 
 def _patterns(folder: Folder) -> Iterator[RenderableType]:
-    found = read_patterns(folder, read_inventory(folder))
-    if found.patterns:
-        yield from _busiest(found)
+    patterns = read_patterns(folder, read_inventory(folder))
+    if patterns.patterns:
+        yield from _busiest(patterns)
     else:
         yield Text(
-            "No access patterns yet: write patterns.toml, or let the server keep statements."
+            "No access patterns yet: write patterns.toml, or let the server keep statement"
+            " statistics."
         )
     yield from bullets(
         "Joined by statements without a foreign key: name those that are references under"
         " references in [source], and run plan and analyze again",
-        found.references[:ROWS_SHOWN_MAX],
+        patterns.references[:ROWS_SHOWN_MAX],
     )
-    if found.unexplained:
-        count = len(found.unexplained)
-        said = "1 statement is" if count == 1 else f"{count} statements are"
-        yield Text(f"{said} not among the patterns; {MINED} has the reasons.")
+    if patterns.unexplained:
+        count = len(patterns.unexplained)
+        counted = "1 statement is" if count == 1 else f"{count} statements are"
+        yield Text(f"{counted} not among the patterns; {MINED} has the reasons.")
 
 
-def _busiest(found: Patterns) -> Iterator[RenderableType]:
-    busiest = sorted(found.patterns, key=lambda pattern: (-pattern.calls_per_second, pattern.name))
+def _busiest(patterns: Patterns) -> Iterator[RenderableType]:
+    busiest = sorted(
+        patterns.patterns, key=lambda pattern: (-pattern.calls_per_second, pattern.name)
+    )
     yield grid(
         "Access patterns",
         ["pattern", "category", "calls/s", "items"],
         (
-            (one.name, one.category, figure(one.calls_per_second), figure(one.items))
-            for one in busiest[:ROWS_SHOWN_MAX]
+            (
+                pattern.name,
+                pattern.category,
+                figure(pattern.calls_per_second),
+                figure(pattern.items),
+            )
+            for pattern in busiest[:ROWS_SHOWN_MAX]
         ),
         numbers=["calls/s", "items"],
     )
     if rest := more(len(busiest), MINED):
         yield Text(rest)
-    if found.origin:
-        yield Text(f"Mined from {found.origin}.")
+    if patterns.origin:
+        yield Text(f"Mined from {patterns.origin}.")

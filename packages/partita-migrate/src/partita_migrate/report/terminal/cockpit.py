@@ -1,4 +1,5 @@
-"""`partita migrate run` on a terminal: the stages of a move, how far each is, and keys to press."""
+"""The terminal of `partita migrate run`: the stages of a move, their progress, and keys to
+press."""
 
 from __future__ import annotations
 
@@ -25,20 +26,20 @@ from partita_migrate.workspace.migration_folder import Folder
 
 KEYS = {"v": "verify", "c": "cutover", "r": "rollback", "f": "finish", "q": QUIT}
 CONFIRMED = ("cutover", "rollback", "finish")
-"""Pressed once by mistake, a key of these does nothing."""
+"""These keys have to be pressed twice, so that a mistake does nothing."""
 LOOKED_SECONDS = 1.0
 SAID_MAX = 5
 
 
 class Cockpit:
-    """Drawn again and again while stages run below it."""
+    """The screen. It is redrawn again and again while stages run below it."""
 
     def __init__(self, folder: Folder, console: Console) -> None:
         self.folder = folder
         self.bars = ProgressBars(console, is_started=False)
         self.stage = ""
         self.said: deque[str] = deque(maxlen=SAID_MAX)
-        self._asked = ""
+        self._requested = ""
         self._pressed = ""
         self._lock = threading.Lock()
         self._looked = 0.0
@@ -52,22 +53,22 @@ class Cockpit:
         self.bars.clear()
 
     def press(self, key: str) -> None:
-        wanted = KEYS.get(key.lower(), "")
-        if wanted in CONFIRMED and self._pressed != wanted:
-            self._pressed = wanted
-            self.said.append(f"Press {key} again for {wanted}.")
+        stage = KEYS.get(key.lower(), "")
+        if stage in CONFIRMED and self._pressed != stage:
+            self._pressed = stage
+            self.said.append(f"Press {key} again for {stage}.")
             return
         self._pressed = ""
-        if wanted and self.stage != "follow":
-            self.said.append(f"{self.stage} is under way; press {key} again when it has ended.")
-        elif wanted:
+        if stage and self.stage != "follow":
+            self.said.append(f"{self.stage} is running; press {key} again when it has ended.")
+        elif stage:
             with self._lock:
-                self._asked = wanted
+                self._requested = stage
 
     def taken(self) -> str:
         with self._lock:
-            asked, self._asked = self._asked, ""
-        return asked
+            requested, self._requested = self._requested, ""
+        return requested
 
     def __rich__(self) -> RenderableType:
         if self._status is None or time.monotonic() - self._looked > LOOKED_SECONDS:
@@ -93,30 +94,30 @@ class Cockpit:
 
 @contextmanager
 def cockpit(folder: Folder) -> Iterator[Cockpit]:
-    """Where there is a person: keys are read as they are pressed, and the terminal is as before
-    at the end."""
+    """Shows the cockpit to a person at a terminal, reads single keys, and restores the terminal at
+    the end."""
     console = Console(stderr=True)
-    found = Cockpit(folder, console)
+    screen = Cockpit(folder, console)
     over = threading.Event()
-    keys = threading.Thread(target=_read_keys, args=(found, over), daemon=True)
+    keys = threading.Thread(target=_read_keys, args=(screen, over), daemon=True)
     before = termios.tcgetattr(sys.stdin)
     try:
-        # Control-C stays an interrupt.
+        # cbreak mode leaves Control-C an interrupt.
         tty.setcbreak(sys.stdin)
         keys.start()
-        with Live(found, console=console, refresh_per_second=4, transient=True):
-            yield found
+        with Live(screen, console=console, refresh_per_second=4, transient=True):
+            yield screen
     finally:
         over.set()
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
         keys.join()
 
 
-def _read_keys(found: Cockpit, over: threading.Event) -> None:
+def _read_keys(screen: Cockpit, over: threading.Event) -> None:
     while not over.is_set():
         ready, _, _ = select.select([sys.stdin], [], [], 0.2)
         if ready and (key := sys.stdin.read(1)):
-            found.press(key)
+            screen.press(key)
 
 
 def summarize_run(ran: RunReport) -> Iterator[RenderableType]:

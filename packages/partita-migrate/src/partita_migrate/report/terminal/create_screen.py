@@ -1,4 +1,4 @@
-"""`partita migrate create` in a screen."""
+"""Prints the result of `partita migrate create`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.text import Text
 from partita_migrate.handover.create_stage import Action, CreateResult
 from partita_migrate.handover.emit import EmittedFile
 from partita_migrate.report.terminal.terminal_tables import bullets
-from partita_migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.workspace.readable_lists import number_of
 
 ACTIONS: dict[Action, str] = {
-    "create": "would be made",
-    "created": "was made",
-    "unchanged": "is as the design says; nothing was changed",
+    "create": "would be created",
+    "created": "was created",
+    "unchanged": "is as the design says and was not changed",
     "differs": "differs from the design and was left as it is",
     "update": "would be changed",
     "updated": "was changed",
@@ -30,7 +30,7 @@ def summarize(created: CreateResult) -> Iterator[RenderableType]:
             yield from bullets(title, lines)
         else:
             yield Text(title, style="bold")
-    if all(one.action == "unchanged" for one in created.tables):
+    if all(table.action == "unchanged" for table in created.tables):
         count = number_of(len(created.tables), "table")
         yield Text(f"Nothing to do: {count} of {created.model} at {created.endpoint}.")
     if any(difference.update for table in created.tables for difference in table.differences):
@@ -39,5 +39,5 @@ def summarize(created: CreateResult) -> Iterator[RenderableType]:
 
 
 def summarize_emitted(emitted: list[EmittedFile]) -> Iterator[RenderableType]:
-    for one in emitted:
-        yield Text(f"Written: {one.file} ({one.format}, {number_of(len(one.tables), 'table')})")
+    for file in emitted:
+        yield Text(f"Written: {file.file} ({file.format}, {number_of(len(file.tables), 'table')})")

@@ -1,4 +1,4 @@
-"""`partita migrate estimate` in a screen."""
+"""Prints the result of `partita migrate estimate`."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ DOUBLED_SHOWN_MAX = 8
 
 
 def summarize(estimates: Estimates) -> Iterator[RenderableType]:
-    """The chosen model in full, and the others beside it."""
-    one = estimates.estimates[0]
-    yield Text(f"{one.file} ({one.kind})", style="bold")
-    if one.patterns:
-        yield _patterns(one)
+    """Prints the chosen design in full, and the others beside it."""
+    chosen = estimates.estimates[0]
+    yield Text(f"{chosen.file} ({chosen.kind})", style="bold")
+    if chosen.patterns:
+        yield _patterns(chosen)
     else:
-        yield Text("No access patterns are known: what follows is for the storage alone.")
-    if rest := more(len(one.patterns), ESTIMATE_CSV):
+        yield Text("There are no access patterns: these figures are for storage alone.")
+    if rest := more(len(chosen.patterns), ESTIMATE_CSV):
         yield Text(rest)
-    yield _resources(one)
-    if rest := more(len(one.resources), ESTIMATE_CSV):
+    yield _resources(chosen)
+    if rest := more(len(chosen.resources), ESTIMATE_CSV):
         yield Text(rest)
-    yield _month(one.bill)
-    yield _doubled(one)
+    yield _month(chosen.bill)
+    yield _doubled(chosen)
     if len(estimates.estimates) > 1:
         yield _side_by_side(estimates)
     yield Text(f"Prices of {estimates.prices_of}.")

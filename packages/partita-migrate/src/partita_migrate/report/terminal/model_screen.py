@@ -1,4 +1,4 @@
-"""`partita migrate model` in a screen."""
+"""Prints the result of `partita migrate model`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ def summarize(models: ModelResult) -> Iterator[RenderableType]:
         (name, *(value(design) for design in models.comparison.designs))
         for name, value in COMPARED.items()
     ]
-    proven: dict[str, str] = {one.kind: proven_of(one.proof) for one in models.proposals}
+    proven: dict[str, str] = {
+        proposal.kind: proven_of(proposal.proof) for proposal in models.proposals
+    }
     rows.append(("patterns proven", *(proven.get(kind, "") for kind in kinds)))
     yield grid("Compared", ["", *kinds], rows, numbers=kinds)
     yield Text(models.chosen)
@@ -60,10 +62,14 @@ def summarize(models: ModelResult) -> Iterator[RenderableType]:
     yield Text(f"Written: {', '.join([*files, COMPARISON])}")
 
 
-def proven_of(found: list[Proof]) -> str:
-    """How many patterns a test of this very design has proven."""
-    count = sum(one.verdict == "proven" for one in found)
-    return f"{count} of {len(found)}" if any(one.at for one in found) else "not tested"
+def proven_of(pattern_proofs: list[Proof]) -> str:
+    """Says how many patterns a test of this exact design has proven."""
+    count = sum(proof.verdict == "proven" for proof in pattern_proofs)
+    return (
+        f"{count} of {len(pattern_proofs)}"
+        if any(proof.at for proof in pattern_proofs)
+        else "not tested"
+    )
 
 
 def summarize_check(name: str, findings: list[DesignFinding]) -> Iterator[RenderableType]:
@@ -104,7 +110,7 @@ def _served(design: Design) -> RenderableType:
 
 
 def _key(access: PatternAccess) -> str:
-    """The key of a request as the whitepaper writes it: GameId=X, limit=1."""
+    """Returns a request's key in the whitepaper's notation: GameId=X, limit=1."""
     parts = []
     for condition in access.key:
         sign = "=" if condition.comparison == "=" else f" {condition.comparison} "

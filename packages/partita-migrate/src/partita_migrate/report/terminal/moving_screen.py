@@ -1,4 +1,4 @@
-"""`partita migrate load`, `follow`, `verify` and `status` in a screen."""
+"""Prints the results of `partita migrate load`, `follow`, `verify` and `status`."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def summarize_load(loaded: LoadReport) -> Iterator[RenderableType]:
     )
     if loaded.rejects:
         yield Text(
-            f"{loaded.failed:,} rows failed; {loaded.rejects} has each with its reason. Correct"
-            " them in the source: `follow` carries them over, or `load --replay`."
+            f"{loaded.failed:,} rows failed; {loaded.rejects} has the reasons. Correct the rows in"
+            " the source: `follow` or `load --replay` then carries them over."
         )
     if loaded.on_source is not None:
-        seen = loaded.on_source
-        counted = "".join(f", {name} +{count:,}" for name, count in seen.counters.items())
+        cost = loaded.on_source
+        counted = "".join(f", {name} +{count:,}" for name, count in cost.counters.items())
         yield Text(
-            f"The source was read for {seen.seconds:.1f} s, {seen.rows_per_second:,.0f} rows/s"
+            f"The source was read for {cost.seconds:.1f} s, {cost.rows_per_second:,.0f} rows/s"
             f"{counted}."
         )
     if loaded.files:
@@ -63,8 +63,8 @@ def summarize_follow(followed: FollowResult) -> Iterator[RenderableType]:
     behind = "" if followed.lag_bytes is None else f", {followed.lag_bytes:,} bytes"
     if followed.is_backwards:
         yield Text(
-            f"Backwards, for the target is authoritative: {followed.changes:,} changes read,"
-            f" {followed.writes:,} rows written; {followed.rejects:,} cannot be in the source."
+            f"Backwards, because the target is authoritative: {followed.changes:,} changes read,"
+            f" {followed.writes:,} rows written; {followed.rejects:,} items cannot become rows."
         )
         return
     yield Text(
@@ -73,10 +73,11 @@ def summarize_follow(followed: FollowResult) -> Iterator[RenderableType]:
         f" {followed.lag_seconds:.1f} s{behind} behind."
     )
     if followed.rejects:
-        yield Text(f"{followed.rejects:,} rows make no item that the target takes.")
+        yield Text(f"{followed.rejects:,} rows cannot become items that the target accepts.")
     if followed.verified_rows:
         yield Text(
-            f"Verified meanwhile: {followed.verified_rows:,} rows, {followed.verified_items:,}"
+            f"Verified in the meantime: {followed.verified_rows:,} rows,"
+            f" {followed.verified_items:,}"
             f" items; {followed.different:,} differences."
         )
         yield from bullets("Differences", followed.differences[:SHOWN_MAX])
@@ -98,18 +99,18 @@ def summarize_verify(verified: VerifyReport) -> Iterator[RenderableType]:
     )
 
 
-def summarize_status(told: MoveStatus) -> Iterator[RenderableType]:
-    rows = [(stage.name, "done" if stage.is_done else "", stage.said) for stage in told.stages]
-    yield grid(f"The move of {told.folder}", ["stage", "", ""], rows, [])
-    if told.holder:
-        yield Text(f"{told.holder} works in it.")
-    elif told.under_way:
-        yield Text(f"A {told.under_way} was begun and has not come to its end; run it again.")
-    if told.refusal:
-        yield Text(told.refusal)
+def summarize_status(status: MoveStatus) -> Iterator[RenderableType]:
+    rows = [(stage.name, "done" if stage.is_done else "", stage.said) for stage in status.stages]
+    yield grid(f"The move of {status.folder}", ["stage", "", ""], rows, [])
+    if status.holder:
+        yield Text(f"{status.holder} is working on it.")
+    elif status.under_way:
+        yield Text(f"A {status.under_way} was started and has not ended; run it again.")
+    if status.refusal:
+        yield Text(status.refusal)
     yield from bullets(
-        f"{told.rejected:,} rows were rejected",
-        [f"{reject.table}, {reject.key}: {reject.reason}" for reject in told.rejects[:SHOWN_MAX]],
+        f"{status.rejected:,} rows were rejected",
+        [f"{reject.table}, {reject.key}: {reject.reason}" for reject in status.rejects[:SHOWN_MAX]],
     )
-    if told.verified is not None:
-        yield from summarize_verify(told.verified)
+    if status.verified is not None:
+        yield from summarize_verify(status.verified)

@@ -1,4 +1,4 @@
-"""`partita migrate plan` in a screen."""
+"""Prints the result of `partita migrate plan`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from rich.text import Text
 
 from partita_migrate.report.terminal.terminal_tables import ROWS_SHOWN_MAX, bullets, grid, more
 from partita_migrate.understanding.plan_stage import PAGE
-from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, number_of
+from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES
 from partita_migrate.understanding.planning.migration_plan import MigrationPlan
 from partita_migrate.understanding.planning.plan_page import SEVERITY_TITLES, bytes_text, rows_text
 from partita_migrate.understanding.schema.inventory import Inventory, read_inventory
 from partita_migrate.workspace.migration_folder import INVENTORY, PLAN, Folder
+from partita_migrate.workspace.readable_lists import number_of
 
 
 def summarize(folder: Folder, plan: MigrationPlan) -> Iterator[RenderableType]:
@@ -70,16 +71,16 @@ def _relationships(inventory: Inventory) -> list[str]:
 
 
 def _difficulties(plan: MigrationPlan) -> list[str]:
-    found = Counter(difficulty.severity for difficulty in plan.difficulties)
+    counts = Counter(difficulty.severity for difficulty in plan.difficulties)
     return [
-        f"{found[severity]:>4} {SEVERITY_TITLES[severity].lower()}"
+        f"{counts[severity]:>4} {SEVERITY_TITLES[severity].lower()}"
         for severity in SEVERITIES
-        if found[severity]
+        if counts[severity]
     ]
 
 
 def _server(plan: MigrationPlan) -> list[str]:
-    missing = [one.sentence for one in plan.server if not one.is_ready]
+    missing = [check.sentence for check in plan.server if not check.is_ready]
     if plan.server and not missing:
         return ["The backup can be taken, changes can be followed, and statements are kept."]
     return missing

@@ -1,4 +1,4 @@
-"""How far a stage is, on a terminal: bars with rate and time left."""
+"""Shows the progress of a stage on a terminal: bars with rate and time left."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ProgressRate(ProgressColumn):
 
 
 class ProgressBars:
-    """`show` is a `partita_migrate.workspace.stage_progress.Progress`."""
+    """Progress bars; their `show` is a `partita_migrate.workspace.stage_progress.Progress`."""
 
     def __init__(self, console: Console, *, is_started: bool = True) -> None:
         self.bars = Progress(
@@ -42,7 +42,8 @@ class ProgressBars:
 
     def show(self, description: str, done: int, total: int) -> None:
         name = description.partition(",")[0]
-        # Not before: bars that are drawn again and again wipe out the prompt for a password.
+        # The bars start with the first progress, because their redrawing would wipe out a password
+        # prompt.
         if not self._tasks and self._is_started:
             self.bars.start()
         if name not in self._tasks:

@@ -1,4 +1,4 @@
-"""`partita migrate report` in a screen."""
+"""Prints the result of `partita migrate report`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def summarize(folder: Folder, report: Report) -> Iterator[RenderableType]:
     yield from bullets(
         "The biggest risks", [f"{risk.kind}: {risk.what[0]}" for risk in summary.risks]
     )
-    missing = [f"{one.why} Run `{one.command}`." for one in report.missing]
+    missing = [f"{stage.why} Run `{stage.command}`." for stage in report.missing]
     yield from bullets("Missing", missing)
     also = f", {report.requests}" if report.requests else ""
     yield Text(f"Written: {folder.path / report.file} ({bytes_text(report.bytes)}){also}")

@@ -1,4 +1,4 @@
-"""`partita migrate cutover`, `rollback` and `finish` in a screen."""
+"""Prints the results of `partita migrate cutover`, `rollback` and `finish`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ SHOWN_MAX = 20
 
 def summarize_cutover(done: CutoverResult) -> Iterator[RenderableType]:
     if done.is_dry_run:
-        yield Text(f"{done.source} would refuse writes, and {done.endpoint} be authoritative.")
+        yield Text(
+            f"{done.source} would refuse writes, and {done.endpoint} would become authoritative."
+        )
         yield from bullets("Tables with triggers", done.fenced)
         yield from bullets("Tables whose streams are read for the way back", done.streams)
     else:
@@ -27,13 +29,13 @@ def summarize_cutover(done: CutoverResult) -> Iterator[RenderableType]:
             f" {done.compared:,} items were compared."
         )
         yield Text(
-            "Next: `partita migrate follow`, which goes backwards now, item by item: a transaction"
-            " at the target is not one in the source."
+            "Next: `partita migrate follow`, which now goes backwards, item by item: a transaction"
+            " of the target does not become a transaction of the source."
         )
     yield from bullets("Without a way back", done.one_way)
     yield from bullets(
-        "Triggers of the source that fire on the way back too: disable those whose work is done at"
-        " the target",
+        "Triggers of the source that also fire on the way back: disable those whose work the"
+        " target's application does",
         done.triggers,
     )
 
@@ -52,10 +54,10 @@ def summarize_rollback(done: RollbackResult) -> Iterator[RenderableType]:
         )
     if done.replaced:
         yield Text(
-            f"{done.replaced:,} of them said something else than the rows that they are made of;"
-            f" {done.replaced_file} has what they said."
+            f"{done.replaced:,} of them differed from the rows that they are made of;"
+            f" {done.replaced_file} has their old content."
         )
-    yield from bullets("Cannot be in the source", done.obstacles[:SHOWN_MAX])
+    yield from bullets("Cannot become rows of the source", done.obstacles[:SHOWN_MAX])
 
 
 def summarize_finish(done: FinalReport) -> Iterator[RenderableType]:

@@ -1,4 +1,4 @@
-"""Tables on a terminal, all of one look."""
+"""Tables, figures and lists on a terminal, all in one style."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROWS_SHOWN_MAX = 20
 def grid(
     title: str, heads: list[str], rows: Iterable[tuple[str, ...]], numbers: Iterable[str] = ()
 ) -> Table:
-    """`numbers` names the columns that stand to the right."""
+    """Makes a table. `numbers` names the columns that are aligned to the right."""
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     to_the_right = set(numbers)
     for head in heads:
@@ -27,7 +27,7 @@ def grid(
 
 
 def figure(number: float) -> str:
-    """Five digits, as many as a mean deserves, and never a power of ten."""
+    """Formats a figure with five digits and without exponents: more would pretend precision."""
     return f"{number:,.0f}" if number >= 100_000 else f"{number:,.5g}"
 
 
@@ -36,16 +36,16 @@ def gigabytes(number: float) -> str:
 
 
 def more(count: int, file: str) -> str:
-    """What a table does not show."""
+    """Says how many rows a table does not show."""
     left = count - ROWS_SHOWN_MAX
     return f"  and {left} more in {file}" if left > 0 else ""
 
 
 def bullets(title: str, lines: Iterable[str]) -> Iterator[RenderableType]:
-    """A heading and its lines, each with a hanging indent; nothing without lines."""
-    found = list(lines)
-    if found:
+    """Yields a heading and its lines with a hanging indent; nothing if there are no lines."""
+    texts = list(lines)
+    if texts:
         yield Text(title, style="bold")
-        for line in found:
+        for line in texts:
             yield Padding(Text(line), (0, 0, 0, 2))
         yield Text("")

@@ -1,4 +1,4 @@
-"""`partita migrate test` in a screen."""
+"""Prints the result of `partita migrate test`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich.text import Text
 
 from partita_migrate.proving.proof_run.proof_results import AnswerDifference, PatternProof, ProofRun
 from partita_migrate.report.terminal.terminal_tables import bullets, grid
-from partita_migrate.understanding.planning.difficulties.difficulty import number_of
+from partita_migrate.workspace.readable_lists import number_of
 
 STYLES = {"proven": "green", "unserved": "yellow", "unproven": "yellow", "differs": "red"}
-"""In the order in which they are shown: what needs attention is nearest to the end."""
+"""In the order of display: what needs attention comes last, next to the prompt."""
 
 
 def summarize(run: ProofRun) -> Iterator[RenderableType]:
@@ -35,7 +35,7 @@ def summarize(run: ProofRun) -> Iterator[RenderableType]:
         numbers=["processed", "imported", "skipped", "failed", "items"],
     )
     yield from bullets(
-        "No way back", (f"{one.table}: {one.why}" for one in run.way_back if not one.is_exact)
+        "No way back", (f"{way.table}: {way.why}" for way in run.way_back if not way.is_exact)
     )
     yield from bullets(
         "Keys",
@@ -49,37 +49,38 @@ def summarize(run: ProofRun) -> Iterator[RenderableType]:
         "Beyond rows", (f"{check.name}: {check.outcome}. {check.detail}" for check in checks)
     )
     yield Text("Patterns", style="bold")
-    for one in sorted(run.functional, key=lambda proof: [*STYLES].index(proof.verdict)):
-        yield from _pattern(one)
-    found = run.summary
+    for proof in sorted(run.functional, key=lambda proof: [*STYLES].index(proof.verdict)):
+        yield from _pattern(proof)
+    summary = run.summary
     yield Text()
     yield Text(
-        f"{found.proven} proven, {found.differs} differ, {found.unproven} unproven,"
-        f" {found.unserved} unserved; {found.key_problems} problems with keys;"
+        f"{summary.proven} proven, {summary.differs} differ, {summary.unproven} unproven,"
+        f" {summary.unserved} unserved; {summary.key_problems} problems with keys;"
         f" {run.seconds:.1f} seconds."
     )
-    yield Text("Written: test.json, and the run under its date in tests/")
+    yield Text("Written: test.json, and a dated copy of the run in tests/")
 
 
-def _pattern(one: PatternProof) -> Iterator[RenderableType]:
+def _pattern(proof: PatternProof) -> Iterator[RenderableType]:
     line = Text()
-    line.append(f"{one.verdict:9}", style=STYLES[one.verdict])
-    line.append(f" {one.pattern}")
-    if one.verdict == "proven":
-        done = "" if one.operation in ("read", "aggregate") else " written"
-        calls, rows = number_of(len(one.cases), "call"), number_of(one.rows, "row")
+    line.append(f"{proof.verdict:9}", style=STYLES[proof.verdict])
+    line.append(f" {proof.pattern}")
+    if proof.verdict == "proven":
+        done = "" if proof.operation in ("read", "aggregate") else " written"
+        calls, rows = number_of(len(proof.cases), "call"), number_of(proof.rows, "row")
         line.append(f": {calls}, {rows}{done}")
-    if one.why:
-        line.append(f": {one.why}")
+    if proof.why:
+        line.append(f": {proof.why}")
     yield Padding(line, (0, 0, 0, 2))
-    for difference in one.differences[:2]:
+    for difference in proof.differences[:2]:
         yield from _difference(difference)
 
 
 def _difference(difference: AnswerDifference) -> Iterator[RenderableType]:
-    given = ", ".join(f"{name}={value}" for name, value in difference.parameters.items())
+    parameters = ", ".join(f"{name}={value}" for name, value in difference.parameters.items())
     yield Padding(
-        Text(f"{difference.case} ({given}): {difference.what}; {difference.line}"), (0, 0, 0, 12)
+        Text(f"{difference.case} ({parameters}): {difference.what}; {difference.line}"),
+        (0, 0, 0, 12),
     )
     for side, rows in (("SQL", difference.sql), ("items", difference.items)):
         for row in rows[:2]:

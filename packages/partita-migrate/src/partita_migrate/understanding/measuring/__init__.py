@@ -1,5 +1,5 @@
-"""Sampled rows and what they tell: item sizes, key skew, heat, nulls, ranges, growth.
+"""Measures sampled rows: item sizes, key skew, heat, nulls, ranges and growth.
 
-`sampling` draws rows, `reading` asks for them so that nothing is lost, `figures` adds them up; the
-other modules turn sums into the words of `analysis.py`.
+`table_sampling` draws rows, `table_figures` sums them up, and the other modules derive the figures
+of `analysis.py` from the sums.
 """

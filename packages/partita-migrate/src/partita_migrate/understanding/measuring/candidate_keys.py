@@ -1,4 +1,5 @@
-"""Which columns of a table could become a key: what names its rows, and what finds them."""
+"""Finds the columns of a table that could become a key: those that identify its rows, and those by
+which patterns find them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ KEY_KINDS = ("integer", "decimal", "date", "datetime", "enum", "uuid")
 
 
 def candidate_keys(table: SourceTable, patterns: Iterable[AccessPattern]) -> list[KeyCounts]:
-    """Each set of columns once, in the order in which it was met."""
+    """Returns the candidate keys, each set of columns once, in the order in which they were
+    found."""
     columns = {column.name: column for column in table.columns}
     keys: dict[frozenset[str], KeyCounts] = {}
     for names in _named(table, patterns):
@@ -49,7 +51,7 @@ def _named(table: SourceTable, patterns: Iterable[AccessPattern]) -> Iterator[li
         yield own
         for name in own:
             yield [name]
-        # One side of an OR finds rows by a key of its own.
+        # Each side of an OR finds rows by a key of its own.
         tested = map(ColumnRef.parse, pattern.filters)
         yield from (
             [ref.column] for ref in tested if ref.table == table.name and _is_short(table, ref)
@@ -57,8 +59,8 @@ def _named(table: SourceTable, patterns: Iterable[AccessPattern]) -> Iterator[li
 
 
 def _is_short(table: SourceTable, ref: ColumnRef) -> bool:
-    """Long texts are not read for a measure of their values."""
-    column = next((one for one in table.columns if one.name == ref.column), None)
+    """True for columns with short values: long texts are not read to measure their distribution."""
+    column = next((column for column in table.columns if column.name == ref.column), None)
     if column is None or column.kind != "string":
         return column is not None and column.kind in KEY_KINDS
     return column.length_max is not None and column.length_max <= SHORT_LENGTH_MAX

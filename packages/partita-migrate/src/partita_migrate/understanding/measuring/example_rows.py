@@ -1,9 +1,9 @@
-"""A few rows of each table that belong together, so that drawings of a model show real items.
+"""Keeps a few rows of each table that belong together, so that drawings of a model show real items.
 
-The first and the last row of a table by its key, others that share a parent with them, and all
-their parents: every one found through an index, never by looking through a table. Texts may be
-personal: unless told otherwise, each is replaced by one that its column's name suggests, the same
-text by the same everywhere, so that rows still belong together.
+The first and the last row of a table by its key, others with the same parent, and all their parents
+are read. Every row is found through an index, never by scanning a table. Texts can be personal:
+unless the settings say otherwise, each is replaced by one that its column's name suggests. The same
+text gets the same replacement everywhere, so that rows still belong together.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Examples = Literal["masked", "whole", "none"]
 """Texts replaced, texts as they are, or no rows at all."""
 
 ROWS_MAX = 4
-"""Of each table."""
+"""The number of rows of each table."""
 SIBLINGS_MAX = 3
 TEXT_CHARS_MAX = 80
 DOCUMENT_BYTES_MAX = 200
 STATEMENT_SECONDS_MAX = 5
 SMALL_ROWS = 1000
-"""A table of so few is looked through without an index."""
+"""A table with so few rows is scanned even without an index."""
 ALIAS = "partita_example"
 
 _MOMENT = re.compile(r"[0-9T:.+/Z -]*")
@@ -48,7 +48,7 @@ _PLACEHOLDERS: dict[str, AttributeValue] = {
     "L": {"L": []},
     "SS": {"SS": ["…"]},
 }
-"""For what is there and not shown."""
+"""Shown in place of values that must not be shown."""
 
 Row = dict[str, Any]
 
@@ -56,7 +56,8 @@ Row = dict[str, Any]
 def example_rows(
     source: SourceDatabase, inventory: Inventory, how: Examples
 ) -> dict[str, list[Item]]:
-    """By table, in the order of the inventory; each row as the item that it would be."""
+    """Returns the rows by table, in the order of the inventory. Each row has the form of an
+    item."""
     if how == "none":
         return {}
     gathering = _Gathering(source, inventory)
@@ -78,14 +79,14 @@ class _Gathering:
         self._readings: dict[str, list[ColumnReading]] = {}
 
     def gather(self) -> None:
-        """From the tables that nobody refers to, whose rows lead to all others."""
+        """Starts from tables that no other table refers to, whose rows lead to all others."""
         referenced = {
             key.referenced_table
             for table in self.tables.values()
             for key in table.foreign_keys
             if key.referenced_table != table.name
         }
-        for table in sorted(self.tables.values(), key=lambda one: one.name in referenced):
+        for table in sorted(self.tables.values(), key=lambda table: table.name in referenced):
             if not self.rows.get(table.name):
                 self._begin(table)
 
@@ -116,24 +117,24 @@ class _Gathering:
         parent = self.tables.get(key.referenced_table)
         if parent is None or len(self.rows.get(parent.name, [])) == ROWS_MAX:
             return
-        # SQLite takes foreign keys that fit nothing; they lead nowhere.
+        # SQLite allows foreign keys that do not match; they lead nowhere.
         values = {
             name: row.get(own)
             for name, own in zip(key.referenced_columns, key.columns, strict=False)
         }
         if None not in values.values() and _is_found_by_index(parent, key.referenced_columns):
-            for found in self._select(parent, values, 1):
-                self._keep(parent, found)
+            for parent_row in self._select(parent, values, 1):
+                self._keep(parent, parent_row)
 
     def readings(self, table: SourceTable) -> list[ColumnReading]:
         if table.name not in self._readings:
             keys = {name for key in table.foreign_keys for name in key.columns}
-            found = readings(self.source, table, {*keys, *table.primary_key})
-            self._readings[table.name] = [self._shortened(reading) for reading in found]
+            table_readings = readings(self.source, table, {*keys, *table.primary_key})
+            self._readings[table.name] = [self._shortened(reading) for reading in table_readings]
         return self._readings[table.name]
 
     def _shortened(self, reading: ColumnReading) -> ColumnReading:
-        """Of a text whose bytes would only be counted, as much as may be shown."""
+        """Reads the beginning of a text, in place of its size, as far as it may be shown."""
         if reading.convert is not None or reading.column.kind != "string":
             return reading
         beginning = f"LEFT({self.source.quote(reading.column.name)}, {TEXT_CHARS_MAX + 1})"
@@ -142,11 +143,11 @@ class _Gathering:
     def _select(
         self, table: SourceTable, values: Row, limit: int, direction: str | None = None
     ) -> Sequence[Row]:
-        """Nothing where the source refuses; only a source that is gone is an error."""
-        asked = self.readings(table)
+        """Returns no rows if the source refuses. Only a source that is gone is an error."""
+        table_readings = self.readings(table)
         quote = self.source.quote
         statement = (
-            f"SELECT {', '.join(reading.sql for reading in asked)}"
+            f"SELECT {', '.join(reading.sql for reading in table_readings)}"
             f" FROM {self.source.relation(table)} AS {ALIAS}"
         )
         if values:
@@ -156,19 +157,19 @@ class _Gathering:
             order = (f"{quote(name)}{direction}" for name in table.primary_key)
             statement += f" ORDER BY {', '.join(order)}"
         try:
-            found = self.source.rows(
+            rows = self.source.rows(
                 f"{statement} LIMIT {limit}", **{f"v{n}": v for n, v in enumerate(values.values())}
             )
         except SourceError:
             if self.source.is_lost:
                 raise
             return []
-        names = [reading.column.name for reading in asked]
-        return sorted((dict(zip(names, row, strict=True)) for row in found), key=repr)
+        names = [reading.column.name for reading in table_readings]
+        return sorted((dict(zip(names, row, strict=True)) for row in rows), key=repr)
 
 
 def _is_found_by_index(table: SourceTable, columns: Sequence[str]) -> bool:
-    """Whether rows with these values are found without looking through the table."""
+    """True when rows with these values are found without scanning the table."""
     if table.is_row_count_exact and table.row_count <= SMALL_ROWS:
         return True
     indexes = [index.columns for index in table.indexes if index.where is None]
@@ -178,20 +179,20 @@ def _is_found_by_index(table: SourceTable, columns: Sequence[str]) -> bool:
 
 
 class _Shown:
-    """What of a row may be shown."""
+    """Decides what of a row may be shown."""
 
     def __init__(self, inventory: Inventory, how: Examples) -> None:
         self.how = how
         self.schema = SchemaGraph(inventory)
         self._numbers: dict[ColumnRef, dict[str, int]] = {}
 
-    def item(self, table: SourceTable, row: Row, asked: Sequence[ColumnReading]) -> Item:
-        return dict(self._attributes(table, row, asked))
+    def item(self, table: SourceTable, row: Row, row_readings: Sequence[ColumnReading]) -> Item:
+        return dict(self._attributes(table, row, row_readings))
 
     def _attributes(
-        self, table: SourceTable, row: Row, asked: Sequence[ColumnReading]
+        self, table: SourceTable, row: Row, row_readings: Sequence[ColumnReading]
     ) -> Iterator[tuple[str, AttributeValue]]:
-        for reading in asked:
+        for reading in row_readings:
             name = reading.column.name
             value = None if row[name] is None else self._value(table, reading, row[name])
             if value is not None:
@@ -224,7 +225,8 @@ class _Shown:
 
 
 def _is_telling(kind: ColumnKind, value: AttributeValue) -> bool:
-    """SQLite keeps any text in any column, whatever kind it was declared to be."""
+    """True for values that may be shown. SQLite stores any text in any column, whatever kind it was
+    declared as."""
     if kind not in SHOWN_KINDS:
         return False
     return kind == "enum" or _MOMENT.fullmatch(value.get("S", "")) is not None

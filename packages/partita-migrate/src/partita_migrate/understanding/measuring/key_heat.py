@@ -1,8 +1,8 @@
-"""Whether one value of a key would be asked for more than one partition can give.
+"""Key heat: finds keys of which one value would get more traffic than a partition can serve.
 
-A partition serves 1,000 write and 3,000 read units a second, and all items of one partition key
-value may lie in one. How calls spread over values is not known before; they are taken to spread
-like the rows, except that everything new has today's date.
+A partition serves 1,000 write and 3,000 read units per second, and all items with one partition key
+value can be in one partition. How calls spread over values is unknown beforehand. They are assumed
+to spread as the rows do, except that everything new has today's date.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from partita_migrate.understanding.schema.inventory import SourceTable
 
 @dataclass(frozen=True)
 class KeyDemand:
-    """What the patterns ask of the items of one table, through one key."""
+    """The load of the patterns on the items of one table, through one key."""
 
     reads_per_second: float = 0.0
     read_units: float = 0.0
@@ -39,7 +39,7 @@ class KeyDemand:
 def with_heat(
     skew: KeySkew, table: SourceTable, patterns: Sequence[AccessPattern], item_bytes: int
 ) -> KeySkew:
-    """The same key with its risk at the rates of the patterns, in a sentence."""
+    """Returns the key with its risk at the rates of the patterns, and a sentence about it."""
     demand = _demand(skew, table, patterns, item_bytes)
     is_day = _is_day(skew, table)
     write_share = 1.0 if is_day and demand.insert_units else skew.top_share
@@ -93,30 +93,30 @@ def _reason(skew: KeySkew, demand: KeyDemand, writes: float, reads: float, is_da
     if is_day and writes > PARTITION_WRITE_UNITS:
         return (
             f"Everything written on one day has the same value: {writes:,.0f} write units a second"
-            f" for a partition that gives {PARTITION_WRITE_UNITS:,}."
+            f" for a partition that serves {PARTITION_WRITE_UNITS:,}."
         )
     top = _top(skew)
     if not demand.reads_per_second and not demand.writes_per_second:
-        return f"{top}; no pattern uses it, so that its heat is not known."
+        return f"{top}; no pattern uses it, so its heat is unknown."
     if writes > PARTITION_WRITE_UNITS:
         return (
             f"{top}, which would take {writes:,.0f} of {demand.write_units:,.0f} write units a"
-            f" second; a partition gives {PARTITION_WRITE_UNITS:,}."
+            f" second; a partition serves {PARTITION_WRITE_UNITS:,}."
         )
     if reads > PARTITION_READ_UNITS:
         return (
             f"{top}, which would take {reads:,.0f} of {demand.read_units:,.0f} read units a"
-            f" second; a partition gives {PARTITION_READ_UNITS:,}."
+            f" second; a partition serves {PARTITION_READ_UNITS:,}."
         )
     return (
         f"{top}, at most {_few(writes)} write and {_few(reads)} read units a second; a partition"
-        f" gives {PARTITION_WRITE_UNITS:,} and {PARTITION_READ_UNITS:,}."
+        f" serves {PARTITION_WRITE_UNITS:,} and {PARTITION_READ_UNITS:,}."
     )
 
 
 def _top(skew: KeySkew) -> str:
     if skew.is_unique:
-        return "Each value names one row"
+        return "Each value identifies one row"
     value = f"the value {skew.top_value}" if skew.top_value is not None else "one value"
     return f"{_percent(skew.top_share)} of the rows share {value}"
 

@@ -1,4 +1,4 @@
-"""Texts that stand for those of a column, made up from its name alone."""
+"""Invents texts for a column from its name alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DATE = "2026-11-0{number}"
 
 
 def made_up(column: str, number: int) -> str:
-    """What a column of this name may hold."""
+    """Returns a text that a column with this name could hold."""
     parts = name_parts(column)
     if set(parts) & {"date", "day", "at", "time", "stmp", "timestamp", "on"}:
         return DATE.format(number=number % 9 + 1)

@@ -1,7 +1,7 @@
-"""The figures of one table, gathered row by row in memory that does not grow with the values.
+"""Sums up the figures of one table, row by row, in memory that does not grow with the values.
 
-Kept for each sampled row: eight bytes for its size, and eight for each candidate key (a hash, for
-only equality matters). Everything else is sums and extremes.
+For each sampled row it keeps eight bytes for its size and eight for each candidate key (a hash,
+because only equality matters). Everything else is sums and extremes.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from partita_migrate.understanding.schema.inventory import ColumnKind
 from partita_migrate.understanding.sources.column_reading import ColumnReading
 
 KEY_HASHES_MAX = 16_000_000
-"""Of all candidate keys of a table together, 128 MB; with more, keys look at fewer rows."""
+"""The limit for all candidate keys of a table together: 128 MB. Beyond it, keys look at fewer
+rows."""
 
 SHOWN_KINDS: frozenset[ColumnKind] = frozenset(
     ("integer", "decimal", "float", "boolean", "date", "time", "datetime", "enum")
 )
-"""Kinds whose values are shown. A text may be a name, an address or a secret."""
+"""Kinds whose values are shown. A text can be a name, an address or a secret."""
 
 
 @dataclass
 class ColumnSums:
-    """Of one column, over all draws."""
+    """The sums of one column, over all draws."""
 
     reading: ColumnReading
     values: int = 0
@@ -57,7 +58,7 @@ class ColumnSums:
         return None if converted is None else str(next(iter(converted.values())))
 
     def extend_range(self, value: Any) -> None:
-        # NaN is neither less nor more than anything, itself included.
+        # NaN compares as false with everything, even with itself.
         if self.reading.column.kind not in SHOWN_KINDS or value != value:
             return
         try:
@@ -66,27 +67,27 @@ class ColumnSums:
             if self.most is None or value > self.most:
                 self.most = value
         except TypeError:
-            # SQLite keeps texts among numbers; the range is that of what came first.
+            # SQLite stores texts among numbers. The range is that of the type that came first.
             return
 
 
 @dataclass
 class TableFigures:
-    """All that is kept of the rows of one sample."""
+    """Collects what is kept of the rows of one sample."""
 
     readings: Sequence[ColumnReading]
     keys: Sequence[KeyCounts]
     expected: int
-    """How many rows will come, for the share that keys look at."""
+    """The number of expected rows, which decides the share that keys look at."""
     moments_of: str | None = None
-    """The column that tells when a row was made."""
+    """The column with the time when a row was made."""
     numbers_of: str | None = None
-    """The column that the database numbers rows by."""
+    """The column with the number that the database gave to a row."""
     seed: int = 0
     sizes: array[int] = field(default_factory=lambda: array("Q"))
     moments: array[float] = field(default_factory=lambda: array("d"))
     numbers: array[float] = field(default_factory=lambda: array("d"))
-    """Of the same rows as `moments`."""
+    """The numbers of the same rows as `moments`."""
 
     def __post_init__(self) -> None:
         self.columns = [ColumnSums(reading) for reading in self.readings]
@@ -111,7 +112,7 @@ class TableFigures:
                     key.add([contents[position] for position in positions])
 
     def _measure(self, row: Sequence[Any], times: int) -> list[Any]:
-        """Counts the row's bytes; what its values hold is returned, None for NULL."""
+        """Counts the row's bytes. Returns the contents of its values, None for NULL."""
         size = 0
         contents: list[Any] = [None] * len(row)
         for position, (column, value) in enumerate(zip(self.columns, row, strict=True)):
@@ -137,7 +138,7 @@ class TableFigures:
 
 
 def moment_of(value: Any) -> float | None:
-    """Seconds since 1970 of a date, a date and time, or a text of one."""
+    """Returns the seconds since 1970 of a date, a date and time, or the text of one."""
     try:
         if isinstance(value, str):
             value = datetime.fromisoformat(value)

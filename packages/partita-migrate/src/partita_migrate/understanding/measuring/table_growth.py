@@ -1,4 +1,4 @@
-"""How fast a table grows: from the times its rows were made, or from what is inserted."""
+"""Estimates how fast a table grows: from the times when its rows were made, or from inserts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partita_migrate.understanding.schema.inventory import SourceColumn, SourceT
 DAY_SECONDS = 86_400
 RECENT_DAYS = 30
 RECENT_ROWS_MIN = 30
-"""Sampled rows of the last days, below which they say nothing."""
+"""With fewer sampled rows in the last days, these say nothing."""
 
 _CREATION_NAMES = (
     "created_at", "created", "createdat", "creation_date", "create_date", "created_on",
@@ -27,14 +27,15 @@ _CREATION_NAMES = (
 
 
 _OTHER_TIMES = re.compile(r"updat|modif|chang|last|delet|expir|end|birth|due|until|valid|next")
-"""In the names of times that are not those of a beginning."""
+"""Occurs in the names of times that are not the time of creation."""
 RISING_SHARE_MIN = 0.95
 
 
 def creation_column(table: SourceTable) -> SourceColumn | None:
-    """The column that says when a row was made, by what such columns are called.
+    """Returns the column with the time of creation, by its name.
 
-    Else a time that may rise with the numbers that the database gives to rows: `growth` looks.
+    If no name fits, it returns another time that may rise with the numbers of the rows; `growth`
+    checks that.
     """
     times = [column for column in table.columns if column.kind in ("date", "datetime")]
     by_name = {column.name.lower(): column for column in times}
@@ -55,13 +56,14 @@ def growth(
     numbers: array[float],
     patterns: Iterable[AccessPattern],
 ) -> tuple[float | None, str]:
-    """Rows a day, and why; None when nothing tells. `numbers` are those of the same rows."""
-    is_known = column is not None and (
+    """Returns rows per day with the reason, or None if nothing tells. `numbers` and `moments` are
+    of the same rows."""
+    is_creation_time = column is not None and (
         column.name.lower() in _CREATION_NAMES or _is_rising(numbers, moments)
     )
-    found = _by_moments(rows, moments) if is_known else None
-    if found is not None and column is not None:
-        per_day, how = found
+    growth_found = _by_moments(rows, moments) if is_creation_time else None
+    if growth_found is not None and column is not None:
+        per_day, how = growth_found
         return _rounded(per_day), f"{how} by {column.name}"
     inserted = _net_inserts(table, patterns)
     if inserted is not None:
@@ -72,16 +74,17 @@ def growth(
 
 
 def _is_rising(numbers: array[float], moments: array[float]) -> bool:
-    """Whether rows with greater numbers are later ones, with few exceptions."""
+    """True when rows with greater numbers are later, with few exceptions."""
     if len(numbers) != len(moments) or len(moments) < RECENT_ROWS_MIN:
         return False
     by_number = [moment for _, moment in sorted(zip(numbers, moments, strict=True))]
-    rising = sum(one <= other for one, other in pairwise(by_number))
+    rising = sum(earlier <= later for earlier, later in pairwise(by_number))
     return rising >= RISING_SHARE_MIN * (len(by_number) - 1)
 
 
 def _by_moments(rows: float, moments: array[float]) -> tuple[float, str] | None:
-    """Of the last days before the newest row when they have enough rows, else of all time."""
+    """Returns the growth over the last days before the newest row, or over all time if these have
+    too few rows."""
     if len(moments) < 2:
         return None
     ordered = sorted(moments)

@@ -1,10 +1,10 @@
-"""Which rows of a table are read, and how they are found without reading the others.
+"""Samples the rows of a table, without reading the others.
 
-Simple random sampling with replacement, as the whitepaper asks for, is done by guessing: keys are
+The whitepaper asks for simple random sampling with replacement. It is done by guessing: keys are
 drawn evenly between the least and the greatest, and those that exist are the sample, whatever the
-gaps. That needs an integer key with not too many gaps. Other tables of PostgreSQL give whole pages
-(TABLESAMPLE SYSTEM); those of MySQL are gone through once, each row taken with the same
-probability. A table that has no more rows than its share of the sample is read whole.
+gaps. That needs an integer key with not too many gaps. Otherwise PostgreSQL returns whole pages
+(TABLESAMPLE SYSTEM), and MySQL is read through once, where each row is taken with the same
+probability. A table with no more rows than its share of the sample is read as a whole.
 """
 
 from __future__ import annotations
@@ -23,78 +23,83 @@ from partita_migrate.understanding.sources.column_reading import ColumnReading
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
 
 SAMPLE_ROWS = 1_000_000
-"""Of the whole database, as in the whitepaper's example."""
+"""The number of rows of the whole database, as in the whitepaper's example."""
 SAMPLE_BYTES_MAX = 2 * 1024**3
-"""Of one table, by its mean row: rows of a megabyte are not read a million times."""
+"""The limit for one table, by its mean row: rows of a megabyte are not read a million times."""
 GUESSES_PER_ROW_MAX = 50
-"""Keys with more gaps than this are found in another way."""
+"""Keys with more gaps than this are not guessed."""
 KEYS_PER_STATEMENT = 1000
 KEYS_PER_ROUND_MAX = 500_000
 ALIAS = "partita_sample"
-"""By which mining knows Partita's own statements."""
+"""The alias by which mining recognizes Partita's own statements."""
 ROWID = "rowid"
-"""The key that SQLite gives to a table without an integer one."""
+"""The key that SQLite gives to a table without an integer key."""
 
 
 class SampleDraw(NamedTuple):
     row: tuple[Any, ...]
     times: int = 1
-    """How many times it was drawn at once."""
+    """The number of times that the row was drawn at once."""
     is_repeat: bool = False
-    """It was drawn before: it counts again for sizes, but tells nothing new about values."""
+    """True if the row was drawn before: it counts again for sizes, but tells nothing new about
+    values."""
 
 
 class SamplingMethod(Enum):
-    """In the words that the analysis tells it with."""
+    """The method of a sample; the values are the analysis's words for it."""
 
     EVERY_ROW = "every row was read"
     RANDOM_KEYS = "rows drawn at random with replacement, by random values of {key}"
     RANDOM_PAGES = (
-        "rows of pages drawn at random (TABLESAMPLE SYSTEM), for the table has no integer key with"
-        " few gaps; rows of one page may be alike, so that the true intervals are wider"
+        "rows of pages drawn at random (TABLESAMPLE SYSTEM), because the table has no integer key"
+        " with"
+        " few gaps; rows of one page can be alike, so the true intervals are wider"
     )
     ONE_PASS = (
-        "rows taken with equal probability in one pass over the table, for it has no integer key"
+        "rows taken with equal probability in one pass over the table, because it has no integer"
+        " key"
         " with few gaps"
     )
 
 
 @dataclass
 class RowSample:
-    """The rows as they come, and what was learned when they are through."""
+    """Draws the rows of one table, and keeps what is known about the sample afterwards."""
 
     source: SourceDatabase
     table: SourceTable
     readings: Sequence[ColumnReading]
     size: int
-    """How many rows are wanted."""
+    """The number of rows to draw."""
     seed: int
     method: SamplingMethod = SamplingMethod.EVERY_ROW
     key: str | None = None
     drawn: int = 0
     rows_in_table: float = 0
-    """Exact after reading every row, else estimated by the sampling itself."""
+    """Exact if every row was read, else estimated by the sampling itself."""
 
     @property
     def is_exact(self) -> bool:
         return self.method is SamplingMethod.EVERY_ROW
 
     def draws(self) -> Iterator[list[SampleDraw]]:
-        """Chunks of rows. A table with more rows than its count said is sampled after all."""
-        known = self.table.row_count
-        if known <= self.size:
-            known = self._count_up_to_size()
-        if known <= self.size:
+        """Yields chunks of rows. A table that has more rows than its count said is sampled after
+        all."""
+        row_count = self.table.row_count
+        if row_count <= self.size:
+            row_count = self._count_up_to_size()
+        if row_count <= self.size:
             yield from self._every_row()
-        elif guessing := self._guessing(known):
-            yield from self._random_keys(*guessing, known)
+        elif guessing := self._guessing(row_count):
+            yield from self._random_keys(*guessing, row_count)
         elif self.source.dialect == "postgresql":
-            yield from self._a_part(SamplingMethod.RANDOM_PAGES, known)
+            yield from self._a_part(SamplingMethod.RANDOM_PAGES, row_count)
         else:
-            yield from self._a_part(SamplingMethod.ONE_PASS, known)
+            yield from self._a_part(SamplingMethod.ONE_PASS, row_count)
 
     def _count_up_to_size(self) -> int:
-        """Counts are estimates, or of yesterday: look whether there are more rows."""
+        """Returns the true count if there are more rows than the sample: counts are estimates, or
+        from yesterday."""
         one_more = f"SELECT 1 FROM {self._from} LIMIT 1 OFFSET {self.size}"
         if not self.source.rows(one_more):
             return self.table.row_count
@@ -115,8 +120,8 @@ class RowSample:
             yield [SampleDraw(row) for row in chunk]
         self.rows_in_table = self.drawn
 
-    def _guessing(self, known: int) -> tuple[str, int, int] | None:
-        """An integer key and its bounds, when guessing finds enough rows."""
+    def _guessing(self, row_count: int) -> tuple[str, int, int] | None:
+        """Returns an integer key with its bounds, if guessing its values finds enough rows."""
         for name in self._integer_keys():
             key = self.source.quote(name) if name != ROWID else ROWID
             try:
@@ -127,7 +132,7 @@ class RowSample:
                 raise
             if all(isinstance(bound, int) for bound in bounds):
                 least, greatest = bounds
-                if greatest - least < GUESSES_PER_ROW_MAX * known:
+                if greatest - least < GUESSES_PER_ROW_MAX * row_count:
                     return name, least, greatest
         return None
 
@@ -142,26 +147,26 @@ class RowSample:
             yield ROWID
 
     def _random_keys(
-        self, name: str, least: int, greatest: int, known: int
+        self, name: str, least: int, greatest: int, row_count: int
     ) -> Iterator[list[SampleDraw]]:
-        """Draw keys until enough of them were there; each row has the same chance each time."""
+        """Draws keys until enough of them existed. Each draw gives every row the same chance."""
         self.method, self.key = SamplingMethod.RANDOM_KEYS, name
         random = Random(f"{self.seed} {self.table.name}")
         span = greatest - least + 1
-        found_per_guess = min(1.0, known / span)
-        found: array[int] = array("Q")
+        found_per_guess = min(1.0, row_count / span)
+        drawn_places: array[int] = array("Q")
         guesses = 0
         while self.drawn < self.size and guesses < 2 * GUESSES_PER_ROW_MAX * self.size:
-            wanted = int((self.size - self.drawn) / found_per_guess * 1.01) + 10
-            wanted = min(wanted, KEYS_PER_ROUND_MAX)
-            # In order, so that neighbours share a page of the index.
-            keys = Counter(random.randint(least, greatest) for _ in range(wanted))
-            guesses += wanted
-            before = array("Q", sorted(found))
+            guesses_wanted = int((self.size - self.drawn) / found_per_guess * 1.01) + 10
+            guesses_wanted = min(guesses_wanted, KEYS_PER_ROUND_MAX)
+            # The keys are sorted, so that neighbors share a page of the index.
+            keys = Counter(random.randint(least, greatest) for _ in range(guesses_wanted))
+            guesses += guesses_wanted
+            before = array("Q", sorted(drawn_places))
             for numbers, draws in self._rows_of(name, dict(sorted(keys.items()))):
-                # From the least on: an unsigned key may pass 63 bits.
+                # Places count from the least key, because an unsigned key can exceed 63 bits.
                 places = [number - least for number in numbers]
-                found.extend(places)
+                drawn_places.extend(places)
                 yield [
                     draw._replace(is_repeat=True) if _is_among(before, place) else draw
                     for place, draw in zip(places, draws, strict=True)
@@ -172,7 +177,7 @@ class RowSample:
     def _rows_of(
         self, name: str, keys: Mapping[int, int]
     ) -> Iterator[tuple[list[int], list[SampleDraw]]]:
-        """The rows with these keys, each as often as its key was drawn."""
+        """Yields the rows with these keys, each as often as its key was drawn."""
         key = self.source.quote(name) if name != ROWID else ROWID
         drawn = list(keys)
         for start in range(0, len(drawn), KEYS_PER_STATEMENT):
@@ -184,10 +189,10 @@ class RowSample:
             self.drawn += sum(draw.times for draw in draws)
             yield [row[0] for row in rows], draws
 
-    def _a_part(self, method: SamplingMethod, known: int) -> Iterator[list[SampleDraw]]:
-        """Each row, or each page of rows, with the same probability."""
+    def _a_part(self, method: SamplingMethod, row_count: int) -> Iterator[list[SampleDraw]]:
+        """Yields each row, or each page of rows, with the same probability."""
         self.method = method
-        probability = min(1.0, self.size / known)
+        probability = min(1.0, self.size / row_count)
         while True:
             statement = f"SELECT {self._select} FROM {self._from} {self._chance(probability)}"
             for chunk in self.source.stream(statement):
@@ -195,16 +200,16 @@ class RowSample:
                 yield [SampleDraw(row) for row in chunk]
             if self.drawn or probability == 1.0:
                 break
-            # Of few pages, all may have been passed over.
+            # A table with few pages may have been skipped as a whole.
             probability = min(1.0, probability * 10)
         self.rows_in_table = self.drawn / probability
 
     def _chance(self, probability: float) -> str:
-        """What makes the source answer with a part of the rows."""
+        """Returns the clause that makes the source answer with a part of the rows."""
         if self.source.dialect == "postgresql":
             return f"TABLESAMPLE SYSTEM ({probability * 100:.6f}) REPEATABLE ({self.seed})"
         if self.source.dialect == "sqlite":
-            # RANDOM() is an integer of 64 bits and takes no seed.
+            # RANDOM() returns an integer of 64 bits and takes no seed.
             return f"WHERE ABS(RANDOM() % 1000000) < {probability * 1_000_000:.0f}"
         return f"WHERE RAND({self.seed}) < {probability:.9f}"
 
@@ -215,18 +220,19 @@ def _is_among(ordered: array[int], number: int) -> bool:
 
 
 def shares(tables: Sequence[SourceTable], total: int) -> dict[str, int]:
-    """How many rows each table may give: the same for all, small tables leaving theirs to others.
+    """Returns how many rows each table may contribute. Small tables leave their share to the
+    others.
 
-    The precision of a percentile depends on the size of the sample and not on that of the table.
+    The precision of a percentile depends on the size of the sample, not on that of the table.
     """
-    left, given = total, {}
+    left, sample_sizes = total, {}
     for position, table in enumerate(sorted(tables, key=lambda table: table.row_count)):
         fair = left // (len(tables) - position)
-        # A count may be old, and say 0 where there are rows by now.
+        # The count can be old, and 0 although there are rows by now.
         share = max(1, min(fair, max(table.row_count, 1000), _rows_that_fit(table)))
-        given[table.name] = share
+        sample_sizes[table.name] = share
         left -= min(share, table.row_count) if table.is_row_count_exact else share
-    return given
+    return sample_sizes
 
 
 def _rows_that_fit(table: SourceTable) -> int:

@@ -1,1 +1,1 @@
-"""Access patterns: what an application asks of its data, written by people or mined."""
+"""Access patterns: the reads and writes of an application, written by people or mined."""

@@ -1,7 +1,7 @@
-"""Access patterns: what an application asks of its data, how, and how often.
+"""Access patterns: what an application reads and writes, how, and how often.
 
-A person writes them in `patterns.toml`; `analyze` mines them from what the database has run. Both
-end up here, in one form.
+A person writes them in `patterns.toml`, and `analyze` mines them from the statements that the
+database has run. Both become the same form.
 """
 
 from __future__ import annotations
@@ -11,52 +11,57 @@ from typing import Literal
 from msgspec import Struct, field
 
 Category = Literal["write only", "by distinct value", "range of items"]
-"""The whitepaper's three: writes, reads of what one value names, reads of a range."""
+"""The whitepaper's categories: writes, reads of the rows that one value identifies, reads of a
+range."""
 
 Operation = Literal["read", "insert", "update", "delete", "aggregate"]
 
 KEY_MUST_HOLD = "the key must hold "
-"""So begins a remark about a column that is compared in another form, such as lower case."""
+"""The beginning of a remark about a column that is compared in another form, such as lower case."""
 
 
 class AccessPattern(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One access pattern. All its columns are "table.column"."""
+
     name: str
     description: str = ""
     category: Category
     operation: Operation
     table: str
-    """The table whose rows are wanted or changed; columns below are "table.column"."""
+    """The table whose rows are read or changed."""
     joins: list[str] = field(default_factory=list)
-    """The other tables whose columns are wanted too."""
+    """Other tables whose columns are read too."""
     through: list[str] = field(default_factory=list)
-    """Intersection tables that lead from one to another, where the schema has several."""
+    """Intersection tables, or columns of foreign keys, that say which way leads from one table to
+    another."""
     equality: list[str] = field(default_factory=list)
     range: list[str] = field(default_factory=list)
     order_by: list[str] = field(default_factory=list)
     is_descending: bool = False
     hierarchy: str = ""
-    """A column by which the table refers to itself: wanted is all below what `equality` names."""
+    """A column by which the table refers to itself: everything below the rows of `equality` is
+    read."""
     limit: int | None = None
     filters: list[str] = field(default_factory=list)
-    """Tested too, in ways that no key serves: inequality, NULL, the inside of a text, either-or."""
+    """Columns with tests that no key serves: inequality, NULL, the inside of a text, OR."""
     columns: list[str] = field(default_factory=list)
-    """What is read or written; empty for all."""
+    """The columns that are read or written; empty for all."""
     items: float = 1
-    """How many items one call reads or writes on average."""
+    """The average number of items that one call reads or writes."""
     values: float = 1
-    """How many values one call looks for at once (IN), each by a request of its own."""
+    """The number of values that one call looks up at once (IN), each with a request of its own."""
     calls_per_second: float
     peak_per_second: float = 0.0
-    """The most calls a second that are expected; 0 when nobody said."""
+    """The expected maximum of calls per second; 0 if it is not stated."""
     transaction: str = ""
-    """The name of a transaction: patterns of one name are written together or not at all."""
+    """The name of a transaction. Patterns with the same name are written together or not at all."""
     is_consistent: bool = False
     source: Literal["written", "mined"] = "written"
     statement: str | None = None
 
 
 class UnexplainedStatement(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A statement that the database has run and that could not be turned into a pattern."""
+    """A statement that the database has run but that could not be turned into a pattern."""
 
     statement: str
     calls: float
@@ -64,19 +69,21 @@ class UnexplainedStatement(Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class IgnoredStatements(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Statements that ask nothing of the data, by what they are."""
+    """Statements that do not access the data, by kind."""
 
     kind: str
     calls: float
 
 
 class Patterns(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """All access patterns, with what mining could not use."""
+
     origin: str = ""
-    """In words: where the statements come from, and what their rates mean."""
+    """A sentence: where the statements come from, and what their rates mean."""
     window_seconds: float = 0.0
-    """How long the statements were counted; 0 when people wrote them."""
+    """The time over which the statements were counted; 0 for written patterns."""
     patterns: list[AccessPattern] = field(default_factory=list)
     unexplained: list[UnexplainedStatement] = field(default_factory=list)
     ignored: list[IgnoredStatements] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
-    """What statements join as if by a foreign key that the schema does not declare."""
+    """Joins of columns that no foreign key connects."""

@@ -1,4 +1,5 @@
-"""Rates as people write them: a number a second, "120/min", "8 million per day", "1.5k/s"."""
+"""Parses rates as people write them: a number per second, "120/min", "8 million per day",
+"1.5k/s"."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _RATE = re.compile(
 
 
 def rate_per_second(written: object) -> float | None:
-    """None when it is no rate."""
+    """Returns None for a text that is not a rate."""
     if isinstance(written, bool):
         return None
     if isinstance(written, int | float):

@@ -1,4 +1,5 @@
-"""One pattern as a person wrote it: many names are understood, mistakes come with their line."""
+"""Reads one pattern as a person wrote it: members have many aliases, and mistakes are reported with
+their line."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ _FIELDS = {
     "statement": (),
     "source": (),
 }
-"""Each member of a pattern, and what else people call it."""
+"""The members of a pattern, with their aliases."""
 _FIELD_BY_NAME = {alias: field for field, aliases in _FIELDS.items() for alias in (field, *aliases)}
 _OPERATIONS: dict[Operation, str] = {
     "read": "read get query select fetch find list load lookup show search view",
@@ -70,7 +71,7 @@ _CATEGORIES = ("write only", "by distinct value", "range of items")
 
 
 class PatternBlock:
-    """One table of the file: its number and its members."""
+    """One block of the file, with its number and its members."""
 
     def __init__(self, number: int, members: dict[str, Any], line: int | None) -> None:
         self.number = number
@@ -79,7 +80,7 @@ class PatternBlock:
 
 
 class WrittenPattern:
-    """One pattern of a file on its way to an AccessPattern."""
+    """A pattern of a file on its way to an AccessPattern."""
 
     def __init__(self, found: PatternBlock, text: str, where: str, schema: SchemaLookup) -> None:
         self._found = found
@@ -114,7 +115,7 @@ class WrittenPattern:
         if plain not in _FIELD_BY_NAME:
             near = get_close_matches(plain, _FIELD_BY_NAME, 1)
             advice = f"; did you mean {near[0]!r}?" if near else ""
-            self._refuse(f"{written!r} is not known{advice}", written)
+            self._refuse(f"{written!r} is not a member of a pattern{advice}", written)
         return _FIELD_BY_NAME[plain]
 
     def _from_sql(self) -> AccessPattern:
@@ -129,9 +130,9 @@ class WrittenPattern:
                 self._refuse(f"its sql is not understood: {reason}", "sql")
             access = named
         is_counted = access.is_by_distinct_value and not access.joins
-        given = float(max(shapes[0].members, 1))
-        pattern = access.pattern(given if is_counted else 0.0)
-        return replace(pattern, values=given) if access.is_among else pattern
+        values = float(max(shapes[0].members, 1))
+        pattern = access.pattern(values if is_counted else 0.0)
+        return replace(pattern, values=values) if access.is_among else pattern
 
     def _from_members(self) -> AccessPattern:
         if "table" not in self._members:
@@ -143,7 +144,8 @@ class WrittenPattern:
             word = str(self._members["operation"]).lower().strip()
             if word not in _OPERATION_BY_WORD:
                 self._refuse(
-                    f"{word!r} is no operation; write read, insert, update, delete or aggregate",
+                    f"{word!r} is not an operation; write read, insert, update, delete or"
+                    " aggregate",
                     "operation",
                 )
             return _OPERATION_BY_WORD[word]
@@ -163,7 +165,7 @@ class WrittenPattern:
         return table
 
     def _settled(self, start: AccessPattern) -> AccessPattern:
-        """What is said beside the table or the sql."""
+        """Completes the access with the other members of the pattern."""
         table = self._table(start.table)
         joins = [self._table(name) for name in self._texts("joins")] or [
             self._table(name) for name in start.joins
@@ -196,7 +198,9 @@ class WrittenPattern:
         if category is not None:
             plain = str(category).lower().replace("-", " ").replace("_", " ")
             if plain not in _CATEGORIES:
-                self._refuse(f"{category!r} is no category; they are {_listed(_CATEGORIES)}")
+                self._refuse(
+                    f"{category!r} is not a category; the categories are {_listed(_CATEGORIES)}"
+                )
             pattern = replace(pattern, category=plain)
         rate = self._rate()
         return replace(
@@ -208,7 +212,7 @@ class WrittenPattern:
         )
 
     def _peak(self, rate: float) -> float:
-        """A rate of its own, or "3x" the usual one."""
+        """Returns the peak: a rate of its own, or "3x" the usual rate."""
         written = self._members.get("peak_per_second")
         if written is None:
             return 0.0
@@ -216,7 +220,7 @@ class WrittenPattern:
         peak = float(times[1]) * rate if times else rate_per_second(written)
         if peak is None or peak < rate:
             self._refuse(
-                f'{written!r} is no peak of {rate:g}/s; write "3x", or a rate that is not lower',
+                f'{written!r} is not a peak of {rate:g}/s; write "3x", or a rate that is not lower',
                 "peak_per_second",
             )
         return peak
@@ -224,9 +228,9 @@ class WrittenPattern:
     def _transaction(self, operation: Operation) -> str:
         name = self._members.get("transaction", "")
         if not isinstance(name, str):
-            self._refuse("transaction must be the name of one", "transaction")
+            self._refuse("transaction must be a name", "transaction")
         if name and operation not in ("insert", "update", "delete"):
-            self._refuse("it reads; a transaction has what is written together", "transaction")
+            self._refuse("it reads, and a transaction only has patterns that write", "transaction")
         return name.strip()
 
     def _column_reader(
@@ -239,21 +243,24 @@ class WrittenPattern:
     def _column(
         self, written: str, table: SourceTable, joins: list[SourceTable], field: str
     ) -> str:
-        """ "column" of the table or of a joined one, or "table.column" of any."""
+        """Returns a column: "column" of the table or of a joined one, or "table.column" of any
+        table."""
         ref = ColumnRef.parse(written.strip())
         qualifier, name = ref
         tables = [self._table(qualifier)] if qualifier else [table, *joins]
-        found = ((one, self._schema.column(one, name)) for one in tables)
-        table, column = next(((one, column) for one, column in found if column), (table, None))
+        candidates = ((candidate, self._schema.column(candidate, name)) for candidate in tables)
+        table, column = next(
+            ((candidate, column) for candidate, column in candidates if column), (table, None)
+        )
         if column is None:
-            known = [column.name for one in tables for column in one.columns]
-            near = get_close_matches(name, known, 1)
+            names = [column.name for candidate in tables for column in candidate.columns]
+            near = get_close_matches(name, names, 1)
             advice = f"; did you mean {near[0]}?" if near else ""
             self._refuse(f"{tables[0].name} has no column {name}{advice}", field)
         return str(ColumnRef(table.name, column.name))
 
     def _join_path(self, written: str) -> str:
-        """A table that lies between, or the column of a foreign key."""
+        """Returns a table that lies in between, or the column of a foreign key."""
         ref = ColumnRef.parse(written.strip())
         table = self._find(ref.table) if ref.table else None
         column = self._schema.column(table, ref.column) if table else None
@@ -281,7 +288,7 @@ class WrittenPattern:
     def _order(
         self, columns: Callable[[str], list[str]], start: AccessPattern
     ) -> tuple[list[str], bool]:
-        """ "created_at", "-created_at" or "created_at desc"."""
+        """Parses the order: "created_at", "-created_at" or "created_at desc"."""
         is_descending = self._flag("is_descending", start.is_descending)
         texts = self._texts("order_by")
         if not texts:
@@ -297,11 +304,11 @@ class WrittenPattern:
         return columns("order_by"), is_descending
 
     def _hierarchy(self, table: SourceTable) -> str:
-        """The column by which a table refers to itself."""
-        found = [self._column(name, table, [], "hierarchy") for name in self._texts("hierarchy")]
-        if found and self_reference(table, ColumnRef.parse(found[0]).column) is None:
-            self._refuse(f"{found[0]} does not refer to {table.name} itself", "hierarchy")
-        return found[0] if found else ""
+        """Returns the column by which the table refers to itself."""
+        columns = [self._column(name, table, [], "hierarchy") for name in self._texts("hierarchy")]
+        if columns and self_reference(table, ColumnRef.parse(columns[0]).column) is None:
+            self._refuse(f"{columns[0]} does not refer to {table.name} itself", "hierarchy")
+        return columns[0] if columns else ""
 
     def _limit(self, start: AccessPattern) -> int | None:
         if "limit" not in self._members:
@@ -320,7 +327,8 @@ class WrittenPattern:
         rate = rate_per_second(self._members["calls_per_second"])
         if rate is None:
             self._refuse(
-                f"{self._members['calls_per_second']!r} is no rate; write a number a second, or"
+                f"{self._members['calls_per_second']!r} is not a rate; write a number per second,"
+                " or"
                 ' "120/min", "8 million per day"',
                 "calls_per_second",
             )
@@ -329,7 +337,7 @@ class WrittenPattern:
     def _number(self, field: str) -> float:
         value = self._members[field]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
-            self._refuse(f"{value!r} is no number of {field.replace('_', ' ')}", field)
+            self._refuse(f"{value!r} is not a number of {field.replace('_', ' ')}", field)
         return float(value)
 
     def _flag(self, field: str, default: bool) -> bool:
@@ -353,7 +361,7 @@ class WrittenPattern:
         raise PartitaError(f"{place}, {called}: {what}{'' if what.endswith('?') else '.'}")
 
     def _line_of(self, field: str | None) -> int | None:
-        """Where a member is written, else where its pattern begins."""
+        """Returns the line of a member, or the line where its pattern begins."""
         start = self._found.line
         if start is None or field is None:
             return start

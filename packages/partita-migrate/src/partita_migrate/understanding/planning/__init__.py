@@ -1,1 +1,2 @@
-"""What `plan` finds in an inventory: candidates, difficulties, and the recovery plan."""
+"""Plans a migration from an inventory: candidates, difficulties, readiness, and the recovery
+plan."""

@@ -1,4 +1,4 @@
-"""`[goals]`: what a migration is for, and the circumstances that decide its strategy."""
+"""The section `[goals]` of `migration.toml`: the purpose of a migration, and its circumstances."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ AIMS: dict[Aim, str] = {
     "load": "Reduce the load on the relational database",
     "operations": "Reduce operational overhead",
 }
-"""The whitepaper's four, in its order."""
+"""The whitepaper's four goals, in its order."""
 
 
 class Goals(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What people want from the migration, and what limits its strategy."""
+
     aims: list[Aim] = field(default_factory=lambda: list(AIMS))
     notes: str = ""
     monthly_cost: Positive | None = None
-    """What the relational database costs a month, in the currency of the prices: the verdict
+    """The monthly cost of the relational database, in the currency of the prices. The verdict
     compares with it."""
     writes_continue: bool = True
-    """Whether the application writes to the source before and during the migration."""
+    """True if the application writes to the source before and during the migration."""
     cutover: Literal["parallel", "full"] = "parallel"
-    """Both databases for a while, or a change from one to the other."""
+    """`parallel` runs both databases for a while; `full` changes from one to the other."""
     parallel_days: Positive = 14
     bandwidth_mbit_per_second: Positive = 100
     transfer_hours_max: Positive = 8
     recovery_minutes_max: Positive = 60
-    """How long the application may be without its data when the migration fails."""
+    """How long the application may be without its data if the migration fails."""

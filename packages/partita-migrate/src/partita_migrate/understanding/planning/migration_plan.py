@@ -1,4 +1,4 @@
-"""The plan that an inventory and the goals lead to; nothing in it needs a connection."""
+"""The plan for an inventory and the goals. It is made without a connection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from partita_migrate.understanding.schema.inventory import Inventory, Relationsh
 
 
 class MigrationPlan(Struct, frozen=True, kw_only=True):
-    """What the other stages and the people who decide need to know first."""
+    """The plan: what the other stages and the people who decide need to know first."""
 
     goals: Goals
     transfer_hours: float
@@ -29,17 +29,17 @@ class MigrationPlan(Struct, frozen=True, kw_only=True):
     groups: list[list[str]]
     """Tables that belong together and are best moved together."""
     challenges: list[Difficulty]
-    """Of the whitepaper's table 3."""
+    """The challenges of the whitepaper's table 3."""
     difficulties: list[Difficulty]
     recovery: list[RecoveryStep]
     server: list[ServerCheck] = field(default_factory=list)
-    """Whether it can do what the plan asks of it."""
+    """Checks of the server: can it do what the plan asks of it?"""
 
 
 def plan_inventory(
     inventory: Inventory, goals: Goals, checks: Sequence[ServerCheck] = ()
 ) -> MigrationPlan:
-    """All of the plan that needs no connection; `checks` are those of the server."""
+    """Makes the plan without a connection; `checks` are the results from the server."""
     difficulties = [*find_difficulties(inventory), *find_unready(checks, goals)]
     return MigrationPlan(
         goals=goals,
@@ -54,7 +54,8 @@ def plan_inventory(
 
 
 def group(inventory: Inventory) -> list[list[str]]:
-    """Tables connected by relationships, the largest group first; lookup tables connect nothing."""
+    """Returns tables that are connected by relationships, the largest group first. Lookup tables
+    connect nothing."""
     groups = {table.name: {table.name} for table in inventory.tables}
     for relationship in inventory.relationships:
         if relationship.kind != "lookup":

@@ -1,18 +1,15 @@
-"""The plan as a page that people read: Markdown, in the same order every time."""
+"""Writes the plan as a page in Markdown, in the same order every time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
 from partita.foundation.service_limits import GB, KB, MB
-from partita_migrate.understanding.planning.difficulties.difficulty import (
-    SEVERITIES,
-    Difficulty,
-    number_of,
-)
+from partita_migrate.understanding.planning.difficulties.difficulty import SEVERITIES, Difficulty
 from partita_migrate.understanding.planning.goals import AIMS
 from partita_migrate.understanding.planning.migration_plan import MigrationPlan
 from partita_migrate.understanding.schema.inventory import Inventory, Relationship, SourceTable
+from partita_migrate.workspace.readable_lists import number_of
 
 SEVERITY_TITLES = {
     "obstacle": "Obstacles: to be solved first",
@@ -56,7 +53,7 @@ def rows_text(table: SourceTable) -> str:
 
 
 def relationship_text(relationship: Relationship) -> str:
-    """One relationship in words."""
+    """Returns a relationship in words."""
     optional = ", optional" if relationship.is_optional else ""
     parent = f"{relationship.parent} ({', '.join(relationship.parent_columns)})"
     child = f"{relationship.child} ({', '.join(relationship.child_columns)})"
@@ -128,7 +125,7 @@ def _tables(inventory: Inventory) -> Iterator[str]:
         ),
     )
     if not all(table.is_row_count_exact for table in inventory.tables):
-        yield '"about": from the statistics of the server; counting would read too much.'
+        yield '"about" figures are from the server: a count would read too much.'
         yield ""
 
 
@@ -139,7 +136,7 @@ def _relationships(inventory: Inventory, plan: MigrationPlan) -> Iterator[str]:
         f"- {_cell(relationship_text(relationship))}" for relationship in inventory.relationships
     )
     if not inventory.relationships:
-        yield "None are declared."
+        yield "The source declares none."
     yield ""
     related = [members for members in plan.groups if len(members) > 1]
     if related:
@@ -162,19 +159,21 @@ def _difficulties(plan: MigrationPlan) -> Iterator[str]:
     yield "## Difficulties"
     yield ""
     for severity in SEVERITIES:
-        found = [difficulty for difficulty in plan.difficulties if difficulty.severity == severity]
-        if found:
+        difficulties = [
+            difficulty for difficulty in plan.difficulties if difficulty.severity == severity
+        ]
+        if difficulties:
             yield f"### {SEVERITY_TITLES[severity]}"
             yield ""
-            yield from _by_strategy(found)
+            yield from _by_strategy(difficulties)
             yield ""
 
 
-def _by_strategy(found: list[Difficulty]) -> Iterator[str]:
-    """What is solved in the same way stands together."""
+def _by_strategy(difficulties: list[Difficulty]) -> Iterator[str]:
+    """Yields the difficulties. Those with the same remedy are listed together."""
     alike: dict[tuple[str, str], list[Difficulty]] = {}
-    for one in sorted(found, key=lambda one: one.kind):
-        alike.setdefault((one.kind, one.strategy), []).append(one)
+    for difficulty in sorted(difficulties, key=lambda difficulty: difficulty.kind):
+        alike.setdefault((difficulty.kind, difficulty.strategy), []).append(difficulty)
     for (kind, strategy), members in alike.items():
         yield f"- **{kind}**: {_cell(strategy)}"
         yield from (f"  - {_cell(member.what)}" for member in members)
@@ -210,5 +209,5 @@ def _grid(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
 
 
 def _cell(text: str) -> str:
-    """Names may hold what Markdown takes for its own signs."""
+    """Escapes characters in names that Markdown would interpret."""
     return text.replace("|", "\\|").replace("\n", " ").replace("*", "\\*")

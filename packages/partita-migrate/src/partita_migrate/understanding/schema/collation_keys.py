@@ -1,10 +1,10 @@
-"""From the weights by which a server compares to texts that sort by their bytes as they do.
+"""Collation keys: turns the weights by which a server compares into texts that sort by their bytes.
 
-A text's weights are those of its letters, and a server compares two texts weight by weight. So each
-weight gets a text, and none begins where a lower one may go on. The first character that has a
-weight alone stands for it where characters and weights are in the same order: digits, Latin
-capitals, and most of every other script. What sorts between two of these is written as the one
-before it, `HIGH`, and a character that counts up.
+The weights of a text are those of its letters, and a server compares two texts weight by weight. So
+each weight gets a text, and no text is the beginning of another one that could continue
+differently. Where characters and weights are in the same order (digits, Latin capitals, most of
+every other script), the first character with a weight of its own stands for that weight. A weight
+in between is written as the character before it, `HIGH`, and a character that counts up.
 """
 
 from __future__ import annotations
@@ -16,46 +16,52 @@ from itertools import pairwise
 from partita_migrate.understanding.schema.collations import HIGH, CharacterRun
 
 Weight = tuple[int, ...]
-"""One weight, or the two that make an ideograph's."""
+"""One weight; an ideograph has two."""
 
 PLANE = 0x10000
 _KEPT = " -./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""Stand for themselves in keys, whatever else cannot then."""
+"""These characters stand for themselves in keys, even if others then cannot."""
 _WANTED: tuple[Callable[[int], bool], ...] = (
     set(map(ord, _KEPT)).__contains__,
     range(PLANE).__contains__,
     lambda code: True,
 )
 _LOWEST = "\0"
-"""Before the first character that stands for itself."""
+"""Sorts before the first character that stands for itself."""
 _FIRST_COUNTER = ord("0")
 _SURROGATES = range(0xD800, 0xE000)
 _IMPLICIT = range(0xFB00, 0xFC00)
-"""First halves of weights that are computed from a code point: what follows belongs to them."""
+"""First halves of weights that are computed from a code point; the second half belongs to them."""
 _OTHERS = 0xFBC0
-"""The first of them that are no ideographs."""
+"""The first of them that is not for an ideograph."""
 _RUN_MIN = 8
 
 
 def texts_of(
     weights: Mapping[str, bytes], weight_bytes: int, beyond: bytes | None = None
 ) -> tuple[dict[str, str], list[CharacterRun]]:
-    """What stands in keys for each character, and for characters that are one letter together.
+    """Returns the text in keys for each character, and for characters that form one letter
+    together.
 
-    `weights`: of every character of the first plane, of those beyond it that have one of their own,
-    and of several ones where these are more than their parts. All others beyond the first plane
-    weigh `beyond`, or are behind all in the order of their codes.
+    `weights` has every character of Unicode's first plane, characters beyond it with weights of
+    their own, and groups of characters whose weights differ from their parts. All other characters
+    beyond the first plane weigh `beyond`, or sort last by their code points.
     """
-    split = {one: _split(held, weight_bytes) for one, held in weights.items()}
+    split = {letter: _split(content, weight_bytes) for letter, content in weights.items()}
     alone: dict[Weight, int] = {}
-    for one in sorted(split, key=lambda one: (one not in _KEPT, one)):
-        if len(one) == len(split[one]) == 1:
-            alone.setdefault(split[one][0], ord(one))
+    for letter in sorted(split, key=lambda letter: (letter not in _KEPT, letter)):
+        if len(letter) == len(split[letter]) == 1:
+            alone.setdefault(split[letter][0], ord(letter))
     others = _split(beyond or b"", weight_bytes)
-    ordered = sorted({weight for held in (*split.values(), others) for weight in held})
+    ordered = sorted(
+        {weight for letter_weights in (*split.values(), others) for weight in letter_weights}
+    )
     codes = [_own_code(weight, split) or alone.get(weight) for weight in ordered]
     texts = dict(zip(ordered, _texts(codes), strict=True))
-    written = {one: "".join(texts[weight] for weight in held) for one, held in split.items()}
+    written = {
+        letter: "".join(texts[weight] for weight in letter_weights)
+        for letter, letter_weights in split.items()
+    }
     runs = []
     if beyond is not None:
         text = "".join(texts[weight] for weight in others)
@@ -64,7 +70,8 @@ def texts_of(
 
 
 def _own_code(weight: Weight, split: Mapping[str, tuple[Weight, ...]]) -> int | None:
-    """The character whose code a weight is made of: an ideograph, and not the radical like it."""
+    """Returns the character from whose code point a weight is computed: an ideograph, not the
+    radical with the same weight."""
     if len(weight) == 1:
         return None
     code = (weight[0] & 0x3F) << 15 | weight[1] & 0x7FFF
@@ -74,21 +81,22 @@ def _own_code(weight: Weight, split: Mapping[str, tuple[Weight, ...]]) -> int | 
     return code if is_unlisted or split.get(chr(code)) == (weight,) else None
 
 
-def _split(held: bytes, weight_bytes: int) -> tuple[Weight, ...]:
+def _split(content: bytes, weight_bytes: int) -> tuple[Weight, ...]:
     units = [
-        int.from_bytes(held[start : start + weight_bytes], "big")
-        for start in range(0, len(held), weight_bytes)
+        int.from_bytes(content[start : start + weight_bytes], "big")
+        for start in range(0, len(content), weight_bytes)
     ]
-    found: list[Weight] = []
+    split: list[Weight] = []
     while units:
         taken = 2 if weight_bytes == 2 and units[0] in _IMPLICIT else 1
-        found.append(tuple(units[:taken]))
+        split.append(tuple(units[:taken]))
         del units[:taken]
-    return tuple(found)
+    return tuple(split)
 
 
 def _texts(codes: Sequence[int | None]) -> Iterator[str]:
-    """Of weights in their order; `codes`: the character that has each alone."""
+    """Yields the text of each weight, in order. `codes` has the character with that weight alone,
+    if any."""
     members = set(_members(codes))
     before, counter = _LOWEST, _FIRST_COUNTER
     for place, code in enumerate(codes):
@@ -101,8 +109,8 @@ def _texts(codes: Sequence[int | None]) -> Iterator[str]:
 
 
 def _members(codes: Sequence[int | None]) -> Iterator[int]:
-    """Places of the characters that stand for themselves: as many as rise together, first of those
-    that are wanted most."""
+    """Returns the places of characters that stand for themselves: as many as are in ascending
+    order, the most important ones first."""
     fixed = [(-1, ord(_LOWEST)), (len(codes), ord(HIGH))]
     for is_wanted in _WANTED:
         more = list(fixed)
@@ -117,62 +125,65 @@ def _members(codes: Sequence[int | None]) -> Iterator[int]:
 
 
 def _rising(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest part of some pairs whose second numbers rise."""
+    """Returns the longest subsequence of pairs whose second numbers rise."""
     lowest_ends: list[int] = []
     ends: list[int] = []
-    known: list[tuple[int, int]] = []
+    candidates: list[tuple[int, int]] = []
     previous: list[int] = []
     for place, code in pairs:
         length = bisect_left(lowest_ends, code)
         previous.append(ends[length - 1] if length else -1)
         lowest_ends[length : length + 1] = [code]
-        ends[length : length + 1] = [len(known)]
-        known.append((place, code))
-    found: list[tuple[int, int]] = []
+        ends[length : length + 1] = [len(candidates)]
+        candidates.append((place, code))
+    subsequence: list[tuple[int, int]] = []
     at = ends[-1] if ends else -1
     while at >= 0:
-        found.append(known[at])
+        subsequence.append(candidates[at])
         at = previous[at]
-    return found[::-1]
+    return subsequence[::-1]
 
 
 def _shortened(
-    texts: Mapping[str, str], known: list[CharacterRun]
+    texts: Mapping[str, str], fixed_runs: list[CharacterRun]
 ) -> tuple[dict[str, str], list[CharacterRun]]:
-    """Without what stands for itself, and with runs of neighbours that are written alike."""
-    beyond = [run.first for run in known]
+    """Leaves out characters that stand for themselves, and joins neighbors that are written alike
+    into runs."""
+    beyond = [run.first for run in fixed_runs]
     listed = {
-        one: text
-        for one, text in texts.items()
-        if text != one or any(one >= first for first in beyond)
+        letter: text
+        for letter, text in texts.items()
+        if text != letter or any(letter >= first for first in beyond)
     }
     runs: list[CharacterRun] = []
-    found: list[str] = []
-    for one in sorted(one for one in listed if len(one) == 1):
-        if found and not _continues(listed, found, one):
-            runs += _run(listed, found)
-            found = []
-        found.append(one)
-    runs += _run(listed, found)
+    neighbors: list[str] = []
+    for letter in sorted(letter for letter in listed if len(letter) == 1):
+        if neighbors and not _continues(listed, neighbors, letter):
+            runs += _run(listed, neighbors)
+            neighbors = []
+        neighbors.append(letter)
+    runs += _run(listed, neighbors)
     for run in runs:
         for code in range(ord(run.first), ord(run.last) + 1):
             del listed[chr(code)]
-    return dict(sorted(listed.items())), runs + known
+    return dict(sorted(listed.items())), runs + fixed_runs
 
 
-def _run(listed: Mapping[str, str], found: Sequence[str]) -> list[CharacterRun]:
-    if len(found) < _RUN_MIN:
+def _run(listed: Mapping[str, str], neighbors: Sequence[str]) -> list[CharacterRun]:
+    if len(neighbors) < _RUN_MIN:
         return []
-    text = listed[found[0]]
-    if text == listed[found[-1]]:
-        return [CharacterRun(first=found[0], last=found[-1], text=text)]
-    return [CharacterRun(first=found[0], last=found[-1], text=text[:-1], counts_from=text[-1])]
+    text = listed[neighbors[0]]
+    if text == listed[neighbors[-1]]:
+        return [CharacterRun(first=neighbors[0], last=neighbors[-1], text=text)]
+    return [
+        CharacterRun(first=neighbors[0], last=neighbors[-1], text=text[:-1], counts_from=text[-1])
+    ]
 
 
-def _continues(listed: Mapping[str, str], found: Sequence[str], one: str) -> bool:
-    first, last, text = listed[found[0]], listed[found[-1]], listed[one]
-    if ord(one) != ord(found[-1]) + 1:
+def _continues(listed: Mapping[str, str], neighbors: Sequence[str], letter: str) -> bool:
+    first, last, text = listed[neighbors[0]], listed[neighbors[-1]], listed[letter]
+    if ord(letter) != ord(neighbors[-1]) + 1:
         return False
-    is_same = text == last and (len(found) == 1 or first == last)
+    is_same = text == last and (len(neighbors) == 1 or first == last)
     is_next = bool(text and last) and text[:-1] == last[:-1] and ord(text[-1]) == ord(last[-1]) + 1
-    return is_same or (is_next and (len(found) == 1 or first != last))
+    return is_same or (is_next and (len(neighbors) == 1 or first != last))

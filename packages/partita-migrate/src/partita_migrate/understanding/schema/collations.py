@@ -1,16 +1,19 @@
-"""How a server's collations compare texts, as keys say it: `collations/NAME.json` in a folder.
+"""Collations as keys express them, from the files `collations/NAME.json` of a folder.
 
-Each character has a text that stands for it in keys. Keys are equal exactly when the server takes
-values for equal, and sort by their bytes as it sorts. A program in any language can do the same:
+Each character has a text that stands for it in keys. Two keys are equal exactly when the server
+treats the values as equal, and keys sort by their bytes as the server sorts the values. A program
+in any language can make such keys:
 
-1. Characters that are one letter together (more than one in `texts`) are taken together, the
-   longest first.
-2. A letter becomes what `texts` has for it, else what its run in `runs` says, else itself. What the
-   collation ignores becomes nothing.
-3. With PAD SPACE, blanks at the end are cut off, and an empty text is one blank. A letter before a
-   control character (a tab, a line feed), also with blanks between them, comes before the same
-   letter at the end: the last character of its text counts down by one, and U+10FFFF stands behind
-   it, twice where the text is one character.
+1. Characters that form one letter together (entries of `texts` with several characters) are taken
+together, the longest group first.
+
+2. A letter becomes its text in `texts`, else the text of its run in `runs`, else it stays. A
+character that the collation ignores becomes nothing.
+
+3. With PAD SPACE, trailing blanks are cut off, and an empty text becomes one blank. A letter that
+is followed by a control character (a tab, a line feed), even with blanks in between, sorts before
+the same letter at the end of a text. So the last character of its text is replaced by the one
+before it in Unicode, followed by U+10FFFF (by two of them if the text is a single character).
 """
 
 from __future__ import annotations
@@ -25,40 +28,42 @@ from partita_migrate.workspace.migration_folder import Folder
 
 COLLATIONS = "collations"
 HIGH = "\U0010ffff"
-"""Sorts behind every text that a character becomes."""
+"""Sorts after every text that stands for a character."""
 
 Pad = Literal["", "PAD SPACE", "NO PAD"]
-"""As MySQL calls it; CHAR of PostgreSQL and RTRIM of SQLite are PAD SPACE."""
+"""The padding in MySQL's words. CHAR of PostgreSQL and RTRIM of SQLite also pad with blanks."""
 
 
 class CharacterRun(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Neighbours that become `text`, each with a character behind it that counts up."""
+    """Neighboring characters that become `text`, each followed by a character that counts up."""
 
     first: str
     last: str
     text: str = ""
     counts_from: str = ""
-    """The character of the first; empty when all become the same."""
+    """The counting character of the first one; empty if all become the same text."""
 
 
 class Collation(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The file."""
+    """The content of a collation's file."""
 
     name: str
     server: str
-    """Which version was asked."""
+    """The version of the server that was asked."""
     not_in_keys: str = ""
-    """Why keys cannot say how it compares."""
+    """The reason why keys cannot express this collation, or an empty text."""
     pad: Pad = ""
     texts: dict[str, str] = field(default_factory=dict)
     runs: list[CharacterRun] = field(default_factory=list)
 
 
 class _Texts(dict[int, str]):
-    """By code point, as `str.translate` asks for them."""
+    """The texts by code point, in the form that `str.translate` needs."""
 
     def __init__(self, collation: Collation) -> None:
-        super().__init__({ord(one): text for one, text in collation.texts.items() if len(one) == 1})
+        super().__init__(
+            {ord(letter): text for letter, text in collation.texts.items() if len(letter) == 1}
+        )
         self._runs = sorted(collation.runs, key=lambda run: run.first)
         self._firsts = [ord(run.first) for run in self._runs]
 
@@ -79,26 +84,40 @@ _BEFORE_BLANK = re.compile("[\0-\x1f]")
 
 
 class CollationFolding:
-    """What the texts of a collation become in keys."""
+    """Turns texts into keys of one collation."""
 
     def __init__(self, collation: Collation) -> None:
         self.collation = collation
         self._texts = _Texts(collation)
-        self._joined = {one: text for one, text in collation.texts.items() if len(one) > 1}
+        self._joined = {
+            letters: text for letters, text in collation.texts.items() if len(letters) > 1
+        }
         longest_first = sorted(self._joined, key=len, reverse=True)
         self._joins = re.compile("|".join(map(re.escape, longest_first))) if self._joined else None
         self._is_padded = collation.pad == "PAD SPACE"
         self._odd = self._odd_ascii()
 
     def _odd_ascii(self) -> re.Pattern[str] | None:
-        """What of ASCII is more than capitals in keys: most texts have none of it. None where case
-        counts, or two characters are one letter."""
-        known = list(map(chr, range(0x80)))
-        if any(one.isascii() for one in self._joined):
+        """Returns a pattern of ASCII characters that do not simply become capitals; most texts have
+        none.
+
+        Returns None where case counts, or where two ASCII characters form one letter: there is no
+        fast way then.
+        """
+        ascii_letters = list(map(chr, range(0x80)))
+        if any(letters.isascii() for letters in self._joined):
             return None
-        if any(self._texts[ord(one)] != one.upper() for one in known if one.isalnum()):
+        if any(
+            self._texts[ord(letter)] != letter.upper()
+            for letter in ascii_letters
+            if letter.isalnum()
+        ):
             return None
-        odd = [one for one in known if one < " " or self._texts[ord(one)] != one.upper()]
+        odd = [
+            letter
+            for letter in ascii_letters
+            if letter < " " or self._texts[ord(letter)] != letter.upper()
+        ]
         return re.compile(f"[{re.escape(''.join(odd))}]")
 
     def __call__(self, text: str) -> str:
@@ -112,48 +131,51 @@ class CollationFolding:
         return (written.rstrip(" ") or " ") if self._is_padded else written
 
     def unpadded(self, text: str) -> str:
-        """With NO PAD."""
+        """Returns the key as NO PAD has it."""
         if self._joins is not None and self._joins.search(text):
             return self._with_joined(self._joins, text)
         return text.translate(self._texts)
 
     def _lowered(self, written: str) -> str:
-        """Letters before what sorts before a blank, which PAD SPACE has behind the last one."""
+        """Lowers letters before a control character, as rule 3 says."""
         if not self._is_padded or not _BEFORE_BLANK.search(written):
             return written
-        found: list[str] = []
+        letters: list[str] = []
         is_lower = False
         for letter in reversed(_LETTER.findall(written.rstrip(" "))):
-            found.append(_below(letter) if is_lower else letter)
+            letters.append(_below(letter) if is_lower else letter)
             if letter != " ":
                 is_lower = letter < " "
-        return "".join(reversed(found))
+        return "".join(reversed(letters))
 
     def _mark(self, match: re.Match[str]) -> str:
         return self._texts[ord(match[0])]
 
     def _with_joined(self, joins: re.Pattern[str], text: str) -> str:
-        found, place = "", 0
+        key, place = "", 0
         for match in joins.finditer(text):
-            found += text[place : match.start()].translate(self._texts) + self._joined[match[0]]
+            key += text[place : match.start()].translate(self._texts) + self._joined[match[0]]
             place = match.end()
-        return found + text[place:].translate(self._texts)
+        return key + text[place:].translate(self._texts)
 
     def is_beginning(self, start: str, text: str) -> bool:
-        """As LIKE compares: character by character, and no two of them as one letter."""
+        """True when LIKE finds `text` by its beginning. LIKE compares character by character,
+        without joining two into one letter."""
         return len(start) <= len(text) and all(
-            self._texts[ord(one)] == self._texts[ord(other)]
-            for one, other in zip(start, text, strict=False)
+            self._texts[ord(left)] == self._texts[ord(right)]
+            for left, right in zip(start, text, strict=False)
         )
 
     def ends_of_beginning(self, start: str) -> tuple[str, str] | None:
-        """Between which keys lie the texts that LIKE finds by their beginning, among others.
+        """Returns the range of keys that contains every text which LIKE finds by its beginning, and
+        a few others.
 
-        None where a text of them may be elsewhere, because its characters join with the next.
+        Returns None if such a text can be elsewhere, because its characters join with the next
+        ones.
         """
-        joined = {self._texts[ord(one)] for one in "".join(self._joined)}
-        texts = [self._texts[ord(one)] for one in start]
-        if not all(texts) or joined & {*texts} or any(ord(one) > 0xFFFF for one in start):
+        joined = {self._texts[ord(letter)] for letter in "".join(self._joined)}
+        texts = [self._texts[ord(letter)] for letter in start]
+        if not all(texts) or joined & {*texts} or any(ord(letter) > 0xFFFF for letter in start):
             return None
         written = "".join(texts)
         if _BEFORE_BLANK.search(written) or not written.strip(" "):
@@ -170,7 +192,7 @@ def _below(letter: str) -> str:
 
 
 FOLDINGS: dict[str, CollationFolding] = {}
-"""By collation: those of the folder that this process works in."""
+"""The collations of the folder that this process works in, by name."""
 _NOT_IN_KEYS: dict[str, str] = {}
 
 
@@ -185,7 +207,7 @@ def register_collation(collation: Collation) -> None:
 
 def why_not_in_keys(collation: str) -> str:
     return _NOT_IN_KEYS.get(collation) or (
-        f"{collation_file(collation)} is not there: run `partita migrate plan` again"
+        f"{collation_file(collation)} does not exist: run `partita migrate plan` again"
     )
 
 

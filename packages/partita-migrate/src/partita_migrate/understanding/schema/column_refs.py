@@ -1,6 +1,6 @@
-"""Columns of the source as people write them, and the joins between them.
+"""Columns of the source and joins between them, as people write them.
 
-`table.column` is a column; `a.x = b.y` is a join, from the rows of one table to those of another.
+`table.column` is a column. `a.x = b.y` is a join, from the rows of one table to those of another.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 PARSED_MAX = 10_000
-"""Texts of a model that are parsed once: items are made of them row by row."""
+"""The size of caches for parsed texts of a model; items are made from them row by row."""
 QUOTED = r'"(?:[^"]|"")*"'
 _REF = re.compile(rf'(?:({QUOTED})|(.*))\.(?:({QUOTED})|([^".]*))', re.DOTALL)
 _NEEDS_QUOTES = re.compile(r'[",={}:]|^\s|\s$|^$')
 
 
 class ColumnRef(NamedTuple):
-    """A column of the source: `table.column`, with quotes around a name that would not end where
-    it does, such as `table."a.b"`."""
+    """A column of the source: `table.column`. A name with special characters is quoted:
+    `table."a.b"`."""
 
     table: str
     column: str
@@ -34,11 +34,12 @@ class ColumnRef(NamedTuple):
 
 @lru_cache(PARSED_MAX)
 def _parsed(text: str) -> ColumnRef:
-    # A PostgreSQL table outside `public` has a dot in its name: the column is the last part.
-    found = _REF.fullmatch(text)
-    if found is None:
+    # A PostgreSQL table outside `public` has a dot in its name, so the column is the part after the
+    # last dot.
+    match = _REF.fullmatch(text)
+    if match is None:
         return ColumnRef("", _unquoted(text))
-    return ColumnRef(_unquoted(found[1] or found[2]), _unquoted(found[3] or found[4]))
+    return ColumnRef(_unquoted(match[1] or match[2]), _unquoted(match[3] or match[4]))
 
 
 def _quoted(name: str, *, is_column: bool = False) -> str:
@@ -59,7 +60,8 @@ def qualified(table: str, name: str) -> ColumnRef:
 
 
 class ForeignKeyJoin(NamedTuple):
-    """A foreign key, followed in either direction: rows of `after` that match one of `before`."""
+    """A foreign key that is followed in either direction: from columns of `before` to equal ones of
+    `after`."""
 
     before: list[ColumnRef]
     after: list[ColumnRef]
@@ -67,7 +69,7 @@ class ForeignKeyJoin(NamedTuple):
 
 @lru_cache(PARSED_MAX)
 def parse_join(text: str) -> ForeignKeyJoin | None:
-    """ "a.x = b.y"; the columns of a longer key are separated by commas."""
+    """Parses "a.x = b.y"; a key of several columns separates them by commas."""
     sides = _outside_quotes(" = ", text)
     if len(sides) != 2:
         return None

@@ -1,4 +1,4 @@
-"""The graph of foreign keys: who refers to whom, and which columns mean the same thing."""
+"""The graph of foreign keys: which tables refer to each other, and which columns mean the same."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from partita_migrate.understanding.schema.join_paths import ForeignKeyLink
 
 
 class SchemaGraph:
-    """An inventory with its foreign keys followed in both directions."""
+    """An inventory with its foreign keys, followed in both directions."""
 
     def __init__(
         self,
@@ -20,18 +20,19 @@ class SchemaGraph:
         exclude: list[str] | None = None,
         preferred: Iterable[str] = (),
     ) -> None:
-        """`preferred`: tables and columns; of several ways to a table, those through them first."""
+        """`preferred` has tables and columns. If several foreign keys lead to a table, those
+        through them come first."""
         kept = [
             table
             for table in inventory.tables
-            # PostgreSQL has tables without columns.
+            # PostgreSQL allows tables without columns.
             if table.columns and table.name not in (exclude or [])
         ]
         self.database = inventory.database
         self.inventory = inventory
         self.tables = {table.name: table for table in kept}
         self.natural: Mapping[ColumnRef, ColumnRef] = {}
-        """A surrogate key's column, and the one that stands for it everywhere."""
+        """Columns of surrogate keys, each with the column that replaces it."""
         self._columns = {
             ColumnRef(table.name, column.name): column for table in kept for column in table.columns
         }
@@ -45,7 +46,7 @@ class SchemaGraph:
         self._origins: dict[ColumnRef, ColumnRef] = {}
 
     def with_natural_keys(self, natural: Mapping[ColumnRef, ColumnRef]) -> SchemaGraph:
-        """The same graph, with natural keys in place of surrogate ones."""
+        """Returns the same graph with natural keys in place of surrogate keys."""
         other = copy(self)
         other.natural = natural
         return other
@@ -57,7 +58,8 @@ class SchemaGraph:
         return self._columns.get(ref)
 
     def parents(self, table: str) -> list[ForeignKeyLink]:
-        """What a row belongs to: by its primary key first, and by what may be absent last."""
+        """Returns the links to the tables that a row belongs to: those of its primary key first,
+        nullable ones last."""
         return self._parents[table]
 
     def children(self, table: str) -> list[ForeignKeyLink]:
@@ -67,7 +69,7 @@ class SchemaGraph:
         links = [
             ForeignKeyLink(table.name, key)
             for key in table.foreign_keys
-            # SQLite takes foreign keys that do not fit what they refer to.
+            # SQLite allows foreign keys that do not match what they refer to.
             if key.referenced_table in self.tables
             and len(key.columns) == len(key.referenced_columns)
         ]
@@ -88,21 +90,23 @@ class SchemaGraph:
         return any(column is not None and column.is_nullable for column in columns)
 
     def path_up(self, child: str, parent: str) -> list[ForeignKeyLink] | None:
-        """The fewest foreign keys from a row to the one row of `parent` that it belongs to."""
+        """Returns the shortest list of foreign keys from a row to the one row of `parent` that it
+        belongs to."""
         if child == parent:
             return []
-        found: dict[str, list[ForeignKeyLink]] = {child: []}
+        paths: dict[str, list[ForeignKeyLink]] = {child: []}
         waiting = deque([child])
         while waiting:
             table = waiting.popleft()
             for link in self.parents(table):
-                if link.parent not in found:
-                    found[link.parent] = [*found[table], link]
+                if link.parent not in paths:
+                    paths[link.parent] = [*paths[table], link]
                     waiting.append(link.parent)
-        return found.get(parent)
+        return paths.get(parent)
 
     def sides(self, table: str) -> tuple[ForeignKeyLink, ForeignKeyLink] | None:
-        """The two foreign keys of an intersection table, in the order of its primary key."""
+        """Returns the two foreign keys of an intersection table, in the order of its primary
+        key."""
         key = self.table(table).primary_key
         within = [link for link in self.parents(table) if set(link.key.columns) <= set(key)]
         if len(within) != 2 or {name for link in within for name in link.key.columns} != set(key):
@@ -111,17 +115,17 @@ class SchemaGraph:
         return within[0], within[1]
 
     def unique_keys(self, table: str) -> list[list[str]]:
-        """The primary key first, then every unique index that has no conditions."""
-        found = self.table(table)
-        keys = [found.primary_key] if found.primary_key else []
-        for index in found.indexes:
+        """Returns the primary key, and then the columns of every unconditional unique index."""
+        definition = self.table(table)
+        keys = [definition.primary_key] if definition.primary_key else []
+        for index in definition.indexes:
             is_plain = index.is_unique and not index.expressions and not index.where
             if is_plain and index.columns and sorted(index.columns) not in map(sorted, keys):
                 keys.append(index.columns)
         return keys
 
     def link_of(self, ref: ColumnRef) -> ForeignKeyLink | None:
-        """The foreign key of one column that this column is."""
+        """Returns the foreign key that consists of this column alone."""
         if ref.table not in self.tables:
             return None
         return next(
@@ -129,14 +133,17 @@ class SchemaGraph:
         )
 
     def canonical(self, ref: ColumnRef) -> ColumnRef:
-        """The column that this one repeats; of a surrogate key, what stands for it."""
+        """Returns the column that this one repeats; for a surrogate key, the column that replaces
+        it."""
         origin = self.origin(ref)
         return self.natural.get(origin, origin)
 
     def origin(self, ref: ColumnRef) -> ColumnRef:
-        """The column that this one repeats, as far up as there is only one way to go.
+        """Returns the column that this one repeats, followed upwards as long as there is only one
+        way.
 
-        Of two columns that lead to the same one, the nearer repeats it; the other may differ.
+        If two columns of a table lead to the same origin, only the nearer one repeats it; the other
+        one can differ.
         """
         if ref.table in self.tables and ref not in self._origins:
             self._find_origins(ref.table)
@@ -155,11 +162,11 @@ class SchemaGraph:
                 self._origins[own] = end if steps == nearest and is_first else own
 
     def _walk(self, ref: ColumnRef) -> tuple[ColumnRef, int]:
-        seen: set[ColumnRef] = set()
-        while ref not in seen:
-            seen.add(ref)
+        visited: set[ColumnRef] = set()
+        while ref not in visited:
+            visited.add(ref)
             ref = self._referenced(ref) or ref
-        return ref, len(seen)
+        return ref, len(visited)
 
     def _referenced(self, ref: ColumnRef) -> ColumnRef | None:
         if ref.table not in self.tables:
@@ -171,10 +178,10 @@ class SchemaGraph:
         return None
 
     def _is_the_way(self, link: ForeignKeyLink) -> bool:
-        """Whether a link means the row that its table belongs to, and no other.
+        """True when the link is the only one between the two tables, or the only one in the primary
+        key.
 
-        A table that refers twice to another means different rows; only one of the two may be a
-        part of its primary key.
+        Two references to the same table mean different rows.
         """
         if link.parent == link.child:
             return False

@@ -1,4 +1,4 @@
-"""The words in the names of tables and columns."""
+"""Splits names of tables and columns into words, and finds singulars and plurals."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _IRREGULAR = {
 
 
 def words(name: str) -> list[str]:
-    """customer_id, CustomerID and customerId are the same two words."""
+    """Returns the words of a name. They are the same for customer_id, CustomerID and customerId."""
     return [part for part in name_parts(name) if part.isascii() and part.isalpha()]
 
 
 def name_parts(name: str) -> list[str]:
-    """The words and numbers of a name, in lower case; of one without any, the name itself."""
+    """Returns the words and numbers of a name in lower case, or the name itself if it has none."""
     return [word.lower() for word in _PARTS.findall(name)] or [name.lower()]
 
 
 def singular(word: str) -> str:
-    """Of the last word of a name: `metric_versions` gives `metric_version`."""
+    """Returns the singular of a name's last word: `metric_version` for `metric_versions`."""
     match = re.search(r"[A-Za-z]+$", word)
     if match is None:
         return word

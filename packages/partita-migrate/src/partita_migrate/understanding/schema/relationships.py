@@ -1,7 +1,7 @@
-"""How tables belong together, worked out from keys, unique indexes and shapes alone.
+"""Finds how tables belong together, from keys, unique indexes and shapes alone.
 
-Each foreign key is one relationship, and says how many rows may stand on its far side. What two
-foreign keys make together, a many-to-many or a closure of a hierarchy, comes on top.
+Each foreign key is one relationship, with the cardinality of its child side. Two foreign keys
+together can form another one: a many-to-many relationship, or the closure of a hierarchy.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from partita_migrate.understanding.schema.inventory import (
 from partita_migrate.understanding.schema.name_words import words
 
 LOOKUP_COLUMNS_MAX = 3
-"""A key and what it stands for, dates of change aside."""
+"""The maximum of columns of a lookup table: a key and its meaning. Dates of change do not count."""
 LOOKUP_ROWS_MAX = 1000
 LOOKUP_ROWS_PER_ENTRY_MIN = 10
 EAV_COLUMNS_MAX = 7
-"""Besides its values, of which it may have one for each type."""
+"""The maximum of columns of an EAV table beside its values, of which it can have one per type."""
 
 ATTRIBUTE_WORDS = {"attribute", "attr", "key", "property", "field", "param", "parameter", "option"}
 ATTRIBUTE_NAMES = {"name", "code"}
-"""An attribute only as the whole of a column's name: `customer_name` is a value like others."""
+"""These words mean an attribute only if they are the whole name: `customer_name` is an ordinary
+value."""
 VALUE_WORDS = {"value", "val"}
 ANCESTOR_WORDS = {"ancestor", "descendant", "descendent"}
 DEPTH_WORDS = {"depth", "distance", "level", "length", "hops"}
@@ -37,13 +38,19 @@ CHANGE_WORDS = {"created", "updated", "modified", "update", "last", "timestamp",
 
 
 def relate(tables: list[SourceTable]) -> list[Relationship]:
-    """All relationships, in the order of their tables."""
+    """Returns all relationships, in the order of their tables."""
     graph = _Graph(tables)
-    found = [graph.of_foreign_key(table, key) for table, key in graph.foreign_keys()]
-    found += [pair for table in tables for pair in graph.of_intersection(table)]
+    relationships = [graph.of_foreign_key(table, key) for table, key in graph.foreign_keys()]
+    relationships += [pair for table in tables for pair in graph.of_intersection(table)]
     return sorted(
-        found,
-        key=lambda one: (one.parent, one.child, one.through or "", one.kind, one.child_columns),
+        relationships,
+        key=lambda relationship: (
+            relationship.parent,
+            relationship.child,
+            relationship.through or "",
+            relationship.kind,
+            relationship.child_columns,
+        ),
     )
 
 
@@ -64,7 +71,7 @@ class _Graph:
         }
 
     def foreign_keys(self) -> Iterator[tuple[SourceTable, ForeignKey]]:
-        """Those whose both ends are in the inventory."""
+        """Yields the foreign keys whose two tables are in the inventory."""
         for table in self.tables.values():
             for key in table.foreign_keys:
                 if key.referenced_table in self.tables:
@@ -105,12 +112,13 @@ class _Graph:
             )
 
     def _pairs(self, table: SourceTable) -> list[tuple[ForeignKey, ForeignKey]]:
-        """Foreign keys of a table that exists to bring their two sides together."""
+        """Returns the pairs of foreign keys of a table that exists to connect their two sides."""
         keys = [key for key in table.foreign_keys if key.referenced_table in self.tables]
         inside = _pairs_within(keys, table.primary_key)
         if inside or self._is_referenced(table):
             return inside
-        # With a number of its own, another key brings them together, or there is nothing else.
+        # A table with a generated number as its key connects them if another unique key has both,
+        # or if it has nothing else.
         for index in table.indexes:
             if is_plainly_unique(index) and (inside := _pairs_within(keys, index.columns)):
                 return inside
@@ -122,7 +130,8 @@ class _Graph:
         return bool(self.children[table.name])
 
     def _is_lookup(self, table: SourceTable) -> bool:
-        """Few short rows that many others point at: a status, a language, a country."""
+        """True for a few short rows that many other rows refer to: statuses, languages,
+        countries."""
         if table.name in self.sides or len(table.primary_key) != 1:
             return False
         if any(key.referenced_table != table.name for key in table.foreign_keys):
@@ -140,7 +149,7 @@ def is_nullable(table: SourceTable, columns: list[str]) -> bool:
 
 
 def is_unique(table: SourceTable, columns: Collection[str]) -> bool:
-    """Whether no two rows can have the same values in these columns."""
+    """True when no two rows can have the same values in these columns."""
     keys = [
         table.primary_key,
         *(index.columns for index in table.indexes if is_plainly_unique(index)),
@@ -149,7 +158,7 @@ def is_unique(table: SourceTable, columns: Collection[str]) -> bool:
 
 
 def is_plainly_unique(index: SourceIndex) -> bool:
-    """Without conditions and expressions."""
+    """True for a unique index without conditions and expressions."""
     return index.is_unique and index.where is None and not index.expressions
 
 
@@ -158,10 +167,7 @@ def is_date_of_change(column: SourceColumn) -> bool:
 
 
 def eav_attribute(table: SourceTable) -> str | None:
-    """The column that names the attribute, when rows are attributes of something else.
-
-    Such a table has the key of an entity, the name of an attribute, and a value.
-    """
+    """Returns the attribute's column, if the rows are attributes of something else (EAV)."""
     columns = [column for column in table.columns if not is_date_of_change(column)]
     values = [column.name for column in columns if VALUE_WORDS & set(words(column.name))]
     attributes = [
@@ -199,7 +205,7 @@ def _are_apart(first: ForeignKey, second: ForeignKey) -> bool:
 
 
 def _payload(table: SourceTable) -> list[SourceColumn]:
-    """What a table holds besides its keys and dates of change."""
+    """Returns the columns beside keys and dates of change."""
     keys = {name for key in table.foreign_keys for name in key.columns} | set(table.primary_key)
     return [
         column
@@ -209,7 +215,7 @@ def _payload(table: SourceTable) -> list[SourceColumn]:
 
 
 def _is_closure(table: SourceTable, first: ForeignKey, second: ForeignKey) -> bool:
-    """Each ancestor with each descendant, and how far apart they are."""
+    """True for a table with each ancestor, each descendant, and the distance between them."""
     if first.referenced_table != second.referenced_table:
         return False
     ends = {word for name in (*first.columns, *second.columns) for word in words(name)}

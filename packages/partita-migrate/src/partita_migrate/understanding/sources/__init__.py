@@ -1,5 +1,6 @@
-"""Relational databases, only ever read: MySQL and MariaDB, PostgreSQL, SQLite.
+"""Relational databases, which are only ever read: MySQL and MariaDB, PostgreSQL, SQLite.
 
-`connection` opens a session that cannot write and whose statements are short; `reflection`
-describes what it holds. What only one kind of server does is in the module of its name.
+`source_connection` opens a session that cannot write and whose statements are short.
+`schema_reflection` describes what the database holds. `dialects` has a module for each kind of
+server.
 """

@@ -1,9 +1,9 @@
-"""The weights by which MySQL and MariaDB compare texts, asked of the server itself.
+"""Asks MySQL and MariaDB for the weights by which they compare texts.
 
-Of every character, and of the pairs and triples that are one letter together: a canonical
-composition that is written in its parts, Thai and Lao vowels before their consonants, the Spanish
-ch. A collation whose weights are more than these (accents or case count in a second place) is not
-said in keys, and `NotInKeys` tells why.
+The server is asked for the weights of every character, and of pairs and triples that form one
+letter: canonical compositions written in their parts, Thai and Lao vowels before their consonants,
+the Spanish ch. If a collation compares by more than these weights (accents or case on a second
+level), keys cannot express it, and `NotInKeys` says why.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ PLANES = 17
 PLANE = 0x10000
 LAST = chr(PLANES * PLANE - 1)
 UNICODE = re.compile(r"utf8mb4|utf16(le)?|utf32|(utf8|utf8mb3|ucs2)")
-"""The last ones have the first plane alone."""
+"""utf8, utf8mb3 and ucs2 have only Unicode's first plane."""
 ASKED_CHARACTERS = 30_000
-"""In one question for the weights of a long text."""
+"""The number of characters in one question for the weight of a long text."""
 ASKED_TEXTS = 250
-"""Of which one question asks one by one."""
+"""The number of texts in one question for the weights of single texts."""
 LETTERS_OF_SEVERAL_MAX = 3000
 CHECKED_TEXTS = 60
 CHECKED_CHARACTERS = 500
 _SEPARATOR = "\u4e00"
-"""Is no part of a letter that several characters make."""
+"""This ideograph is not part of any letter that several characters form."""
 _IMPLICIT = 0xFBC0
 _DIGITS = "(SELECT 0 AS d " + " ".join(f"UNION ALL SELECT {digit}" for digit in range(1, 16)) + ")"
 _CODES = f"""
@@ -39,7 +39,7 @@ _CODES = f"""
     FROM {_DIGITS} a, {_DIGITS} b, {_DIGITS} c, {_DIGITS} e
 """
 _RULE = f"CONCAT(HEX({_IMPLICIT} + (code >> 15)), HEX((code & 32767) | 32768))"
-"""Of a character that a collation knows nothing about: behind all others, by its code."""
+"""The weight of a character that a collation does not know: after all others, by its code point."""
 _WEIGHTS = f"""
     SELECT code, weights FROM (
         SELECT code, HEX(WEIGHT_STRING(text COLLATE {{collation}})) AS weights FROM (
@@ -53,12 +53,15 @@ _WEIGHTS = f"""
 
 
 class NotInKeys(PartitaError):
-    """Why keys cannot say how a collation compares."""
+    """The reason why keys cannot express a collation."""
 
 
 class CollationWeights:
-    """`of`: by character, and by several ones that are one letter; of what is missing beyond the
-    first plane `beyond`, or a weight by its code."""
+    """The weights of a collation.
+
+    `of` has them by character, and by group of characters that form one letter. A missing character
+    beyond the first plane weighs `beyond`, or a weight computed from its code point.
+    """
 
     def __init__(self, source: SourceDatabase, collation: str) -> None:
         self._source = source
@@ -80,51 +83,53 @@ class CollationWeights:
     def _weight_bytes(self) -> int:
         if UNICODE.fullmatch(self.charset):
             return 2
-        found = self._source.rows(
+        widths = self._source.rows(
             "SELECT MAXLEN FROM information_schema.CHARACTER_SETS WHERE CHARACTER_SET_NAME = :name",
             name=self.charset,
         )
-        if found != [(1,)]:
-            raise NotInKeys(f"keys do not know the characters of {self.charset}")
+        if widths != [(1,)]:
+            raise NotInKeys(f"keys cannot hold the characters of {self.charset}")
         return 1
 
     def _refuse_levels(self) -> None:
-        both, one, other = self._weigh(["ab", "a", "b"])
-        if both != one + other or len(both) % self.bytes:
-            raise NotInKeys("it compares accents or case after all letters, which no key does")
+        both, first, second = self._weigh(["ab", "a", "b"])
+        if both != first + second or len(both) % self.bytes:
+            raise NotInKeys("it compares accents or case after all letters, which keys cannot do")
 
     def _ask_characters(self) -> None:
         for plane in range(self._planes):
             usual = (self.beyond or b"").hex().upper() if plane else ""
-            asked = _WEIGHTS.format(
+            statement = _WEIGHTS.format(
                 collation=self.collation,
                 charset=self.charset,
                 first=plane * PLANE,
                 usual=usual or "none",
             )
-            self.of |= {chr(code): bytes.fromhex(held) for code, held in self._source.rows(asked)}
+            self.of |= {
+                chr(code): bytes.fromhex(weights) for code, weights in self._source.rows(statement)
+            }
             if plane == 0 and self.bytes == 2:
-                self.of |= {one: by_code(one) for one in self._unknown()}
+                self.of |= {letter: by_code(letter) for letter in self._unknown()}
             if plane == 0 and self._planes > 1:
                 (last,) = self._weigh([LAST])
                 self.beyond = last if last != by_code(LAST) else None
 
     def _unknown(self) -> Iterator[str]:
-        """Of the first plane, those whose weights the rule tells."""
+        """Yields characters of the first plane whose weight follows from their code point."""
         for code in range(PLANE):
             if chr(code) not in self.of and not 0xD800 <= code < 0xE000:
                 yield chr(code)
 
     def weight(self, text: str) -> bytes:
-        """Of what is no letter of several."""
-        known = self.of.get(text)
-        if known is None:
+        """Returns the weight of a single character, or of a group that is listed."""
+        weight = self.of.get(text)
+        if weight is None:
             return self.beyond or by_code(text)
-        return known
+        return weight
 
     def weights(self, text: str) -> bytes:
-        """By the longest letters first."""
-        found = bytearray()
+        """Returns the weights of a text, which takes the longest letters first."""
+        weights = bytearray()
         place = 0
         while place < len(text):
             taken = next(
@@ -135,64 +140,68 @@ class CollationWeights:
                 ),
                 1,
             )
-            found += self.weight(text[place : place + taken])
+            weights += self.weight(text[place : place + taken])
             place += taken
-        return bytes(found)
+        return bytes(weights)
 
     def _ask_letters(self) -> None:
-        """Pairs first, for some triples are longer than a pair that they begin with."""
+        """Asks for letters of several characters. Pairs come first, because some triples begin with
+        a pair."""
         for length, blocks in ((2, (_LATIN, *_NEIGHBOURS)), (3, (_ASCII,))):
             self._find_letters(_decomposed(length))
             for block in blocks:
-                known = [one for one in map(chr, block) if self.weight(one) != by_code(one)]
-                heads = map("".join, product(known, repeat=length - 1))
-                self._find_joined(list(heads), known)
+                letters = [
+                    letter for letter in map(chr, block) if self.weight(letter) != by_code(letter)
+                ]
+                heads = map("".join, product(letters, repeat=length - 1))
+                self._find_joined(list(heads), letters)
             self.longest = max(map(len, self._joined), default=1)
 
     def _find_joined(self, heads: Sequence[str], tails: Sequence[str]) -> None:
-        """Each head with each tail; the server says by a checksum whether all are two letters."""
+        """Tries each head with each tail. A checksum by the server tells whether all of them are
+        two letters."""
         separator = self.weight(_SEPARATOR)
         texts = [tail + _SEPARATOR for tail in tails]
         weights = [self.weight(tail) + separator for tail in tails]
         step = ASKED_CHARACTERS // (3 * len(tails) + 1) + 1
         for start in range(0, len(heads) if tails else 0, step):
             some = heads[start : start + step]
-            sums = self._ask([one + one.join(texts) for one in some], "SHA2({}, 256)")
-            for one, found in zip(some, sums, strict=True):
-                weight = self.weights(one)
-                if sha256(weight + weight.join(weights)).hexdigest() != found:
-                    self._find_letters([one + tail for tail in tails])
+            sums = self._ask([head + head.join(texts) for head in some], "SHA2({}, 256)")
+            for head, checksum in zip(some, sums, strict=True):
+                weight = self.weights(head)
+                if sha256(weight + weight.join(weights)).hexdigest() != checksum:
+                    self._find_letters([head + tail for tail in tails])
 
     def _find_letters(self, candidates: Sequence[str]) -> None:
-        """Those whose weights are not the weights of their parts."""
+        """Keeps the candidates whose weights differ from the weights of their parts."""
         for start in range(0, len(candidates), ASKED_TEXTS):
             some = candidates[start : start + ASKED_TEXTS]
-            for one, whole in zip(some, self._weigh(some), strict=True):
-                if whole != self.weights(one):
-                    self.of[one] = whole
-                    self._joined.append(one)
+            for candidate, whole in zip(some, self._weigh(some), strict=True):
+                if whole != self.weights(candidate):
+                    self.of[candidate] = whole
+                    self._joined.append(candidate)
         if len(self._joined) > LETTERS_OF_SEVERAL_MAX:
             raise NotInKeys("too many of its letters are written with several characters")
 
     def _check(self) -> None:
-        """Texts of all kinds of characters weigh what their letters do."""
+        """Checks that random texts of all kinds of characters weigh what their letters weigh."""
         chance = random.Random(self.collation)
-        known = sorted(self.of)
-        joined = sorted({*"".join(self._joined)}) or known
+        letters = sorted(self.of)
+        joined = sorted({*"".join(self._joined)}) or letters
         texts = []
         for number in range(CHECKED_TEXTS):
-            begin = chance.randrange(len(known))
-            drawn = (known, known[begin : begin + 200], joined)[number % 3]
+            begin = chance.randrange(len(letters))
+            drawn = (letters, letters[begin : begin + 200], joined)[number % 3]
             texts.append("".join(chance.choices(drawn, k=CHECKED_CHARACTERS)))
-        for text, found in zip(texts, self._weigh(texts), strict=True):
-            if found != self.weights(text):
-                raise NotInKeys("the weight of a text is not the weights of its letters")
+        for text, weights in zip(texts, self._weigh(texts), strict=True):
+            if weights != self.weights(text):
+                raise NotInKeys("the weight of a text is not the sequence of its letters' weights")
 
     def _weigh(self, texts: Sequence[str]) -> list[bytes]:
-        return [bytes.fromhex(one) for one in self._ask(texts, "HEX({})")]
+        return [bytes.fromhex(weight) for weight in self._ask(texts, "HEX({})")]
 
     def _ask(self, texts: Sequence[str], form: str) -> list[str]:
-        asked = ", ".join(
+        expressions = ", ".join(
             form.format(
                 f"WEIGHT_STRING(CONVERT(_utf8mb4 X'{text.encode().hex()}' USING {self.charset})"
                 f" COLLATE {self.collation})"
@@ -200,16 +209,17 @@ class CollationWeights:
             for text in texts
         )
         with self._source.errors():
-            # As it is: there is nothing to bind in so long a text.
-            (found,) = self._source.connection.exec_driver_sql(f"SELECT {asked}")
-        return list(found)
+            # Executed without SQLAlchemy's text(): so long a statement has nothing to bind.
+            (answer,) = self._source.connection.exec_driver_sql(f"SELECT {expressions}")
+        return list(answer)
 
 
 _ASKED: dict[tuple[str | None, int | None, str, str], CollationWeights] = {}
 
 
 def weights_of(source: SourceDatabase, collation: str) -> CollationWeights:
-    """A process asks a server once: what it compares by does not change while it runs."""
+    """Returns a collation's weights. Each server is asked once per process: they do not change
+    while it runs."""
     url = source.address.url
     key = (url.host, url.port, source.server_version, collation)
     if key not in _ASKED:
@@ -217,8 +227,8 @@ def weights_of(source: SourceDatabase, collation: str) -> CollationWeights:
     return _ASKED[key]
 
 
-def by_code(one: str) -> bytes:
-    code = ord(one)
+def by_code(character: str) -> bytes:
+    code = ord(character)
     return (_IMPLICIT + (code >> 15)).to_bytes(2, "big") + (code & 0x7FFF | 0x8000).to_bytes(
         2, "big"
     )
@@ -231,20 +241,20 @@ _NEIGHBOURS = [
     for first, end in ((0x900, 0x1C00), (0xA800, 0xAB00))
     for block in range(first, end, _BLOCK)
 ]
-"""Scripts of South and South East Asia, whose letters join with their neighbours."""
+"""Scripts of South and Southeast Asia, whose letters combine with their neighbors."""
 _ASCII = [code for code in range(0x80) if chr(code).isalpha()]
 
 
 def _decomposed(length: int) -> list[str]:
-    """Parts of what Unicode takes apart."""
-    found: dict[str, None] = {}
-    for one in map(chr, range(PLANE)):
-        parts = unicodedata.decomposition(one).split()
+    """Returns parts of the characters that Unicode decomposes."""
+    parts_found: dict[str, None] = {}
+    for character in map(chr, range(PLANE)):
+        parts = unicodedata.decomposition(character).split()
         if parts:
-            texts = [unicodedata.normalize(form, one) for form in ("NFD", "NFKD")]
+            texts = [unicodedata.normalize(form, character) for form in ("NFD", "NFKD")]
             if not parts[0].startswith("<"):
                 texts.append("".join(chr(int(part, 16)) for part in parts))
             for text in texts:
                 for place in range(len(text) - length + 1):
-                    found[text[place : place + length]] = None
-    return list(found)
+                    parts_found[text[place : place + length]] = None
+    return list(parts_found)

@@ -1,8 +1,8 @@
-"""What is asked of the source for each column, so that its values arrive whole.
+"""The expression by which each column is read, so that its values arrive without loss.
 
-Drivers lose some: psycopg has no infinite dates and no months in its intervals, MySQL shows six
-digits of a FLOAT. Those columns are asked for in another form. Long texts and binaries that nobody
-looks into are measured where they lie instead of being carried over the network.
+Drivers lose some values: psycopg has no infinite dates and no months in intervals, and MySQL shows
+six digits of a FLOAT. Such columns are read in another form. Long texts and binaries whose content
+is not needed are measured by the server, so that they do not travel over the network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from partita_migrate.understanding.sources.value_mapping import (
 )
 
 LONG_TEXT_CHARS = 2000
-"""A text that may be longer is measured, unless it is part of a key."""
+"""A text that can be longer than this is measured by the server, unless it is part of a key."""
 
 Convert = Callable[[Any], AttributeValue | None]
 
@@ -31,10 +31,11 @@ class ColumnReading(NamedTuple):
     column: SourceColumn
     sql: str
     convert: Convert | None
-    """To the attribute value; None when `sql` gives the bytes that it would count."""
+    """Converts an answer to the attribute value. None if `sql` returns the size in bytes."""
 
     def measure(self, value: Any) -> tuple[int, Any]:
-        """Bytes of an answer that is not NULL, and what it holds, None when that was not read."""
+        """Returns the size of an answer that is not NULL, and its content, or None if that was not
+        read."""
         if self.convert is None:
             return int(value), None
         converted = self.convert(value)
@@ -46,7 +47,8 @@ class ColumnReading(NamedTuple):
 def readings(
     source: SourceDatabase, table: SourceTable, keys: Collection[str] = ()
 ) -> list[ColumnReading]:
-    """One for each column; those of `keys` are read whole whatever their length."""
+    """Returns the reading of each column. Columns of `keys` are read as a whole, whatever their
+    length."""
     return [_reading(source, column, column.name in keys) for column in table.columns]
 
 
@@ -76,7 +78,8 @@ def _iso(column: SourceColumn) -> Convert:
 
 
 def _mysql_datetime(column: SourceColumn) -> Convert:
-    """A TIMESTAMP is an instant, shown in the session's UTC; a DATETIME belongs to no zone."""
+    """Converts TIMESTAMP and DATETIME. A TIMESTAMP is an instant, shown in the session's UTC; a
+    DATETIME has no time zone."""
     plainly = _plainly(column)
     if not column.type.upper().startswith("TIMESTAMP"):
         return plainly
@@ -108,7 +111,7 @@ _FORMS: dict[tuple[str, ColumnKind], tuple[str, Callable[[SourceColumn], Convert
     ("postgresql", "geometry"): _TEXT,
     ("postgresql", "other"): _TEXT,
     ("mysql", "datetime"): ("{}", _mysql_datetime),
-    # An addition is done in double precision.
+    # An addition is done in double precision, so that all digits of the FLOAT are shown.
     ("mysql", "float"): ("{} + 0e0", _mysql_float),
 }
 

@@ -1,4 +1,4 @@
-"""Names inside the text of a statement."""
+"""Quotes names inside the text of a statement."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from sqlalchemy import Connection
 
 
 def quoted(connection: Connection, name: str) -> str:
-    """A name as `sqlalchemy.text` takes it, whatever it is made of.
+    """Returns a name in the form that `sqlalchemy.text` takes, whatever characters it has.
 
-    There a colon begins a parameter, and a percent sign is doubled for the drivers that need it,
-    which the dialect's own quoting would do once more.
+    In such a text, a colon begins a parameter. Percent signs must not be doubled here, because
+    `text` does that itself for the drivers that need it.
     """
     preparer = connection.dialect.identifier_preparer
     end = preparer.final_quote

@@ -1,4 +1,4 @@
-"""How many rows a table has: counted where that is cheap, else what the server's statistics say."""
+"""Row counts of tables: counted if that is cheap, else taken from the server's statistics."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from partita_migrate.understanding.sources.source_connection import SourceDataba
 
 COUNTED_BYTES_MAX = 64 * MB
 COUNTED_ROWS_MAX = 500_000
-"""For tables whose size in bytes is not known."""
+"""The limit for tables whose size in bytes is unknown."""
 COUNT_SECONDS_MAX = 3.0
 COUNTING_SECONDS_MAX = 30.0
-"""Of all tables together."""
+"""The limit for all tables together."""
 
 Counted = Callable[[], None]
 """Called after each table."""
@@ -25,19 +25,20 @@ Counted = Callable[[], None]
 def count_rows(
     source: SourceDatabase, tables: list[SourceTable], counted: Counted
 ) -> list[SourceTable]:
-    """Tables come with an estimate, or with -1 when the server has none."""
+    """Returns the tables with their counts. They come with an estimate, or with -1 if the server
+    has none."""
     end = time.monotonic() + COUNTING_SECONDS_MAX
-    found = []
+    tables_counted = []
     for table in tables:
         exact = _count(source, table) if _is_cheap(table) and time.monotonic() < end else None
         if exact is not None:
-            found.append(replace(table, row_count=exact, is_row_count_exact=True))
+            tables_counted.append(replace(table, row_count=exact, is_row_count_exact=True))
         elif table.row_count < 0:
-            found.append(replace(table, row_count=_planned(source, table)))
+            tables_counted.append(replace(table, row_count=_planned(source, table)))
         else:
-            found.append(table)
+            tables_counted.append(table)
         counted()
-    return found
+    return tables_counted
 
 
 def _is_cheap(table: SourceTable) -> bool:
@@ -49,7 +50,7 @@ def _is_cheap(table: SourceTable) -> bool:
 
 
 def _count(source: SourceDatabase, table: SourceTable) -> int | None:
-    """None when it takes too long, or when something holds the table."""
+    """Counts a table. Returns None if that takes too long, or if the table is locked."""
     try:
         with source.limit(COUNT_SECONDS_MAX):
             (row,) = source.rows(f"SELECT count(*) FROM {_named(source, table)}")
@@ -61,7 +62,8 @@ def _count(source: SourceDatabase, table: SourceTable) -> int | None:
 
 
 def _planned(source: SourceDatabase, table: SourceTable) -> int:
-    """What the planner expects; PostgreSQL answers from the number of pages, analysed or not."""
+    """Returns the planner's estimate. PostgreSQL derives it from the number of pages, even without
+    ANALYZE."""
     if source.dialect != "postgresql" or not table.is_readable:
         return 0
     try:
@@ -74,5 +76,6 @@ def _planned(source: SourceDatabase, table: SourceTable) -> int:
 
 
 def _named(source: SourceDatabase, table: SourceTable) -> str:
-    """With a name by which our own statements are known among those that the server remembers."""
+    """Returns the table with an alias by which our own statements are recognized in the server's
+    statistics."""
     return f"{source.relation(table)} AS partita_count"

@@ -1,7 +1,7 @@
-"""Where a source is, and the password that opens it.
+"""The address of a source, and its password.
 
-The password comes from the environment, a file, a prompt, or the URL itself; it goes into the
-driver and nowhere else.
+The password comes from the environment, a file, a prompt, or the URL itself. It is passed to the
+driver and stored nowhere else.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from partita.errors import PartitaError
 from partita_migrate.workspace.migration_folder import SETTINGS, Folder, SourceSettings
 
 PASSWORD_ENV = "PARTITA_SOURCE_PASSWORD"
-"""Read when `[source]` names no other variable."""
+"""The variable that is read if `[source]` names no other one."""
 
 DRIVERS = {
     "mysql": "mysql+pymysql",
@@ -28,13 +28,13 @@ DRIVERS = {
     "sqlite": "sqlite+pysqlite",
 }
 PASSWORD_PARAMETERS = ("password", "passwd")
-"""Of a URL's query, as libpq and some drivers take them."""
+"""Parameters of a URL's query in which libpq and some drivers accept a password."""
 
 
 @dataclass(frozen=True)
 class SourceAddress:
     url: URL
-    """Without the password."""
+    """The URL without the password."""
     password: str | None = field(default=None, repr=False)
 
     @property
@@ -42,12 +42,12 @@ class SourceAddress:
         return self.url.get_backend_name() == "sqlite"
 
     def __str__(self) -> str:
-        """For people: no driver, no query, no password."""
+        """Returns the address for people, without driver, query and password."""
         plain = self.url.set(drivername=self.url.get_backend_name(), query={})
         return plain.render_as_string(hide_password=True)
 
     def scrub(self, text: str) -> str:
-        """A driver's words on one line, without the password should it be among them."""
+        """Returns a driver's text on one line, with the password replaced if it occurs."""
         line = " ".join(text.split())
         return line.replace(self.password, "***") if self.password else line
 
@@ -59,7 +59,7 @@ def address_of(folder: Folder, environment: Mapping[str, str] = os.environ) -> S
     in_url = url.password or next(
         (str(url.query[name]) for name in PASSWORD_PARAMETERS if name in url.query), None
     )
-    # URL.set ignores None, so that an empty password has to be asked for.
+    # URL.set ignores None, so that it could not remove an empty password.
     plain = URL.create(
         url.drivername,
         username=url.username,
@@ -87,37 +87,34 @@ def _url_text(settings: SourceSettings, where: str, environment: Mapping[str, st
 
 
 def _parse(text: str, where: str) -> URL:
-    """The parts of a URL; what is wrong is said without repeating it, for a password may be in."""
+    """Parses a URL. Error messages do not repeat it, because it can contain a password."""
     try:
         url = make_url(text)
         family = url.drivername.partition("+")[0]
     except (ArgumentError, ValueError) as error:
         raise PartitaError(
-            f"{where} has a url that is none; write mysql://user@host/database,"
+            f"{where}: url is not a database URL; expected for example mysql://user@host/database,"
             " postgresql://user@host/database or sqlite:///file."
         ) from error
     if family not in DRIVERS:
         raise PartitaError(
-            f"{where} has a url that begins with {family}://; sources are mysql, mariadb,"
-            " postgresql and sqlite."
+            f"{where}: url begins with {family}://; expected mysql, mariadb, postgresql or sqlite."
         )
     if url.host and "@" in url.host:
-        raise PartitaError(
-            f"{where} has a url with more than one @; write the one in the password as %40."
-        )
+        raise PartitaError(f"{where}: url has more than one @; write an @ in the password as %40.")
     if not url.database:
-        raise PartitaError(f"{where} has a url without a database; write it after the last /.")
+        raise PartitaError(f"{where}: url has no database; write it after the last /.")
     return url.set(drivername=DRIVERS[family])
 
 
 def _beside(folder: Folder, url: URL, where: str) -> URL:
-    """A relative file is looked for in the migration folder, then where the command was called."""
+    """Finds a relative file in the migration folder, or else in the working directory."""
     name = Path(url.database or "").expanduser()
     candidates = [name] if name.is_absolute() else [folder.path / name, Path.cwd() / name]
-    found = next((path for path in candidates if path.is_file()), None)
-    if found is None:
-        raise PartitaError(f"{where} names the file {name}, which is not there.")
-    return url.set(database=str(found.resolve()))
+    existing = next((path for path in candidates if path.is_file()), None)
+    if existing is None:
+        raise PartitaError(f"{where}: the file {name} does not exist.")
+    return url.set(database=str(existing.resolve()))
 
 
 def _password(

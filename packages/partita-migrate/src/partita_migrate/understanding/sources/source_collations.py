@@ -1,4 +1,4 @@
-"""The collations of a source's texts, as its server compares: files in the folder."""
+"""Writes the collations of a source's columns into the migration folder."""
 
 from __future__ import annotations
 
@@ -21,24 +21,25 @@ from partita_migrate.workspace.stage_progress import Progress, silent
 def ask_collations(
     folder: Folder, source: SourceDatabase, inventory: Inventory, progress: Progress = silent
 ) -> None:
-    """Writes `collations/NAME.json` for all that columns have; those of this server stay."""
+    """Writes `collations/NAME.json` for every collation of a column. Files from the same server
+    version are kept."""
     pads = collations_of(inventory)
     for done, (name, pad) in enumerate(pads.items()):
         progress("Asking for collations", done, len(pads))
-        known = _known(folder, name)
-        if known is None or known.server != inventory.server_version:
-            known = collation_of(source, name, pad, inventory.server_version)
+        collation = _stored(folder, name)
+        if collation is None or collation.server != inventory.server_version:
+            collation = collation_of(source, name, pad, inventory.server_version)
             (folder.path / COLLATIONS).mkdir(exist_ok=True)
-            folder.write_json(collation_file(name), known)
-        register_collation(known)
+            folder.write_json(collation_file(name), collation)
+        register_collation(collation)
 
 
 def collations_of(inventory: Inventory) -> dict[str, Pad]:
     if inventory.dialect not in ("mysql", "mariadb"):
         return {}
     columns = [column for table in inventory.tables for column in table.columns]
-    found = {column.collation: column.pad for column in columns if column.collation}
-    return dict(sorted(found.items()))
+    pads = {column.collation: column.pad for column in columns if column.collation}
+    return dict(sorted(pads.items()))
 
 
 def collation_of(source: SourceDatabase, name: str, pad: Pad, server: str) -> Collation:
@@ -47,14 +48,14 @@ def collation_of(source: SourceDatabase, name: str, pad: Pad, server: str) -> Co
     except NotInKeys as reason:
         return Collation(name=name, server=server, not_in_keys=str(reason))
     texts, runs = texts_of(weights.of, weights.bytes, weights.beyond)
-    found = Collation(name=name, server=server, pad=pad, texts=texts, runs=runs)
-    if CollationFolding(found).unpadded(" ") != " ":
-        # Keys could not end where PAD SPACE ends.
-        return Collation(name=name, server=server, not_in_keys="its blank comes after letters")
-    return found
+    collation = Collation(name=name, server=server, pad=pad, texts=texts, runs=runs)
+    if CollationFolding(collation).unpadded(" ") != " ":
+        # In such a collation, keys could not mark the end of a text as PAD SPACE needs it.
+        return Collation(name=name, server=server, not_in_keys="its blank sorts after letters")
+    return collation
 
 
-def _known(folder: Folder, name: str) -> Collation | None:
+def _stored(folder: Folder, name: str) -> Collation | None:
     return (
         folder.read_json(collation_file(name), Collation)
         if folder.has(collation_file(name))

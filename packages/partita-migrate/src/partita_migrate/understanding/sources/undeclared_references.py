@@ -1,9 +1,9 @@
-"""References that applications keep and the schema does not declare, as a person writes them.
+"""References that the schema does not declare, as people write them in `migration.toml`.
 
     [source]
     references = ["revision.rev_actor = actor.actor_id"]
 
-In the inventory they are foreign keys like others.
+In the inventory they become foreign keys.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from partita_migrate.understanding.schema.relationships import is_unique
 
 
 def with_references(tables: list[SourceTable], written: Iterable[str]) -> list[SourceTable]:
-    """The tables with these foreign keys too; one that cannot be is refused."""
-    found = {table.name: table for table in tables}
+    """Returns the tables with these foreign keys added. Refuses one that is not possible."""
+    tables_by_name = {table.name: table for table in tables}
     for text in written:
-        child, key = _foreign_key(text, found)
-        table = found[child]
-        if key.columns not in [known.columns for known in table.foreign_keys]:
-            found[child] = replace(table, foreign_keys=[*table.foreign_keys, key])
-    return list(found.values())
+        child, key = _foreign_key(text, tables_by_name)
+        table = tables_by_name[child]
+        if key.columns not in [declared.columns for declared in table.foreign_keys]:
+            tables_by_name[child] = replace(table, foreign_keys=[*table.foreign_keys, key])
+    return list(tables_by_name.values())
 
 
 def _foreign_key(text: str, tables: dict[str, SourceTable]) -> tuple[str, ForeignKey]:
     join = parse_join(text)
     if join is None or any(len({ref.table for ref in side}) != 1 for side in join):
         _refuse(text, "write it as child.column = parent.column")
-    before = [_known(text, ref, tables) for ref in join.before]
-    after = [_known(text, ref, tables) for ref in join.after]
+    before = [_spelled_as_in_source(text, ref, tables) for ref in join.before]
+    after = [_spelled_as_in_source(text, ref, tables) for ref in join.after]
     parent = tables[after[0].table]
     columns = [ref.column for ref in after]
     if not is_unique(parent, columns):
@@ -48,8 +48,8 @@ def _foreign_key(text: str, tables: dict[str, SourceTable]) -> tuple[str, Foreig
     )
 
 
-def _known(text: str, ref: ColumnRef, tables: dict[str, SourceTable]) -> ColumnRef:
-    """As the source spells it: PostgreSQL has made ID an id."""
+def _spelled_as_in_source(text: str, ref: ColumnRef, tables: dict[str, SourceTable]) -> ColumnRef:
+    """Returns the column as the source spells it: PostgreSQL turns an unquoted ID into id."""
     table = _spelled(ref.table, tables)
     if table is None:
         _refuse(text, f"there is no table {ref.table}{_near(ref.table, tables)}")
@@ -61,8 +61,8 @@ def _known(text: str, ref: ColumnRef, tables: dict[str, SourceTable]) -> ColumnR
 
 
 def _spelled(name: str, names: Iterable[str]) -> str | None:
-    found = [one for one in names if one.lower() == name.lower()]
-    return name if name in found else found[0] if len(found) == 1 else None
+    matches = [other for other in names if other.lower() == name.lower()]
+    return name if name in matches else matches[0] if len(matches) == 1 else None
 
 
 def _near(name: str, names: Iterable[str]) -> str:

@@ -1,1 +1,1 @@
-"""What an access pattern asks, exactly: tests, order and limit, as its SQL statement says them."""
+"""SQL statements, parsed and resolved exactly: their tests, joins, order, limit and changes."""

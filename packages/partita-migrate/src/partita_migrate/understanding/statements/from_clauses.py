@@ -1,4 +1,4 @@
-"""FROM, JOIN and WHERE: the rows that a statement is about, and those that must be there."""
+"""Reads FROM, JOIN and WHERE: the rows of a statement, and other rows that must exist."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _JOIN_KINDS = ("", "INNER", "OUTER", "CROSS", "STRAIGHT_JOIN")
 def rows_of(
     scope: StatementScope, tree: exp.Select
 ) -> tuple[SourceTable, list[JoinedTable], list[ColumnTest]]:
-    """FROM, JOIN and WHERE."""
+    """Reads FROM, JOIN and WHERE."""
     source = tree.args.get("from_") or tree.args.get("from")
     if source is None:
         raise NotExact("it reads no table")
@@ -55,23 +55,23 @@ def rows_of(
         if side not in ("", "LEFT") or kind not in _JOIN_KINDS:
             raise NotExact(f"it has a {side} {join.kind} {join.method or ''} JOIN")
         before = len(scope.alternatives)
-        found, pairs = conditions(scope, join.args.get("on"))
+        found_tests, pairs = conditions(scope, join.args.get("on"))
         pairs += _using(scope, join, table)
         if not pairs:
             comma.append(table)
-            tests += found
+            tests += found_tests
             continue
-        if side == "LEFT" and (found or len(scope.alternatives) > before):
+        if side == "LEFT" and (found_tests or len(scope.alternatives) > before):
             raise NotExact("its LEFT JOIN tests more than the columns that join")
-        tests += found
+        tests += found_tests
         joins.append(_joined(table, pairs, is_outer=side == "LEFT"))
     where = tree.args.get("where")
-    found, pairs = conditions(scope, where.this if where is not None else None)
-    tests += found
+    found_tests, pairs = conditions(scope, where.this if where is not None else None)
+    tests += found_tests
     for table in comma:
         own = [pair for pair in pairs if table.name in (pair[0].table, pair[1].table)]
         if not own:
-            raise NotExact(f"nothing joins {table.name} to the others")
+            raise NotExact(f"no condition joins {table.name} to the other tables")
         pairs = [pair for pair in pairs if pair not in own]
         joins.append(_joined(table, own, is_outer=False))
     if pairs:
@@ -85,10 +85,12 @@ def _using(
     pairs = []
     for name in join.args.get("using") or []:
         column = scope.schema.column(table, name.name)
-        others = [one for one in scope.tables.values() if one is not table]
-        other = next((one for one in others if scope.schema.column(one, name.name)), None)
+        others = [candidate for candidate in scope.tables.values() if candidate is not table]
+        other = next(
+            (candidate for candidate in others if scope.schema.column(candidate, name.name)), None
+        )
         if column is None or other is None:
-            raise NotExact(f"USING names {name.name}, which is no column of both")
+            raise NotExact(f"USING names {name.name}, which is not a column of both tables")
         own = scope.schema.column(other, name.name)
         assert own is not None
         pairs.append((ColumnRef(other.name, own.name), ColumnRef(table.name, column.name)))
@@ -101,9 +103,9 @@ def conditions(
     tests: list[ColumnTest] = []
     pairs: list[tuple[ColumnRef, ColumnRef]] = []
     for conjunct in conjuncts(node):
-        taken = _taken(scope, conjunct)
-        if taken is not None:
-            tests.append(taken)
+        outer_test = _taken(scope, conjunct)
+        if outer_test is not None:
+            tests.append(outer_test)
             continue
         pair = _pair(scope, conjunct)
         if pair is not None:
@@ -118,7 +120,7 @@ def conditions(
 
 
 def _pair(scope: StatementScope, node: exp.Expression) -> tuple[ColumnRef, ColumnRef] | None:
-    """Two columns of two tables that must be equal."""
+    """Returns two columns of two tables that must be equal."""
     if not isinstance(node, exp.EQ):
         return None
     if not (isinstance(node.this, exp.Column) and isinstance(node.expression, exp.Column)):
@@ -131,16 +133,16 @@ def _pair(scope: StatementScope, node: exp.Expression) -> tuple[ColumnRef, Colum
 
 
 def _refuse_other_texts(
-    one: SourceColumn | None, other: SourceColumn | None, node: exp.Expression
+    left: SourceColumn | None, right: SourceColumn | None, node: exp.Expression
 ) -> None:
-    """Two texts that their collations compare in two ways, of which a server takes a third."""
-    texts = [column for column in (one, other) if column is not None and column.kind == "string"]
+    """Refuses two texts with different collations: the server compares them by its own rules."""
+    texts = [column for column in (left, right) if column is not None and column.kind == "string"]
     if len({(column.is_case_insensitive, column.pad, column.collation) for column in texts}) > 1:
         raise NotExact(f"it compares texts of two collations: {node}")
 
 
 def _taken(scope: StatementScope, node: exp.Expression) -> ColumnTest | None:
-    """A column that is compared with one of the row outside."""
+    """Returns the test of a column against one of the outer row."""
     if scope.outer is None or type(node) not in COMPARED:
         return None
     operator, exchanged = COMPARED[type(node)]
@@ -158,10 +160,16 @@ def _taken(scope: StatementScope, node: exp.Expression) -> ColumnTest | None:
 def _from_outside(
     scope: StatementScope, ref: ColumnRef, outer: ColumnRef, operator: Operator
 ) -> Parameter:
-    """NotExact where a key would take for different what the source takes for the same."""
-    own, other = scope.inventoried(ref), scope.outer.inventoried(outer) if scope.outer else None
+    """Returns a parameter that comes from the outer row. Refuses columns whose keys would differ
+    where the source treats the values as equal."""
+    own, outer_column = (
+        scope.inventoried(ref),
+        scope.outer.inventoried(outer) if scope.outer else None,
+    )
     kinds = {
-        (one.kind, one.collation, one.is_case_insensitive, one.pad) for one in (own, other) if one
+        (column.kind, column.collation, column.is_case_insensitive, column.pad)
+        for column in (own, outer_column)
+        if column
     }
     if len(kinds) != 1:
         raise NotExact(f"it compares {ref} with {outer}, which holds other values")
@@ -171,11 +179,11 @@ def _from_outside(
 def _is_outside(scope: StatementScope, node: exp.Column) -> bool:
     if node.table:
         return node.table.lower() not in scope.tables
-    return all(scope.schema.column(one, node.name) is None for one in scope.tables.values())
+    return all(scope.schema.column(table, node.name) is None for table in scope.tables.values())
 
 
 def _exists(scope: StatementScope, node: exp.Expression) -> bool:
-    """Whether it tests that rows are there, or that none is; they are noted then."""
+    """True for a test of whether rows exist, which is then added to the scope."""
     node = inside(node)
     is_negated = isinstance(node, exp.Not)
     if is_negated:
@@ -195,17 +203,17 @@ def _exists(scope: StatementScope, node: exp.Expression) -> bool:
 
 def _add_existence(
     scope: StatementScope,
-    query: exp.Expression,
+    subquery: exp.Expression,
     compared: exp.Expression | None,
     *,
     is_negated: bool,
     is_single: bool = False,
 ) -> None:
-    """`compared`: what the column of the SELECT inside must equal; `is_single`: by =, which
-    several rows would make an error."""
-    select = query.unnest()
+    """Adds an existence test. `compared` is what the column of the inner SELECT must equal. With
+    `is_single` it is compared by =, where several rows would be an error."""
+    select = subquery.unnest()
     if scope.outer is not None:
-        raise NotExact("it has a SELECT inside another one that is inside it")
+        raise NotExact("its inner SELECT contains another SELECT")
     if not isinstance(select, exp.Select):
         raise NotExact("the SELECT inside it combines several")
     if any(select.args.get(part) for part in ("group", "having", "offset")):
@@ -213,28 +221,28 @@ def _add_existence(
     if select.args.get("limit") is not None and (compared is not None or is_negated):
         raise NotExact("the SELECT inside it takes the first rows of an order")
     inner = StatementScope(scope.schema, scope)
-    question = _inside_select(inner, select)
+    query = _inside_select(inner, select)
     if compared is not None:
-        given = select.expressions[0].unalias()
-        if len(select.expressions) != 1 or not isinstance(given, exp.Column):
-            raise NotExact(f"it tests {shown(compared)} with {shown(given)}")
-        ref, outer = inner.column(given), tested(scope, compared)
-        absent = [one for one in (ref,) if inner.may_be_null(one)]
-        absent += [one for one in (outer,) if scope.may_be_null(one)]
+        column = select.expressions[0].unalias()
+        if len(select.expressions) != 1 or not isinstance(column, exp.Column):
+            raise NotExact(f"it tests {shown(compared)} with {shown(column)}")
+        ref, outer = inner.column(column), tested(scope, compared)
+        absent = [column for column in (ref,) if inner.may_be_null(column)]
+        absent += [column for column in (outer,) if scope.may_be_null(column)]
         if is_negated and absent:
-            raise NotExact(f"NOT IN finds nothing once {absent[0]} is NULL: say NOT EXISTS")
-        taken = ColumnTest(ref, "=", (_from_outside(inner, ref, outer, "="),))
-        question = replace(question, tests=(*question.tests, taken))
-        if is_single and not _names_one(inner, question, ref):
-            raise NotExact("the SELECT inside it may give several rows, which = refuses")
-    scope.existences.append(Existence(question, is_negated))
+            raise NotExact(f"NOT IN finds nothing once {absent[0]} is NULL: write NOT EXISTS")
+        equality = ColumnTest(ref, "=", (_from_outside(inner, ref, outer, "="),))
+        query = replace(query, tests=(*query.tests, equality))
+        if is_single and not _names_one(inner, query, ref):
+            raise NotExact("the SELECT inside it can return several rows, which = does not allow")
+    scope.existences.append(Existence(query, is_negated))
 
 
-def _names_one(scope: StatementScope, question: ResolvedQuery, but: ColumnRef) -> bool:
-    """Whether the tests, without that of one column, leave one row at most."""
-    given = {test.ref.column for test in question.tests if test.is_fixing and test.ref != but}
+def _names_one(scope: StatementScope, query: ResolvedQuery, but: ColumnRef) -> bool:
+    """True when the tests, except those of one column, leave at most one row."""
+    fixed_columns = {test.ref.column for test in query.tests if test.is_fixing and test.ref != but}
     table = next(iter(scope.tables.values()))
-    return not question.joins and is_unique(table, given)
+    return not query.joins and is_unique(table, fixed_columns)
 
 
 def _inside_select(scope: StatementScope, tree: exp.Select) -> ResolvedQuery:
@@ -256,5 +264,5 @@ def _joined(
         (left, right) if right.table == table.name else (right, left) for left, right in pairs
     )
     if any(right.table != table.name for _, right in ordered):
-        raise NotExact(f"what joins {table.name} is not said beside it")
+        raise NotExact(f"the condition that joins {table.name} is not in its JOIN")
     return JoinedTable(table.name, ordered, is_outer)

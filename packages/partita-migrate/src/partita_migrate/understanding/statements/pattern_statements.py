@@ -1,4 +1,5 @@
-"""The statement of a pattern: the one that was mined or written, else what its members say."""
+"""Returns the statement of a pattern: the mined or written one, or one made of the pattern's
+members."""
 
 from __future__ import annotations
 
@@ -16,33 +17,33 @@ from partita_migrate.understanding.statements.statement_parsing import parse_sta
 
 
 class StatementUnknown(NotExact):
-    """What a pattern asks cannot be told from its members alone; its SQL would tell."""
+    """Raised when a pattern's members do not say enough for a statement. Its SQL would."""
 
 
 class PatternStatements:
-    """Of all patterns over one source."""
+    """The statements of all patterns over one source."""
 
     def __init__(self, schema: SchemaLookup) -> None:
         self.schema = schema
 
     def of(self, pattern: AccessPattern) -> Statement:
-        """NotExact when it is not known to the last word."""
+        """Returns the resolved statement. Raises NotExact if a part of it is not understood."""
         return parse_statement(pattern.statement or self.sql(pattern), self.schema)
 
     def sql(self, pattern: AccessPattern) -> str:
-        """A statement that says what the members of a pattern say."""
+        """Writes a statement for the members of a pattern."""
         table = self.schema.table(*_name_and_schema(pattern.table))
         if table is None:
             raise NotExact(f"{pattern.table} is not among the tables of the source")
         if pattern.filters:
             tested = ", ".join(pattern.filters)
-            raise StatementUnknown(f"how it tests {tested} is not said; write its sql")
+            raise StatementUnknown(f"the pattern does not say how it tests {tested}; write its sql")
         if pattern.hierarchy:
             raise StatementUnknown(
-                "all below a row of a tree is read, which its members say in words"
+                "it reads everything below a row of a tree, which only its description says"
             )
         if pattern.values > 1:
-            raise StatementUnknown("it asks for several values at once; write its sql")
+            raise StatementUnknown("it passes several values at once; write its sql")
         if pattern.operation == "insert":
             return self._insert(table)
         if pattern.operation == "update":
@@ -57,7 +58,9 @@ class PatternStatements:
         listed = [*map(self._column, pattern.columns)]
         columns = ", ".join(listed) or f"{self._quoted(table.name)}.*"
         if not listed:
-            columns = ", ".join(f"{self._quoted(one)}.*" for one in (table.name, *pattern.joins))
+            columns = ", ".join(
+                f"{self._quoted(joined)}.*" for joined in (table.name, *pattern.joins)
+            )
         if pattern.operation == "aggregate":
             columns = "COUNT(*)"
         direction = " DESC" if pattern.is_descending else ""
@@ -70,7 +73,8 @@ class PatternStatements:
         )
 
     def _joins(self, table: SourceTable, pattern: AccessPattern) -> str:
-        """Rows that each row belongs to; for many rows of another table it takes the statement."""
+        """Writes joins to rows that each row belongs to. Joins to many rows of another table need
+        the statement."""
         named = [*pattern.equality, *pattern.range, *pattern.order_by, *pattern.columns]
         others = dict.fromkeys([*pattern.joins, *(ColumnRef.parse(name).table for name in named)])
         joined = [table.name]
@@ -83,7 +87,7 @@ class PatternStatements:
             )
             if len(paths) != 1 or paths[0][0].child != table.name:
                 raise StatementUnknown(
-                    f"how it reads the rows of {other} is not said; write its sql"
+                    f"the pattern does not say how it reads the rows of {other}; write its sql"
                 )
             for link in paths[0]:
                 if link.parent in joined:
@@ -91,7 +95,9 @@ class PatternStatements:
                 parent = self.schema.table(*_name_and_schema(link.parent))
                 assert parent is not None
                 if len(link.key.columns) != len(link.key.referenced_columns):
-                    raise StatementUnknown(f"what {link.parent} is referred to by does not fit it")
+                    raise StatementUnknown(
+                        f"the foreign key to {link.parent} does not match its columns"
+                    )
                 pairs = zip(link.key.columns, link.key.referenced_columns, strict=True)
                 on = " AND ".join(
                     f"{self._column(str(ColumnRef(link.child, own)))}"
@@ -115,14 +121,14 @@ class PatternStatements:
 
     def _update(self, table: SourceTable, pattern: AccessPattern) -> str:
         self._refuse_others(pattern)
-        given = {ColumnRef.parse(name).column for name in pattern.equality}
+        equal_columns = {ColumnRef.parse(name).column for name in pattern.equality}
         names = [ColumnRef.parse(name).column for name in pattern.columns] or [
             column.name
             for column in table.columns
-            if not column.is_generated and column.name not in {*given, *table.primary_key}
+            if not column.is_generated and column.name not in {*equal_columns, *table.primary_key}
         ]
         if not names:
-            raise StatementUnknown("what it changes is not said")
+            raise StatementUnknown("the pattern does not say what it changes")
         changes = ", ".join(f"{self._quoted(name)} = ?" for name in names)
         where = self._where(pattern)
         return f"UPDATE {self._table(table)} AS {self._quoted(table.name)} SET {changes}{where}"
@@ -131,7 +137,7 @@ class PatternStatements:
         named: Iterable[str] = (*pattern.equality, *pattern.range)
         others = {ColumnRef.parse(name).table for name in named} - {pattern.table}
         if others:
-            raise StatementUnknown(f"it changes rows by what {', '.join(sorted(others))} holds")
+            raise StatementUnknown(f"it changes rows by columns of {', '.join(sorted(others))}")
 
     def _table(self, table: SourceTable) -> str:
         if table.schema is None:

@@ -1,7 +1,7 @@
-"""The exact words of a statement: what it tests, joins, sorts by and changes.
+"""Resolved statements: exactly what a statement tests, joins, sorts by and changes.
 
-A question is what both sides of a proof are asked: the statement runs on the source, and requests
-are planned from its tests. Columns are those of the inventory; a table occurs once.
+Both sides of a proof start from a resolved statement: the statement runs on the source, and the
+requests are planned from its tests. Columns are those of the inventory, and each table occurs once.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ OnConflict = Literal["", "nothing", "update", "replace"]
 
 
 class NotExact(Exception):
-    """A statement that is not understood to the last word; the text says why."""
+    """Raised for a statement that is not understood completely. The text says why."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What the caller passes, by the name that requests know it by."""
+    """A value that the caller passes, with the name that requests use for it."""
 
     name: str
     ref: ColumnRef | None = None
     """The column that it is compared with or written to."""
     outer: ColumnRef | None = None
-    """Inside EXISTS: the column of the row outside that it is taken from, not from the caller."""
+    """Inside EXISTS: the outer row's column with the value, which then does not come from the
+    caller."""
 
 
 @dataclass(frozen=True)
 class Constant:
+    """A value that the statement itself contains."""
+
     value: Any
 
 
@@ -48,12 +51,14 @@ Value = Parameter | Constant
 
 @dataclass(frozen=True)
 class ColumnTest:
+    """A test of one column, such as `price < ?`."""
+
     ref: ColumnRef
     operator: Operator
     values: tuple[Value, ...] = ()
     form: str = ""
-    """As a key's field is told to hold the text that is compared: in lower or upper case; empty for
-    the column as it is."""
+    """The format in which a key holds the compared text, such as lower or upper case; empty for the
+    column as it is."""
 
     @property
     def is_equality(self) -> bool:
@@ -61,21 +66,21 @@ class ColumnTest:
 
     @property
     def is_fixing(self) -> bool:
-        """Whether all rows that pass have the one value that is given."""
+        """True when all rows that pass have the same given value."""
         return self.operator == "=" and not self.form
 
     def suffix(self, value: Parameter) -> str:
-        """What a value's name has behind that of its column: the end of a range, and a number where
-        the statement compares the column several times."""
+        """Returns the suffix of a value's name after its column: the end of a range, and a number
+        if the statement compares the column several times."""
         if value.outer is not None:
             return ""
         column = str(ColumnRef("", self.ref.column))
-        found = value.name.removeprefix(str(self.ref)).removeprefix(column)
-        return found if _SUFFIX.fullmatch(found) else ""
+        suffix = value.name.removeprefix(str(self.ref)).removeprefix(column)
+        return suffix if _SUFFIX.fullmatch(suffix) else ""
 
     @property
     def first_suffix(self) -> str:
-        """Of several values together, the name of the first that is passed."""
+        """Returns the suffix of the first value that the caller passes."""
         return next(
             (self.suffix(value) for value in self.values if isinstance(value, Parameter)), ""
         )
@@ -83,53 +88,57 @@ class ColumnTest:
 
 @dataclass(frozen=True)
 class JoinedTable:
+    """A table that the query joins."""
+
     table: str
     pairs: tuple[tuple[ColumnRef, ColumnRef], ...]
-    """Of an earlier table, and of this one."""
+    """Pairs of a column of an earlier table and a column of this one."""
     is_outer: bool = False
 
 
 @dataclass(frozen=True)
 class Sorting:
+    """A column of the order."""
+
     ref: ColumnRef
     is_descending: bool = False
 
 
 @dataclass(frozen=True)
 class Existence:
-    """Other rows that must be there for a row of the answer (EXISTS, IN), or must not."""
+    """Other rows that must exist for a row of the answer (EXISTS, IN), or must not exist."""
 
-    question: ResolvedQuery
-    """For them; what it takes from the row outside are parameters with `outer`."""
+    query: ResolvedQuery
+    """The query for those rows. Values from the outer row are parameters with `outer`."""
     is_negated: bool = False
 
     @property
     def taken(self) -> list[ColumnRef]:
-        """The columns of the row outside."""
+        """Returns the columns of the outer row that the query needs."""
         return [
-            parameter.outer
-            for parameter in self.question.parameters()
-            if parameter.outer is not None
+            parameter.outer for parameter in self.query.parameters() if parameter.outer is not None
         ]
 
 
 @dataclass(frozen=True)
 class ResolvedQuery:
+    """A SELECT, resolved."""
+
     table: str
     joins: tuple[JoinedTable, ...] = ()
     tests: tuple[ColumnTest, ...] = ()
     existences: tuple[Existence, ...] = ()
     alternatives: tuple[tuple[ColumnTest, ...], ...] = ()
-    """Of these groups, the tests of one must hold too (OR)."""
+    """Groups of tests, of which the tests of at least one group must hold too (OR)."""
     order: tuple[Sorting, ...] = ()
     limit: int | Parameter | None = None
     offset: int | Parameter | None = None
     columns: tuple[ColumnRef, ...] = ()
-    """What is read, in the order of the statement."""
+    """The columns that are read, in the order of the statement."""
     finish: str = ""
-    """What the application does with the rows: counts, groups, drops repeats."""
+    """The application's work on the rows: counting, grouping, dropping duplicates."""
     tree: exp.Expression | None = field(default=None, compare=False)
-    """The statement, with the parameters by name and the columns alone in its list."""
+    """The statement, with named parameters and plain columns in its list."""
 
     @property
     def tables(self) -> list[str]:
@@ -140,7 +149,8 @@ class ResolvedQuery:
         return (*self.tests, *(test for group in self.alternatives for test in group))
 
     def branches(self) -> list[ResolvedQuery]:
-        """A question for each alternative; rows that several find belong to the answer once."""
+        """Returns a query for each alternative. A row that several of them find belongs to the
+        answer once."""
         return [
             replace(self, tests=(*self.tests, *group), alternatives=())
             for group in self.alternatives
@@ -153,44 +163,44 @@ class ResolvedQuery:
                 yield value
         for existence in self.existences:
             yield from (
-                parameter
-                for parameter in existence.question.parameters()
-                if parameter.outer is None
+                parameter for parameter in existence.query.parameters() if parameter.outer is None
             )
 
     def same(self, ref: ColumnRef) -> set[ColumnRef]:
-        """The columns that joins make equal to this one."""
-        found = {ref}
+        """Returns the columns that joins make equal to this one."""
+        equal_columns = {ref}
         pairs = [pair for join in self.joins for pair in join.pairs]
         while True:
-            more = {one for pair in pairs if found & set(pair) for one in pair}
-            if more <= found:
-                return found
-            found |= more
+            more = {column for pair in pairs if equal_columns & set(pair) for column in pair}
+            if more <= equal_columns:
+                return equal_columns
+            equal_columns |= more
 
 
 @dataclass(frozen=True)
 class ColumnChange:
-    """`SET column = value`, or column = column + value."""
+    """A change: `SET column = value`, or column = column + value."""
 
     ref: ColumnRef
     value: Value
     sign: int = 0
-    """1 and -1 add and subtract the value."""
+    """1 adds the value, -1 subtracts it."""
 
 
 @dataclass(frozen=True)
 class Insertion:
+    """An INSERT of one row, resolved."""
+
     table: str
     columns: tuple[ColumnRef, ...]
     values: tuple[Value | None, ...]
-    """None for what the source makes up."""
+    """None for values that the source generates."""
     on_conflict: OnConflict = ""
-    """What becomes of a row that has the same key already."""
+    """What happens to an existing row with the same key."""
     conflict: tuple[str, ...] = ()
-    """The columns of that key; empty when the statement does not name it."""
+    """The columns of that key; empty if the statement does not name them."""
     changes: tuple[ColumnChange, ...] = ()
-    """Of the row that is there."""
+    """The changes of the existing row."""
     tree: exp.Expression | None = field(default=None, compare=False)
 
     def parameters(self) -> Iterator[Parameter]:
@@ -201,7 +211,7 @@ class Insertion:
 
 @dataclass(frozen=True)
 class Modification:
-    """An UPDATE, or without changes a DELETE."""
+    """An UPDATE, or a DELETE if it has no changes."""
 
     table: str
     tests: tuple[ColumnTest, ...]

@@ -1,4 +1,4 @@
-"""Views, common table expressions and subqueries in FROM, merged into the statement around them."""
+"""Merges views, common table expressions and subqueries in FROM into the statement around them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from partita_migrate.understanding.statements.resolved_statements import NotExac
 
 
 def flattened(statement: exp.Expression, schema: SchemaLookup) -> exp.Expr:
-    """One SELECT over tables that says the same; NotExact when there is none."""
+    """Returns one SELECT over tables with the same meaning. Raises NotExact if there is none."""
     tree = with_views(statement, schema)
     if not isinstance(tree, exp.Select) or not _derived(tree):
         return tree
@@ -35,16 +35,17 @@ def flattened(statement: exp.Expression, schema: SchemaLookup) -> exp.Expr:
 
 
 def _derived(tree: exp.Expr) -> list[str]:
-    """What FROM and JOIN read that is no table."""
+    """Returns the sources of FROM and JOIN that are not tables."""
     sources = [tree.args.get("from_") or tree.args.get("from"), *(tree.args.get("joins") or [])]
     subqueries = [
         source.this for source in sources if source and isinstance(source.this, exp.Subquery)
     ]
-    return [one.alias or "a subquery" for one in (*tree.find_all(exp.CTE), *subqueries)]
+    return [source.alias or "a subquery" for source in (*tree.find_all(exp.CTE), *subqueries)]
 
 
 def _without_shell(tree: exp.Expr) -> exp.Expr:
-    """A SELECT of some groups of another SELECT: its tests are made before grouping."""
+    """Removes a SELECT that only filters the groups of another SELECT: its tests are made before
+    grouping."""
     source = tree.args.get("from_") or tree.args.get("from")
     inner = source.this if source is not None else None
     clauses = {name for name, part in tree.args.items() if part}
@@ -63,11 +64,11 @@ def _without_shell(tree: exp.Expr) -> exp.Expr:
         if behind is None or behind.sql() not in grouped:
             return tree
         column.replace(behind.copy())
-    wanted = {one.name for part in tree.expressions for one in part.find_all(exp.Column)}
+    columns = {column.name for part in tree.expressions for column in part.find_all(exp.Column)}
     if not all(isinstance(expression.unalias(), exp.Column) for expression in tree.expressions):
         return tree
     query.set(
         "expressions",
-        [expression for expression in query.expressions if expression.alias_or_name in wanted],
+        [expression for expression in query.expressions if expression.alias_or_name in columns],
     )
     return query.where(where.this) if where is not None else query

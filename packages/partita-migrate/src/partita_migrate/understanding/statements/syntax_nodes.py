@@ -1,4 +1,4 @@
-"""What nodes of a parsed statement say, whatever the tables are."""
+"""Reads nodes of a parsed statement without regard to its tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMPARED: dict[type[exp.Expression], tuple[Operator, Operator]] = {
     exp.GT: (">", "<"),
     exp.GTE: (">=", "<="),
 }
-"""Each with the operator that says the same with its sides exchanged."""
+"""Each comparison with the operator that means the same when its sides are exchanged."""
 SUFFIXES: dict[Operator, str] = {">": ".from", ">=": ".from", "<": ".to", "<=": ".to"}
 
 
@@ -61,7 +61,7 @@ def _is_text(value: Any) -> bool:
 
 
 def is_compound(node: exp.Expression) -> bool:
-    """Whether several tests are in it, or one that compares several columns."""
+    """True for several tests, or for a test that compares several columns."""
     node = inside(node)
     if isinstance(node, exp.Not):
         return _is_either(inside(node.this)) or is_compound(node.this)
@@ -69,7 +69,7 @@ def is_compound(node: exp.Expression) -> bool:
 
 
 def _is_either(node: exp.Expression) -> bool:
-    """Whether its opposite is one of two: before or behind a range, false or NULL."""
+    """True when the opposite has two cases: before or after a range, false or NULL."""
     is_of_truth = isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean)
     return isinstance(node, exp.Between) or is_of_truth
 

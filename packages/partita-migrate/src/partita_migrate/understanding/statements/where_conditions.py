@@ -1,4 +1,4 @@
-"""Conditions on columns of one row: tests, and the alternatives of an OR."""
+"""Reads conditions on columns of one row: tests, and the alternatives of an OR."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OPPOSITES: dict[Operator, Operator] = {
 }  # fmt: skip
 _FORMS: dict[type[exp.Expression], str] = {exp.Lower: "lower", exp.Upper: "upper"}
 ALTERNATIVES_MAX = 8
-"""Of requests that one statement becomes."""
+"""The maximum of requests for one statement."""
 
 
 def test_of(scope: StatementScope, node: exp.Expression) -> ColumnTest:
@@ -58,12 +58,12 @@ def test_of(scope: StatementScope, node: exp.Expression) -> ColumnTest:
 
 
 def _truth(scope: StatementScope, ref: ColumnRef, *, is_true: bool) -> ColumnTest:
-    """A column that stands for a condition; a number is true unless it is 0."""
+    """Tests a column that stands for a condition. A number is true unless it is 0."""
     kind = scope.kind(ref)
     if kind in NUMBERS:
         return ColumnTest(ref, "<>" if is_true else "=", (Constant(0),))
     if kind != "boolean":
-        raise NotExact(f"it takes {ref} for true or false, which a {kind} is not")
+        raise NotExact(f"it uses {ref} as a condition, but a {kind} is neither true nor false")
     return ColumnTest(ref, "=", (Constant(is_true),))
 
 
@@ -76,22 +76,25 @@ def tested(scope: StatementScope, node: exp.Expression) -> ColumnRef:
 
 
 def _formed(scope: StatementScope, node: exp.Expression) -> tuple[ColumnRef, str]:
-    """A column, or lower() or upper() of one, with the form in which a key holds it."""
+    """Returns a column, or the column inside lower() or upper(), with the form in which a key holds
+    it."""
     node = inside(node)
     form = _FORMS.get(type(node))
     if form is None:
         return tested(scope, node), ""
     ref = tested(scope, node.this)
     if scope.kind(ref) != "string":
-        raise NotExact(f"it tests {shown(node)}, and {ref} is no text")
+        raise NotExact(f"it tests {shown(node)}, and {ref} is not a text")
     if scope.schema.dialect == "mysql" and scope.is_insensitive(ref):
-        return ref, ""  # The collation of the column compares what the function gives too.
+        return ref, ""  # The column's collation ignores case anyway.
     if scope.schema.dialect == "sqlite":
         return ref, f"{form}_ascii"
     if not scope.is_padded(ref):
         return ref, form
     if scope.schema.dialect == "postgres":
-        raise NotExact(f"it tests {shown(node)}, and {ref} is filled with blanks, unlike it")
+        raise NotExact(
+            f"it tests {shown(node)}, and {ref} is padded with blanks, unlike its result"
+        )
     return ref, f"{form}_pad"
 
 
@@ -103,11 +106,11 @@ def _comparison(
     if left.find(exp.Column) is None:
         operator, left, right = exchanged, right, left
     if is_negated:
-        # Of NULL, neither a comparison nor its opposite is true.
+        # For NULL, neither a comparison nor its opposite is true.
         operator = _OPPOSITES[operator]
     ref, form = _formed(scope, left)
     if form and operator != "=":
-        raise NotExact(f"it compares {shown(left)} otherwise than for equality")
+        raise NotExact(f"it compares {shown(left)} by more than equality")
     suffix = SUFFIXES.get(operator, "")
     return ColumnTest(
         ref, operator, (scope.value(right, ref, scope.parameter_name(ref, suffix)),), form
@@ -154,25 +157,26 @@ def _like(scope: StatementScope, node: exp.Like) -> ColumnTest:
     literal = literal_of(node.expression)
     text = literal.value if literal is not None else None
     if not isinstance(text, str):
-        raise NotExact(f"how {ref} is searched is in a parameter of LIKE")
+        raise NotExact(f"a parameter of LIKE says how {ref} is searched")
     if re.search(r"[_\\]", text):
         raise NotExact(f"{ref} is searched by a pattern")
     middle = text.strip("%")
     if "%" in middle or not middle:
         raise NotExact(f"{ref} is searched by a pattern")
     if text.startswith("%"):
-        raise NotExact(f"the inside of {ref} is searched: a search service does that")
+        raise NotExact(f"it searches inside {ref}: a search service does that")
     if scope.schema.dialect == "sqlite" and not scope.is_insensitive(ref):
-        raise NotExact(f"LIKE is blind to case there, and {ref} is not")
+        raise NotExact(f"LIKE ignores case there, and {ref} does not")
     if text.endswith("%"):
         return ColumnTest(ref, "begins_with", (Constant(middle),))
     if scope.is_padded(ref):
-        raise NotExact(f"blanks at the end of {ref} count for LIKE, and not for its keys: write =")
+        raise NotExact(f"trailing blanks of {ref} count for LIKE, but not for its keys: write =")
     return ColumnTest(ref, "=", (Constant(middle),))
 
 
 def either(scope: StatementScope, node: exp.Expression) -> list[ColumnTest]:
-    """One of several values of one column; other alternatives are kept apart."""
+    """Returns the tests of an OR over values of one column. Other alternatives are added to the
+    scope."""
     groups = _groups(scope, node)
     if len(groups) == 1:
         return list(groups[0])
@@ -189,12 +193,14 @@ def either(scope: StatementScope, node: exp.Expression) -> list[ColumnTest]:
 def _groups(
     scope: StatementScope, node: exp.Expression, *, is_negated: bool = False
 ) -> list[tuple[ColumnTest, ...]]:
-    """The alternatives of a condition, each as tests that must all hold."""
+    """Returns the alternatives of a condition, each as tests that must all hold."""
     node = inside(node)
     if isinstance(node, exp.Not):
         return _groups(scope, node.this, is_negated=not is_negated)
     if isinstance(node, exp.Or | exp.And):
-        sides = [_groups(scope, one, is_negated=is_negated) for one in (node.this, node.expression)]
+        sides = [
+            _groups(scope, side, is_negated=is_negated) for side in (node.this, node.expression)
+        ]
         if isinstance(node, exp.Or) != is_negated:
             return [group for side in sides for group in side]
         return [(*left, *right) for left, right in product(*sides)]
@@ -210,7 +216,7 @@ def _groups(
 
 
 def _outside(scope: StatementScope, node: exp.Between) -> list[tuple[ColumnTest, ...]]:
-    """NOT BETWEEN: before the range, or behind it."""
+    """Returns the alternatives of NOT BETWEEN: before the range, or after it."""
     ref = tested(scope, node.this)
     low = scope.value(node.args["low"], ref, scope.parameter_name(ref, ".to"))
     high = scope.value(node.args["high"], ref, scope.parameter_name(ref, ".from"))
@@ -218,7 +224,7 @@ def _outside(scope: StatementScope, node: exp.Between) -> list[tuple[ColumnTest,
 
 
 def _row_groups(scope: StatementScope, node: exp.Expression) -> list[tuple[ColumnTest, ...]]:
-    """(a, b) > (x, y): a is greater, or it is equal and b is greater."""
+    """Returns the alternatives of (a, b) > (x, y): a is greater, or a is equal and b is greater."""
     operator, _ = COMPARED[type(node)]
     lefts, rights = node.this.expressions, node.expression.expressions
     if operator == "<>" or len(lefts) != len(rights):
@@ -241,10 +247,12 @@ def _row_groups(scope: StatementScope, node: exp.Expression) -> list[tuple[Colum
 
 
 def chosen(scope: StatementScope) -> tuple[tuple[ColumnTest, ...], ...]:
-    """With several ORs, one group of each."""
+    """Returns the alternatives of all ORs together, one group of each."""
     if not scope.alternatives:
         return ()
-    found = tuple(tuple(chain.from_iterable(one)) for one in product(*scope.alternatives))
-    if len(found) > ALTERNATIVES_MAX:
-        raise NotExact(f"it has {len(found)} alternatives (OR): a pattern for each is served")
-    return found
+    combinations = tuple(
+        tuple(chain.from_iterable(groups)) for groups in product(*scope.alternatives)
+    )
+    if len(combinations) > ALTERNATIVES_MAX:
+        raise NotExact(f"it has {len(combinations)} alternatives (OR): write a pattern for each")
+    return combinations

@@ -43,7 +43,7 @@ def test_reads_of_a_value_that_many_rows_share_are_hot() -> None:
     assert found.is_hot
     assert found.reason == (
         "50% of the rows share the value 42, which would take 22,500 of 45,000 read units a"
-        " second; a partition gives 3,000."
+        " second; a partition serves 3,000."
     )
 
 

@@ -98,7 +98,7 @@ def test_keys_that_fold_case() -> None:
         ("tinyint(1)", "boolean", "mysql", "-128 to 127"),
         ("money", "decimal", "postgresql", "locale"),
         ("interval", "other", "postgresql", "months, days and seconds"),
-        ("tsvector", "other", "postgresql", "searching texts"),
+        ("tsvector", "other", "postgresql", "full-text search"),
         ("int4range", "other", "postgresql", "without a counterpart"),
         ("datetime", "datetime", "mysql", "0000-00-00"),
         ("date", "date", "postgresql", "no type for dates"),
@@ -214,7 +214,7 @@ def test_what_surrounds_a_table() -> None:
     assert "2 partitions" in said["partitions"].what
     keys = found("foreign key", orders, customers)
     assert any("ON DELETE CASCADE" in one.what for one in keys)
-    assert any("points at sizes, which is not in the inventory" in one.what for one in keys)
+    assert any("refers to sizes, which is not in the inventory" in one.what for one in keys)
     names = [one.what for one in found("name", orders, customers)]
     assert any("size of orders is a reserved word" in what for what in names)
     assert any("order_of_the_golden_pheasant" in what for what in names)

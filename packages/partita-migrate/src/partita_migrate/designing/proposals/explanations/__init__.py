@@ -1,1 +1,1 @@
-"""What a design says about itself: choices, risks, foreign keys, and columns that are left out."""
+"""Explains a design: its choices, risks, foreign keys, and the columns that are left out."""

@@ -1,4 +1,4 @@
-"""What can go wrong with a design, one sentence each."""
+"""Lists the risks of a design, one sentence each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What becomes of foreign keys, which DynamoDB does not have: a fan-out, a condition, or a loss."""
+"""Decides what becomes of foreign keys, which DynamoDB does not have: a fan-out, a condition, or a
+loss."""
 
 from __future__ import annotations
 
@@ -81,13 +82,13 @@ def _is_found(planner: ReadPlanner, table: SourceTable, key: ForeignKey) -> bool
         for ref in (ColumnRef(table.name, name) for name in key.columns)
     )
     identity = table.primary_key or [column.name for column in table.columns]
-    question = ResolvedQuery(
+    query = ResolvedQuery(
         table=table.name,
         tests=tests,
         columns=tuple(ColumnRef(table.name, column) for column in identity),
     )
     try:
-        planner.plan(question, table.name)
+        planner.plan(query, table.name)
     except NotServed:
         return False
     return True

@@ -1,1 +1,1 @@
-"""What the items of each entity hold, in whichever tables they end up."""
+"""Decides what the items of each entity hold, in whichever tables they end up."""

@@ -1,4 +1,4 @@
-"""How unique constraints are kept, and the guard items for values that must not repeat."""
+"""Keeps unique constraints, some of them by guard items for values that must not repeat."""
 
 from __future__ import annotations
 

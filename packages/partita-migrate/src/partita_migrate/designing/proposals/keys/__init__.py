@@ -1,1 +1,1 @@
-"""What identifies an item, the key of its table, and the indexes beside it."""
+"""Chooses what identifies an item, the key of its table, and the indexes beside it."""

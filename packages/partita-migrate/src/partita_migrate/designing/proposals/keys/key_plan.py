@@ -27,8 +27,8 @@ class PlannedKey:
 
 @dataclass(frozen=True)
 class KeyMatch:
-    """How well a key serves a read: the number of sort columns that the read gives, and the columns
-    that are left to filter."""
+    """A key's fit for a read: the number of sort columns that the read gives, and the columns that
+    are left to filter."""
 
     given: int
     filtered: tuple[ColumnRef, ...] = ()

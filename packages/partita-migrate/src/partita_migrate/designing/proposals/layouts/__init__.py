@@ -1,1 +1,1 @@
-"""How items are laid out in tables: a table for each type of item, or one table for all."""
+"""Lays out items in tables: one table for each type of item, or one table for all of them."""

@@ -1,6 +1,6 @@
-"""A table for each type of item, with all that is read with it.
+"""The denormalized design: one table for each type of item, with everything that is read with it.
 
-First the keys, then the tables with their items, then the requests that serve the patterns.
+The module makes the keys first, then the tables with their items, then the requests.
 """
 
 from __future__ import annotations
@@ -58,14 +58,17 @@ GUARDS = "UniqueValues"
 
 @dataclass(frozen=True)
 class EntityKeys:
+    """The rendered keys of one entity."""
+
     base: dict[str, RenderedKey]
-    """The table's own key, for the rows of each source."""
+    """The table's own key for the rows of each source, which differ when several tables have one
+    shape."""
     indexes: dict[str, RenderedKey]
 
 
 @dataclass(frozen=True)
 class EntityTable:
-    """The table of an entity, and one for what is large and rarely wanted."""
+    """The table of an entity, and a second one for its large, rarely read columns."""
 
     entity: str
     keys: EntityKeys
@@ -77,7 +80,7 @@ class EntityTable:
 
 
 def denormalized_keys(items: DraftedItems) -> dict[str, EntityKeys]:
-    """By entity."""
+    """Returns the rendered keys by entity."""
     return {entity: _entity_keys(items, entity) for entity in items.plan.entities}
 
 
@@ -113,8 +116,9 @@ def _key(
     *,
     is_apart: bool = False,
 ) -> RenderedKey:
-    """`source` for the table's own key, which tells twins apart; None for an index. A key that
-    `is_apart` has an attribute of its own, which only some of the items have."""
+    """Renders a key. `source` is given for the table's own key, where tables of one shape are told
+    apart by it; it is None for an index. With `is_apart` the key gets an attribute of its own,
+    which only some of the items have."""
     stated = constants(plan, entity, source) if source else []
     count, why = shards(plan, entity, key.partition)
     names = plan.inputs.settings.key_names if source else []
@@ -137,16 +141,18 @@ def _half(
     is_apart: bool = False,
     is_sort: bool = False,
 ) -> ItemAttribute:
-    """The partition key or the sort key: a column as it is, or several in one text."""
+    """Returns the attribute of a partition or sort key: a column as it is, or a template."""
     refs = tuple(part for part in parts if isinstance(part, ColumnRef))
     if len(parts) == 1 and count == 1 and not is_apart:
         plain = plain_attribute(plan, draft, entity, refs[0])
         if plain is not None and not may_be_empty(plan, entity, refs[0]):
             return plain
         if may_be_empty(plan, entity, refs[0]) or plain is None:
-            # With a separator before it: a key must not be empty, and a text may be.
+            # A key attribute must not be empty, but a text can be: a leading separator keeps it
+            # non-empty.
             parts = ["", *parts]
-    # An index may have the same columns, and no shards.
+    # An index on the same columns may be without shards, so the sharded attribute needs another
+    # name.
     shard = f"{SEPARATOR}{SHARD}" if count > 1 else ""
     name = names[0] if names else joined_name(plan, draft, entity, refs) + shard
     if name in draft.names():
@@ -160,19 +166,26 @@ def _half(
 def denormalized_tables(
     items: DraftedItems, keys: dict[str, EntityKeys]
 ) -> tuple[list[EntityTable], list[TableDesign]]:
-    """Those of the entities, and all tables of the design."""
+    """Returns the tables of the entities, and all tables of the design."""
     names: list[str] = []
-    found = [_entity_table(items, entity, keys[entity], names) for entity in items.plan.entities]
-    tables = [table for one in found for table in (one.table, one.large) if table is not None]
+    entity_tables = [
+        _entity_table(items, entity, keys[entity], names) for entity in items.plan.entities
+    ]
+    tables = [
+        table
+        for group in entity_tables
+        for table in (group.table, group.large)
+        if table is not None
+    ]
     if items.guards:
         tables.append(_guards(items, names))
-    return found, tables
+    return entity_tables, tables
 
 
 def _entity_table(
     items: DraftedItems, entity: str, keys: EntityKeys, names: list[str]
 ) -> EntityTable:
-    """`names`: of the tables so far, to which those of this one are added."""
+    """Makes an entity's table. Its name is added to `names`, the names so far."""
     plan, base = items.plan, keys.base[entity]
     name = table_name(_title(plan, entity), names)
     names.append(name)
@@ -202,19 +215,19 @@ def _entity_table(
 def _large_table(
     entity: str, name: str, base: RenderedKey, large: list[ItemAttribute], names: list[str]
 ) -> TableDesign:
-    """For the large columns of an entity, under the same keys."""
+    """Makes the table for the large columns of an entity, with the same keys."""
     names.append(table_name(f"{name}_{LARGE}", names))
     return TableDesign(
         name=names[-1],
         partition_key=key_attribute(base.partition),
         sort_key=key_attribute(base.sort) if base.sort else None,
-        why=f"What is large and rarely wanted of {name}, under the same keys.",
+        why=f"The large and rarely read columns of {name}, with the same keys.",
         entities=[large_item(entity, base.attributes, large)],
     )
 
 
 def _title(plan: ItemPlan, entity: str) -> str:
-    """After what its partition key names, when that has no table of its own."""
+    """Names a table after what its partition key refers to, if that has no table of its own."""
     sources = plan.sources(entity)
     if len(sources) > 1:
         return common_start(sources).strip("_") or entity
@@ -226,17 +239,17 @@ def _title(plan: ItemPlan, entity: str) -> str:
 
 def _items(items: DraftedItems, entity: str, keys: EntityKeys) -> list[Entity]:
     plan, drafts = items.plan, items.drafts
-    found = []
+    entities = []
     only = plan.latest_only(entity)
     of_each = [rendered for name, rendered in keys.indexes.items() if name not in only]
     if entity in plan.roles.versions:
         key = keys.base[entity]
         attributes = _attributes(drafts.latest[entity], key, list(keys.indexes.values()))
-        why = f"Version {LATEST}: a copy of the latest, with what belongs to all versions."
-        found.append(latest_item(plan, entity, attributes, key, why))
+        why = f"Version {LATEST}: a copy of the latest version, with the columns of its parent."
+        entities.append(latest_item(plan, entity, attributes, key, why))
     for source, key in keys.base.items():
         attributes = _attributes(drafts.each[entity], key, of_each)
-        found.append(
+        entities.append(
             Entity(
                 name=source,
                 source=source,
@@ -246,7 +259,7 @@ def _items(items: DraftedItems, entity: str, keys: EntityKeys) -> list[Entity]:
                 why=_item_why(items, entity),
             )
         )
-    return found
+    return entities
 
 
 def _item_why(items: DraftedItems, entity: str) -> str:
@@ -255,19 +268,19 @@ def _item_why(items: DraftedItems, entity: str) -> str:
     if not copied:
         return ""
     return (
-        f"Each item also holds what is read with it from {', '.join(sorted(copied))}, so that"
-        " one request answers."
+        f"Each item repeats the columns that are read with it from {', '.join(sorted(copied))},so"
+        " that one request answers."
     )
 
 
 def _attributes(
     draft: ItemDraft, key: RenderedKey, indexes: list[RenderedKey]
 ) -> list[ItemAttribute]:
-    """Keys first."""
+    """Returns the attributes of an item, its keys first."""
     ordered = [*key.attributes, *draft.attributes.values(), *draft.others]
     for rendered in indexes:
         ordered += [attribute for attribute in rendered.attributes if attribute.template]
-    return list({one.name: one for one in ordered}.values())
+    return list({attribute.name: attribute for attribute in ordered}.values())
 
 
 def _guards(items: DraftedItems, names: list[str]) -> TableDesign:
@@ -286,27 +299,31 @@ def denormalized_requests(items: DraftedItems, tables: list[EntityTable]) -> lis
     return [access for table in tables for access in _entity_requests(items, table)]
 
 
-def _entity_requests(items: DraftedItems, one: EntityTable) -> list[PatternAccess]:
-    plan, entity, table = items.plan, one.entity, one.table.name
+def _entity_requests(items: DraftedItems, entity_table: EntityTable) -> list[PatternAccess]:
+    plan, entity, table = items.plan, entity_table.entity, entity_table.table.name
     version = plan.roles.versions.get(entity)
     draft = items.drafts.each[entity]
-    found: list[tuple[AccessPattern, PatternAccess]] = []
+    planned: list[tuple[AccessPattern, PatternAccess]] = []
     for served in plan.keys[entity].served:
         pattern = served.read.pattern
-        source = pattern.table if pattern.table in one.keys.base else entity
-        rendered = one.keys.indexes[served.index] if served.index else one.keys.base[source]
+        source = pattern.table if pattern.table in entity_table.keys.base else entity
+        rendered = (
+            entity_table.keys.indexes[served.index]
+            if served.index
+            else entity_table.keys.base[source]
+        )
         item = version.parent if version and served.read.is_latest else source
-        found.append((pattern, read_request(plan, served, table, rendered, item, draft)))
+        planned.append((pattern, read_request(plan, served, table, rendered, item, draft)))
     for write in plan.workload.writes_of(entity):
         pattern = write.pattern
-        source = pattern.table if pattern.table in one.keys.base else entity
-        key = one.keys.base[source]
-        found.append((pattern, write_request(items, write, table, key, source)))
+        source = pattern.table if pattern.table in entity_table.keys.base else entity
+        key = entity_table.keys.base[source]
+        planned.append((pattern, write_request(items, write, table, key, source)))
     requests = []
-    for pattern, access in found:
+    for pattern, access in planned:
         beside = replace(
             access,
-            table=one.large.name if one.large else table,
+            table=entity_table.large.name if entity_table.large else table,
             entity=large_item_name(entity),
         )
         requests += requests_with_large_items(plan, items.large, entity, pattern, access, beside)

@@ -1,4 +1,4 @@
-"""The request that serves each pattern, in the same way for both layouts."""
+"""The requests that serve the patterns, made in the same way for both layouts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from partita_migrate.model.keys.key_templates import SEPARATOR, TemplateField, t
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
-"""Ends a range: keys go on behind the last value with a separator, and belong to it."""
+"""Ends a range of keys: keys that continue after the last value do so with a separator, and belong
+to the range."""
 WRITE_REQUESTS: dict[str, RequestName] = {
     "insert": "PutItem",
     "update": "UpdateItem",
@@ -32,7 +33,7 @@ WRITE_REQUESTS: dict[str, RequestName] = {
 
 
 def _value(attribute: ItemAttribute) -> str:
-    """What a caller passes for an attribute."""
+    """Returns what a caller passes for an attribute."""
     return attribute.constant or attribute.template or f"{{{attribute.name}}}"
 
 
@@ -48,9 +49,10 @@ def read_request(
     draft: ItemDraft,
     sort_start: str = "",
 ) -> PatternAccess:
-    """`sort_start`: how the sort keys of the entity begin, where others share its collection."""
-    read, found = served.read, served.match
-    is_get = served.index is None and (found.is_full_key or read.is_latest)
+    """Returns the request of a read. `sort_start` is the beginning of the entity's sort keys, where
+    other items share its collections."""
+    read, match = served.read, served.match
+    is_get = served.index is None and (match.is_full_key or read.is_latest)
     keys = [AccessCondition(attribute=rendered.partition.name, value=_value(rendered.partition))]
     keys += _sort_condition(plan, served, rendered, sort_start)
     shards = rendered.partition.shards
@@ -66,7 +68,7 @@ def read_request(
                 attribute=attribute_name(plan, draft, read.entity, ref),
                 value=f"{{{ref.column}}}",
             )
-            for ref in found.filtered
+            for ref in match.filtered
         ],
         is_descending=read.pattern.is_descending and not is_get,
         limit=_limit(served, is_get),
@@ -76,7 +78,7 @@ def read_request(
 
 
 def _limit(served: ServedRead, is_get: bool) -> int | None:
-    # DynamoDB counts before it filters: with a filter a limit would return too few.
+    # DynamoDB applies Limit before the filter, so that a filtered page would have too few items.
     if is_get or served.match.filtered or served.read.pattern.filters:
         return None
     return 1 if served.read.is_any_item else served.read.pattern.limit
@@ -88,28 +90,30 @@ def _read_why(served: ServedRead, shards: int) -> str:
         return f"One query for each of {shards} shards, at the same time."
     if read.pattern.filters and not served.match.filtered:
         names = " and ".join(ColumnRef.parse(name).column for name in read.pattern.filters)
-        return f"{names} is tested after reading: no key can."
+        return f"{names} is filtered after reading, because no key covers it."
     if served.match.filtered:
         names = " and ".join(ref.column for ref in served.match.filtered)
         return f"Filtered by {names}: reading more costs less than writing one more index."
     if read.pattern.hierarchy and read.is_further:
-        return "All below the row, whose item tells its own path."
+        return "Everything below the row, whose item holds its path."
     if read.is_latest:
         return "The latest version is also kept as version 0."
     if read.is_any_item:
-        return f"Every item holds the details of its {read.pattern.table}: one is enough."
+        return (
+            f"Every item repeats the columns of its {read.pattern.table}, so any one item answers."
+        )
     return ""
 
 
 def _sort_condition(
     plan: ItemPlan, served: ServedRead, rendered: RenderedKey, start: str
 ) -> list[AccessCondition]:
-    read, found, sort = served.read, served.match, rendered.sort
+    read, match, sort = served.read, served.match, rendered.sort
     if sort is None:
         return []
     if read.is_latest and served.index is None:
         return [AccessCondition(attribute=sort.name, value=rendered.latest)]
-    if found.is_full_key:
+    if match.is_full_key:
         return [AccessCondition(attribute=sort.name, value=_value(sort))]
     if read.is_any_item:
         return []
@@ -118,11 +122,11 @@ def _sort_condition(
     if sort.template is None:
         return _plain_condition(plan, served, sort)
     if read.pattern.range and read.order:
-        lead, part = _before(sort.template, found.given)
+        lead, part = _before(sort.template, match.given)
         is_last = part == template_fields(sort.template)[-1]
         return [_range(sort.name, lead, part, end="" if is_last else AFTER_SEPARATOR)]
-    if found.given:
-        start, _ = _before(sort.template, found.given)
+    if match.given:
+        start, _ = _before(sort.template, match.given)
     if not start:
         return []
     return [AccessCondition(attribute=sort.name, comparison="begins_with", value=start)]
@@ -131,9 +135,9 @@ def _sort_condition(
 def _plain_condition(
     plan: ItemPlan, served: ServedRead, sort: ItemAttribute
 ) -> list[AccessCondition]:
-    """On a sort key that is one column."""
-    read, found = served.read, served.match
-    if found.given:
+    """Returns the condition on a sort key that is a single column."""
+    read, match = served.read, served.match
+    if match.given:
         return [AccessCondition(attribute=sort.name, value=_value(sort))]
     if read.pattern.range and read.order:
         return [_range(sort.name, "", TemplateField(sort.name, ""))]
@@ -142,9 +146,10 @@ def _plain_condition(
     return []
 
 
-def _before(template: str, given: int) -> tuple[str, TemplateField]:
-    """The beginning of a sort key as far as it is known, and the field that follows."""
-    part = template_fields(template)[given]
+def _before(template: str, position: int) -> tuple[str, TemplateField]:
+    """Returns the beginning of a sort key up to the first field that is not given, and that
+    field."""
+    part = template_fields(template)[position]
     text = f"{{{part.name}:{part.format}}}" if part.format else f"{{{part.name}}}"
     return template[: template.index(text)], part
 
@@ -167,13 +172,15 @@ def write_request(
     copies = _copies(items, write)
     whys = []
     if is_versioned:
-        whys.append("A new version and its copy as version 0 are written together.")
+        whys.append("A new version and its copy under version 0 are written together.")
     if is_guarded:
-        whys.append("The item that keeps a value unique is written in the same transaction.")
+        whys.append("The guard item that keeps a value unique is written in the same transaction.")
     if not is_known:
-        whys.append("The pattern does not know the whole key: a query finds the items first.")
+        whys.append("The pattern does not give the whole key: a query finds the items first.")
     if copies:
-        whys.append(f"What is copied into other items is changed there too, {copies:,.0f} times.")
+        whys.append(
+            f"Items that repeat the changed columns are updated as well: {copies:,.0f} of them."
+        )
     return PatternAccess(
         pattern=write.pattern.name,
         request=(
@@ -193,7 +200,7 @@ def write_request(
 
 
 def _touches(write: PatternWrite, guard: UniqueOutcome) -> bool:
-    """Whether a write changes a value that an item guards."""
+    """True when a write changes a value that a guard item protects."""
     if guard.table != write.pattern.table:
         return False
     changed = {ref.column for ref in write.changed}
@@ -202,7 +209,7 @@ def _touches(write: PatternWrite, guard: UniqueOutcome) -> bool:
 
 
 def _copies(items: DraftedItems, write: PatternWrite) -> float:
-    """How many other items hold what an update changes."""
+    """Returns how many other items repeat what an update changes."""
     if write.pattern.operation != "update":
         return 0.0
     table = write.pattern.table
@@ -210,11 +217,11 @@ def _copies(items: DraftedItems, write: PatternWrite) -> float:
     for entity, draft in items.drafts.each.items():
         if entity == write.entity:
             continue
-        held = any(
+        is_repeated = any(
             ref.table == table and (not write.changed or ref in write.changed)
             for ref in draft.attributes
         )
-        path = items.plan.inputs.schema.path_up(entity, table) if held else None
+        path = items.plan.inputs.schema.path_up(entity, table) if is_repeated else None
         if path:
             count = 1.0
             for link in path:
@@ -226,7 +233,7 @@ def _copies(items: DraftedItems, write: PatternWrite) -> float:
 
 
 def expiry_requests(plan: ItemPlan, table: str, entity: str) -> list[PatternAccess]:
-    """Patterns that delete what is old: the service does it."""
+    """Returns entries for patterns that delete expired rows, which TTL takes over."""
     sources = plan.sources(entity)
     return [
         PatternAccess(
@@ -235,7 +242,7 @@ def expiry_requests(plan: ItemPlan, table: str, entity: str) -> list[PatternAcce
             table=table,
             entity=pattern.table,
             requests=0,
-            why="The service deletes expired items by itself, without write units.",
+            why="TTL deletes expired items, without write units.",
         )
         for pattern in plan.workload.expiring
         if pattern.table in sources

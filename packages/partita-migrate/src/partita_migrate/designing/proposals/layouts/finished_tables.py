@@ -1,4 +1,4 @@
-"""What every table gets in the end: each item says what it is, and a name has one type."""
+"""Final touches to every table: each item says what it is, and each attribute name has one type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ TYPE = "entity_type"
 
 
 def with_types(tables: list[TableDesign], style: Style) -> list[TableDesign]:
-    """An attribute with the entity's name on every item, and in every index of several types."""
+    """Adds an attribute with the entity's name to every item, and to every index of several
+    types."""
     taken = {
         attribute.name
         for table in tables
@@ -41,10 +42,10 @@ def _typed(table: TableDesign, name: str) -> TableDesign:
     keys = {key.name for key in table.keys}
     entities = []
     for entity in table.entities:
-        said = ItemAttribute(name=name, type="S", constant=entity.name)
+        type_attribute = ItemAttribute(name=name, type="S", constant=entity.name)
         first = [attribute for attribute in entity.attributes if attribute.name in keys]
         rest = [attribute for attribute in entity.attributes if attribute.name not in keys]
-        entities.append(replace(entity, attributes=[*first, said, *rest]))
+        entities.append(replace(entity, attributes=[*first, type_attribute, *rest]))
     indexes = [_projecting(table, index, name) for index in table.indexes]
     return replace(table, entities=entities, indexes=indexes)
 
@@ -61,13 +62,13 @@ def _projecting(table: TableDesign, index: SecondaryIndex, name: str) -> Seconda
 
 
 def with_whole_projections(design: Design) -> Design:
-    """An index with more names than the service takes has all attributes instead."""
+    """Projects all attributes into indexes that would name more of them than DynamoDB allows."""
     return replace(design, tables=[_within_limits(table) for table in design.tables])
 
 
 def _within_limits(table: TableDesign) -> TableDesign:
     named = sorted(table.indexes, key=lambda index: -len(index.include))
-    total = sum(len(one.include) for one in named)
+    total = sum(len(index.include) for index in named)
     whole = set()
     for index in named:
         most = PROJECTED_ATTRIBUTES_PER_INDEX_MAX
@@ -75,8 +76,8 @@ def _within_limits(table: TableDesign) -> TableDesign:
             whole.add(index.name)
             total -= len(index.include)
     indexes = [
-        replace(one, projection="ALL", include=[]) if one.name in whole else one
-        for one in table.indexes
+        replace(index, projection="ALL", include=[]) if index.name in whole else index
+        for index in table.indexes
     ]
     return replace(table, indexes=indexes)
 
@@ -84,18 +85,18 @@ def _within_limits(table: TableDesign) -> TableDesign:
 def with_one_type_a_name(
     tables: list[TableDesign], requests: list[PatternAccess], style: Style
 ) -> tuple[list[TableDesign], list[PatternAccess]]:
-    """Attributes whose name means another type elsewhere take their table's name before it."""
+    """Puts the table's name before attribute names that have different types in different items."""
     types: dict[str, list[AttributeType]] = {}
     for table in tables:
         for entity in table.entities:
             for attribute in entity.attributes:
-                found = types.setdefault(attribute.name, [])
-                if attribute.type not in found:
-                    found.append(attribute.type)
-    torn = {name for name, found in types.items() if len(found) > 1}
-    if not torn:
+                types_of_name = types.setdefault(attribute.name, [])
+                if attribute.type not in types_of_name:
+                    types_of_name.append(attribute.type)
+    ambiguous = {name for name, types_of_name in types.items() if len(types_of_name) > 1}
+    if not ambiguous:
         return tables, requests
-    renamed = {table.name: _renamed(table, torn, style) for table in tables}
+    renamed = {table.name: _renamed(table, ambiguous, style) for table in tables}
     finished = [_with_names(table, renamed[table.name]) for table in tables]
     return finished, [_request(access, renamed.get(access.table, {})) for access in requests]
 
@@ -104,22 +105,22 @@ Names = dict[tuple[str, str], str]
 """(entity, attribute) to the new name."""
 
 
-def _renamed(table: TableDesign, torn: set[str], style: Style) -> Names:
-    """Keys are of all entities of a table, and have the same name in each of them."""
+def _renamed(table: TableDesign, ambiguous: set[str], style: Style) -> Names:
+    """Returns the new names. A key attribute has one name in all entities of its table."""
     homes: list[TableDesign | SecondaryIndex] = [table, *table.indexes]
     keys = {key.name for home in homes for key in home.keys}
-    found: Names = {}
+    renamed: Names = {}
     for entity in table.entities:
-        taken = {one.name for one in entity.attributes}
+        taken = {attribute.name for attribute in entity.attributes}
         for attribute in entity.attributes:
-            if attribute.name not in torn:
+            if attribute.name not in ambiguous:
                 continue
             owner = table.entities[0].source if attribute.name in keys else entity.source
             name = styled(of_table(owner, attribute.name), style)
             if name == attribute.name or (name in taken and name != attribute.name):
                 name = f"{owner}_{attribute.name}"
-            found[entity.name, attribute.name] = name
-    return found
+            renamed[entity.name, attribute.name] = name
+    return renamed
 
 
 def _with_names(table: TableDesign, names: Names) -> TableDesign:

@@ -1,4 +1,4 @@
-"""The item that copies the newest version, under the version that no row has."""
+"""The item that repeats the latest version, under the version number 0, which no row has."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef
 def latest_item(
     plan: ItemPlan, entity: str, attributes: list[ItemAttribute], key: RenderedKey, why: str
 ) -> Entity:
+    """Makes the entity for that item. One more attribute of it holds the number of the latest
+    version."""
     version = plan.roles.versions[entity]
     number = str(ColumnRef(entity, version.column))
     counted = styled(f"latest_{version.column}", plan.inputs.settings.names)

@@ -1,4 +1,4 @@
-"""Keys of the overloaded table: prefixes, root items, and the indexes that types of items share."""
+"""Keys of the single table: prefixes, root items, and indexes that types of items share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ VERSION_DIGITS = 10
 
 @dataclass(frozen=True)
 class SharedIndex:
-    """The same place among the indexes of several entities."""
+    """An index of the single table with the entities that use it, each for a key of its own."""
 
     name: str
     kind: str
@@ -43,13 +43,13 @@ class SharedIndex:
 @dataclass(frozen=True)
 class OverloadedKeys:
     base: dict[tuple[str, str], RenderedKey]
-    """The key of an entity's items that are made of a source's rows."""
+    """The table's key, by entity and source table."""
     indexes: list[SharedIndex]
     index_keys: dict[tuple[str, str], RenderedKey]
-    """The key of an entity's items in an index."""
+    """The index keys, by entity and index name."""
 
     def of_indexes(self, entity: str) -> dict[str, RenderedKey]:
-        """By the index's name."""
+        """Returns an entity's keys by index name."""
         return {
             index.name: self.index_keys[entity, index.name]
             for index in self.indexes
@@ -74,13 +74,13 @@ def overloaded_keys(plan: ItemPlan, drafts: ItemDrafts) -> OverloadedKeys:
 
 
 def _prefixes(plan: ItemPlan) -> dict[str, str]:
-    """By table."""
+    """Returns the key prefix of every table."""
     titles = [plan.title(entity) for entity in plan.entities]
     return prefixes(dict.fromkeys([*titles, *plan.inputs.schema.tables]))
 
 
 def _prefix_of_column(plan: ItemPlan, names: dict[str, str], entity: str, ref: ColumnRef) -> str:
-    """Of the table whose row a column names."""
+    """Returns the prefix of the table whose row a column identifies."""
     link = plan.inputs.schema.link_of(ref)
     if link is not None:
         return names[link.parent]
@@ -88,7 +88,7 @@ def _prefix_of_column(plan: ItemPlan, names: dict[str, str], entity: str, ref: C
 
 
 def _is_identity(plan: ItemPlan, ref: ColumnRef) -> bool:
-    """Whether a column names a row: its own table's, or another's."""
+    """True when a column identifies a row of its own table or of another one."""
     if plan.inputs.schema.link_of(ref) is not None:
         return True
     return ref.table in plan.keys and [ref] in identities(plan.inputs, ref.table)
@@ -97,7 +97,8 @@ def _is_identity(plan: ItemPlan, ref: ColumnRef) -> bool:
 def _with_prefixes(
     plan: ItemPlan, names: dict[str, str], entity: str, refs: tuple[ColumnRef, ...]
 ) -> list[str | ColumnRef]:
-    """Each column after the prefix of what it names; others under the entity's own."""
+    """Puts prefixes before columns: of the identified table, or of the entity for a first column
+    that identifies nothing."""
     parts: list[str | ColumnRef] = []
     for position, ref in enumerate(refs):
         if _is_identity(plan, ref):
@@ -109,7 +110,7 @@ def _with_prefixes(
 
 
 def first_prefix(sort: ItemAttribute | None) -> str:
-    """The text before the first field of a sort key."""
+    """Returns the text before the first field of a sort key."""
     lead, separator, _ = (sort.template or "").partition(SEPARATOR) if sort else ("", "", "")
     return "" if "{" in lead else f"{lead}{separator}"
 
@@ -118,12 +119,12 @@ def first_prefix(sort: ItemAttribute | None) -> str:
 
 
 def _base_keys(plan: ItemPlan, names: dict[str, str]) -> dict[tuple[str, str], RenderedKey]:
-    """The keys of all items, those of owners first; who comes later to a key that is taken
-    stands behind the prefix of its own table."""
+    """Returns the keys of all items. Owners of a partition key come first; items whose key shape is
+    taken get their table's prefix in the sort key."""
     ordered = sorted(
         plan.entities, key=lambda entity: plan.keys[entity].base.partition[0].table != entity
     )
-    found: dict[tuple[str, str], RenderedKey] = {}
+    base_keys: dict[tuple[str, str], RenderedKey] = {}
     taken: set[tuple[str, str]] = set()
     for entity in ordered:
         for source in plan.sources(entity):
@@ -131,8 +132,8 @@ def _base_keys(plan: ItemPlan, names: dict[str, str]) -> dict[tuple[str, str], R
             if _shape(rendered) in taken:
                 rendered = _behind(rendered, names[plan.title(entity)])
             taken.add(_shape(rendered))
-            found[entity, source] = rendered
-    return found
+            base_keys[entity, source] = rendered
+    return base_keys
 
 
 def _base_key(plan: ItemPlan, names: dict[str, str], entity: str, source: str) -> RenderedKey:
@@ -162,7 +163,7 @@ def _shape(rendered: RenderedKey) -> tuple[str, str]:
 
 
 def _behind(rendered: RenderedKey, prefix: str) -> RenderedKey:
-    """The same key, with a prefix before its sort key."""
+    """Puts a prefix before the sort key."""
     sort = rendered.sort
     assert sort is not None
     if sort.template is None:
@@ -172,22 +173,26 @@ def _behind(rendered: RenderedKey, prefix: str) -> RenderedKey:
     return replace(rendered, sort=sort, latest=f"{prefix}{SEPARATOR}{rendered.latest}")
 
 
-# Indexes, by their place among those of each entity.
+# Indexes are shared by position: the first index of every entity is GSI1.
 
 
 def _shared_indexes(plan: ItemPlan) -> list[SharedIndex]:
-    found: dict[str, SharedIndex] = {}
+    indexes: dict[str, SharedIndex] = {}
     for entity in plan.entities:
         for index in plan.keys[entity].indexes:
-            shared = found.setdefault(index.name, SharedIndex(index.name, index.kind, []))
+            shared = indexes.setdefault(index.name, SharedIndex(index.name, index.kind, []))
             shared.users.append((entity, index))
-    return [found[name] for name in sorted(found, key=lambda name: (name[0], int(name[3:])))]
+    return [indexes[name] for name in sorted(indexes, key=lambda name: (name[0], int(name[3:])))]
 
 
 def _attribute_names(drafts: ItemDrafts, entity: str) -> set[str]:
-    """Of all attributes of an entity's items."""
-    found = [one for one in (drafts.each[entity], drafts.latest.get(entity)) if one]
-    return {one.name for draft in found for one in [*draft.attributes.values(), *draft.others]}
+    """Returns the attribute names of all items of an entity."""
+    existing = [draft for draft in (drafts.each[entity], drafts.latest.get(entity)) if draft]
+    return {
+        attribute.name
+        for draft in existing
+        for attribute in [*draft.attributes.values(), *draft.others]
+    }
 
 
 def _index_key(
@@ -200,7 +205,8 @@ def _index_key(
     entity: str,
     index: IndexPlan,
 ) -> RenderedKey:
-    """Where types of items share an index, under attributes of its own name; else plain columns."""
+    """Renders an index key: as generic attributes (GSI1PK, GSI1SK) where types of items share the
+    index, else as plain columns."""
     is_shared = len(shared.users) > 1 or _is_taken(plan, drafts, taken, entity, index)
     count, why = shards(plan, entity, index.key.partition)
     own = base[entity, entity]
@@ -260,7 +266,8 @@ def _index_sort(
 def _plain(
     plan: ItemPlan, drafts: ItemDrafts, entity: str, refs: tuple[ColumnRef, ...]
 ) -> ItemAttribute | None:
-    """A column that names no row needs no prefix, in an index of one type of items."""
+    """Returns a column as its own key attribute, where an index of one type of items needs no
+    prefix."""
     if len(refs) > 1 or _is_identity(plan, refs[0]) or may_be_empty(plan, entity, refs[0]):
         return None
     return plain_attribute(plan, drafts.fullest(entity), entity, refs[0])
@@ -269,7 +276,8 @@ def _plain(
 def _is_taken(
     plan: ItemPlan, drafts: ItemDrafts, taken: dict[str, set[str]], entity: str, index: IndexPlan
 ) -> bool:
-    """Whether other items have an attribute of that name: the index would hold them too."""
+    """True when other items have an attribute of that name, which would put them into the index as
+    well."""
     if entity in drafts.latest and index.name in plan.latest_only(entity):
         return True
     draft = drafts.fullest(entity)
@@ -280,7 +288,8 @@ def _is_taken(
 
 
 def index_start(keys: OverloadedKeys, entity: str, name: str) -> str:
-    """How a type's sort keys in an index begin, where others share its partition keys."""
+    """Returns the beginning of a type's sort keys in an index, where other types share its
+    partition keys."""
     own = keys.index_keys[entity, name]
     is_shared = any(
         rendered.partition == own.partition

@@ -1,4 +1,4 @@
-"""Keys as the attributes that hold them: a column as it is, or several in one text."""
+"""Renders keys as attributes: a column as it is, or a template of several columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from partita_migrate.model.keys.key_templates import SEPARATOR, SHARD
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 LATEST = "0"
-"""The version that no row has: the copy of the latest lies there."""
+"""The version number that no row has: it belongs to the copy of the latest version."""
 KEY_TYPES = ("S", "N", "B")
 
 
@@ -48,8 +48,8 @@ def key_attribute(attribute: ItemAttribute) -> KeyAttribute:
 def plain_attribute(
     plan: ItemPlan, draft: ItemDraft, entity: str, ref: ColumnRef
 ) -> ItemAttribute | None:
-    """The attribute that already holds a column, if it can be a key as it is: of a type for keys,
-    and compared letter by letter."""
+    """Returns the attribute that already holds a column, if it can be a key attribute as it is: it
+    needs a key type, and a column that is compared byte by byte."""
     column, through = column_source(plan.inputs, entity, ref)
     if fold(plan.inputs, column):
         return None
@@ -61,11 +61,12 @@ def plain_attribute(
 
 
 def may_be_empty(plan: ItemPlan, entity: str, ref: ColumnRef) -> bool:
-    """Whether a column is a text, or bytes, that tells no row: nobody keeps it from being empty."""
+    """True for a text or binary column that does not identify a row: the source may have empty
+    values."""
     schema = plan.inputs.schema
     column, _ = column_source(plan.inputs, entity, ref)
-    found = schema.column(column)
-    is_tellable = found is not None and found.kind in ("string", "binary", "other")
+    definition = schema.column(column)
+    is_tellable = definition is not None and definition.kind in ("string", "binary", "other")
     if not is_tellable or column.table not in schema.tables:
         return False
     telling = {name for key in schema.unique_keys(column.table) for name in key}
@@ -83,7 +84,8 @@ def composed_attribute(
     shards: int = 1,
     is_sort: bool = False,
 ) -> ItemAttribute:
-    """Texts and columns, separated; in a sort key, numbers are written so that they sort."""
+    """Joins texts and columns with separators. In a sort key, numbers are written so that they
+    sort."""
     texts: list[str] = []
     through: list[str] = []
     for part in parts:
@@ -101,9 +103,9 @@ def composed_attribute(
 
 
 def attribute_name(plan: ItemPlan, draft: ItemDraft, entity: str, ref: ColumnRef) -> str:
-    found = plain_attribute(plan, draft, entity, ref)
-    if found is not None:
-        return found.name
+    attribute = plain_attribute(plan, draft, entity, ref)
+    if attribute is not None:
+        return attribute.name
     own = (entity, plan.title(entity))
     ref = ColumnRef(ref.table, ref.column.replace(":", "_"))
     name = ref.column if ref.table in own else of_table(ref.table, ref.column)
@@ -114,11 +116,12 @@ def joined_name(plan: ItemPlan, draft: ItemDraft, entity: str, refs: tuple[Colum
     return SEPARATOR.join(attribute_name(plan, draft, entity, ref) for ref in refs)
 
 
-# Tables of the same form.
+# Tables of the same shape.
 
 
 def constants(plan: ItemPlan, entity: str, source: str) -> list[str]:
-    """What tells the rows of one source from those of its twins."""
+    """Returns the texts that distinguish the rows of one source from those of other tables of its
+    shape."""
     stated = plan.inputs.settings.constants.get(source)
     if stated:
         return list(stated.values())
@@ -131,7 +134,7 @@ def constants(plan: ItemPlan, entity: str, source: str) -> list[str]:
 def attribute_of_twin(
     plan: ItemPlan, attribute: ItemAttribute, entity: str, source: str
 ) -> ItemAttribute:
-    """The same attribute of a twin's rows."""
+    """Returns the attribute for the rows of another table of the same shape."""
     if source == entity:
         return attribute
 
@@ -147,12 +150,12 @@ def attribute_of_twin(
 
 
 def common_start(names: list[str]) -> str:
-    """The words that all names begin with, as the first one writes them."""
+    """Returns the words that all names begin with, spelled as in the first name."""
     shared = 0
     for letters in zip(*names, strict=False):
         if len(set(letters)) > 1:
             break
         shared += 1
     start = names[0][:shared]
-    # Half a word is none: page_hit_h of page_hit_hour and page_hit_hits.
+    # Half a word does not count: page_hit_hour and page_hit_hits share page_hit_, not page_hit_h.
     return start if start.endswith("_") else start[: start.rfind("_") + 1] or start

@@ -1,4 +1,4 @@
-"""Indexes as a model file writes them: keys, projection, and the reason."""
+"""Secondary indexes as a model file has them: keys, projection, and the reason."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from partita_migrate.model.design import Entity, SecondaryIndex, columns_of
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 SPARSE_SHARE = 0.5
-"""Of the rows without a value, from which on an index is called sparse."""
+"""The share of rows without a key value from which on an index is called sparse."""
 
 
 def secondary_index(
     plan: ItemPlan, index: IndexPlan, rendered: RenderedKey, entities: list[Entity], keys: set[str]
 ) -> SecondaryIndex:
-    """`keys`: the names of the table's own key attributes, which every index has."""
+    """Makes an index. `keys` are the table's key attributes, which every index contains."""
     include = _projected(
         index, entities, keys | {attribute.name for attribute in rendered.attributes}
     )
@@ -32,10 +32,11 @@ def secondary_index(
 
 
 def _projected(index: IndexPlan, entities: list[Entity], keys: set[str]) -> list[str] | None:
-    """Only what is read or tested through the index, when every pattern says what it reads."""
+    """Returns the attributes that are read or tested through the index, or None for all of them,
+    such as when a pattern does not say what it reads."""
     if not index.reads or not all(read.pattern.columns for read in index.reads):
         return None
-    wanted = {
+    columns = {
         ColumnRef.parse(name)
         for pattern in (read.pattern for read in index.reads)
         for names in (
@@ -47,7 +48,7 @@ def _projected(index: IndexPlan, entities: list[Entity], keys: set[str]) -> list
         attribute.name
         for entity in entities
         for attribute in entity.attributes
-        if set(columns_of(entity, attribute)) & wanted
+        if set(columns_of(entity, attribute)) & columns
     }
     names = {attribute.name for entity in entities for attribute in entity.attributes}
     return None if names <= include | keys else sorted(include - keys)

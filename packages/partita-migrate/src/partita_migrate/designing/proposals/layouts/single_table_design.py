@@ -1,8 +1,8 @@
-"""The overloaded single table: root items, and what belongs to them in the same collection.
+"""The single-table design: root items, and the items that belong to them in one collection.
 
-PK and SK hold keys of all types of items, told apart by prefixes. An index attribute that only one
-type of item has makes a sparse index of these; when several types need an index in the same place
-they share one, under attributes of its own name.
+PK and SK hold the keys of all types of items, which prefixes distinguish. An index attribute that
+only one type of item has makes a sparse index. When several types need an index in the same
+position, they share it under generic attributes named after the index, such as GSI1PK.
 """
 
 from __future__ import annotations
@@ -63,18 +63,19 @@ GUARD = "U"
 
 
 def item_collections(plan: ItemPlan) -> dict[str, ReadTogether]:
-    """By entity, the types of items that a read of its collection finds too."""
+    """Returns, by entity, the other types of items that a read of its collection finds."""
     return {
         entity: ReadTogether(
             tables=_in_collection(plan, entity),
-            but_not_by=[one.read.pattern.name for one in plan.keys[entity].served if one.index],
+            but_not_by=[read.read.pattern.name for read in plan.keys[entity].served if read.index],
         )
         for entity in plan.entities
     }
 
 
 def root_entities(plan: ItemPlan) -> list[str]:
-    """Those whose items have room beside them, because nobody reads all of their collection."""
+    """Returns the entities that can have a second item in their collection, because no pattern
+    reads the whole collection."""
     return [
         entity
         for entity in plan.entities
@@ -84,7 +85,7 @@ def root_entities(plan: ItemPlan) -> list[str]:
 
 
 def _in_collection(plan: ItemPlan, entity: str) -> list[str]:
-    """The other types of items with the same partition key."""
+    """Returns the other types of items with the same partition key."""
     partition = plan.keys[entity].base.partition
     return [
         other
@@ -94,7 +95,7 @@ def _in_collection(plan: ItemPlan, entity: str) -> list[str]:
 
 
 def _children_in_collection(plan: ItemPlan, read: PatternRead) -> list[str]:
-    """Of what a pattern reads beside an entity, that which lies in its collection."""
+    """Returns the child entities of a read that lie in its entity's collection."""
     base = plan.keys[read.entity].base
     return [
         child
@@ -122,7 +123,7 @@ def overloaded_table(items: DraftedItems, keys: OverloadedKeys) -> TableDesign:
         partition_key=KeyAttribute(name=PK, type="S"),
         sort_key=KeyAttribute(name=SK, type="S"),
         ttl=expiry[0] if expiry else None,
-        why="One table for all types of items: what is read together lies together.",
+        why="One table for all types of items: items that are read together share a partition key.",
         indexes=[_index(plan, keys, shared, entities) for shared in keys.indexes],
         entities=entities,
     )
@@ -134,50 +135,54 @@ def _index(
     first, index = shared.users[0]
     merged = replace(
         index,
-        reads=[read for _, one in shared.users for read in one.reads],
-        why=" ".join(dict.fromkeys(one.why for _, one in shared.users)),
+        reads=[read for _, user_index in shared.users for read in user_index.reads],
+        why=" ".join(dict.fromkeys(user_index.why for _, user_index in shared.users)),
     )
     users = [user for user, _ in shared.users]
     inside = [entity for entity in entities if entity.source in users]
-    found = secondary_index(plan, merged, keys.index_keys[first, shared.name], inside, {PK, SK})
+    secondary = secondary_index(plan, merged, keys.index_keys[first, shared.name], inside, {PK, SK})
     if len(plan.entities) > len(users):
-        return replaced(found, why=f"{found.why} Sparse: only {', '.join(users)} have its key.")
-    return found
+        return replaced(
+            secondary, why=f"{secondary.why} Sparse: only {', '.join(users)} have its key."
+        )
+    return secondary
 
 
 def _items(items: DraftedItems, keys: OverloadedKeys, entity: str) -> list[Entity]:
     plan, drafts = items.plan, items.drafts
     rendered = keys.of_indexes(entity)
     only = plan.latest_only(entity)
-    of_each = [one for name, one in rendered.items() if name not in only]
-    found = []
+    of_each = [key for name, key in rendered.items() if name not in only]
+    entities = []
     if entity in plan.roles.versions:
         key = keys.base[entity, entity]
         attributes = _attributes(drafts.latest[entity], key, list(rendered.values()))
         why = "The root item: version 0, a copy of the latest."
-        found.append(latest_item(plan, entity, attributes, key, why))
+        entities.append(latest_item(plan, entity, attributes, key, why))
     for source in plan.sources(entity):
         key = keys.base[entity, source]
         attributes = _attributes(drafts.each[entity], key, of_each)
         split = split_item(items.large, entity, attributes)
         if split.large:
             beside = ItemAttribute(name=SK, type="S", constant=LARGE)
-            found.append(large_item(entity, [key.partition, beside], split.large))
-        found.append(
+            entities.append(large_item(entity, [key.partition, beside], split.large))
+        entities.append(
             Entity(
                 name=source,
                 source=source,
-                attributes=[attribute_of_twin(plan, one, entity, source) for one in split.kept],
+                attributes=[
+                    attribute_of_twin(plan, attribute, entity, source) for attribute in split.kept
+                ],
                 why=_item_why(plan, entity, key),
             )
         )
-    return found
+    return entities
 
 
 def _item_why(plan: ItemPlan, entity: str, key: RenderedKey) -> str:
     owner = key.key.partition[0].table
     if not key.key.sort:
-        return f"The root item of one of {entity}."
+        return f"The root item of a row of {entity}."
     if owner in _in_collection(plan, entity):
         return f"In the collection of its {owner}: one query reads both."
     return ""
@@ -186,10 +191,10 @@ def _item_why(plan: ItemPlan, entity: str, key: RenderedKey) -> str:
 def _attributes(
     draft: ItemDraft, key: RenderedKey, indexes: list[RenderedKey]
 ) -> list[ItemAttribute]:
-    """Keys first."""
+    """Returns the attributes of an item, its keys first."""
     used = [attribute for rendered in indexes for attribute in rendered.attributes]
     ordered = [*key.attributes, *draft.attributes.values(), *draft.others, *used]
-    return list({one.name: one for one in ordered}.values())
+    return list({attribute.name: attribute for attribute in ordered}.values())
 
 
 # Requests.
@@ -212,7 +217,7 @@ def _entity_requests(
     sources = plan.sources(entity)
     version = plan.roles.versions.get(entity)
     draft = items.drafts.each[entity]
-    found: list[tuple[AccessPattern, PatternAccess]] = []
+    planned: list[tuple[AccessPattern, PatternAccess]] = []
     for served in plan.keys[entity].served:
         if _is_read_with_root(plan, served):
             continue
@@ -224,35 +229,36 @@ def _entity_requests(
         item = version.parent if version and served.read.is_latest else source
         start = _sort_start(items, keys, entity, served)
         access = read_request(plan, served, table, rendered, item, draft, start)
-        found.append((pattern, _with_collection(plan, served, access)))
+        planned.append((pattern, _with_collection(plan, served, access)))
     for write in plan.workload.writes_of(entity):
         pattern = write.pattern
         source = pattern.table if pattern.table in sources else entity
         key = keys.base[entity, source]
-        found.append((pattern, write_request(items, write, table, key, source)))
+        planned.append((pattern, write_request(items, write, table, key, source)))
     requests = []
-    for pattern, access in found:
+    for pattern, access in planned:
         conditions = [*access.key[:1], AccessCondition(attribute=SK, value=LARGE)]
         beside = replaced(access, entity=large_item_name(entity), key=conditions)
         requests += requests_with_large_items(plan, items.large, entity, pattern, access, beside)
     return [*requests, *expiry_requests(plan, table, entity)]
 
 
-def _with_collection(plan: ItemPlan, served: ServedRead, found: PatternAccess) -> PatternAccess:
-    """The whole collection instead of its root, when the pattern wants what lies there."""
+def _with_collection(plan: ItemPlan, served: ServedRead, access: PatternAccess) -> PatternAccess:
+    """Reads the whole collection in place of its root item, when the pattern also reads the
+    children in it."""
     children = _children_in_collection(plan, served.read) if served.index is None else []
     if not children:
-        return found
+        return access
     return replaced(
-        found,
+        access,
         request="Query",
-        key=found.key[:1],
+        key=access.key[:1],
         why=f"One query reads it with its {' and '.join(children)}.",
     )
 
 
 def _is_read_with_root(plan: ItemPlan, served: ServedRead) -> bool:
-    """Whether the read of a root item, which takes its collection along, brings these items."""
+    """True when the read of a root item's collection already brings these items."""
     read = served.read
     if not read.is_further:
         return False
@@ -269,13 +275,13 @@ def _is_read_with_root(plan: ItemPlan, served: ServedRead) -> bool:
 
 def _is_by_base(plan: ItemPlan, read: PatternRead) -> bool:
     served = plan.keys[read.entity].served
-    return any(one.read.pattern is read.pattern and one.index is None for one in served)
+    return any(other.read.pattern is read.pattern and other.index is None for other in served)
 
 
 def _sort_start(items: DraftedItems, keys: OverloadedKeys, entity: str, served: ServedRead) -> str:
-    """How a type's sort keys begin, where other items lie in the same collection.
+    """Returns the beginning of a type's sort keys, where other items share its collections.
 
-    A root item may come along, unless it would be among the first ones.
+    A root item may be read along, unless an order or a limit would put it among the first items.
     """
     plan, pattern = items.plan, served.read.pattern
     if served.index is not None:

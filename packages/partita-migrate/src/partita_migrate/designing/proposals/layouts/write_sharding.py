@@ -1,4 +1,4 @@
-"""Write sharding: how many keys one hot partition key must become."""
+"""Write sharding: the number of keys that one hot partition key is spread over."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef
 
 
 def shards(plan: ItemPlan, entity: str, refs: tuple[ColumnRef, ...]) -> tuple[int, str]:
-    """How many keys one partition key must become, with the reason."""
+    """Returns the number of shards of a partition key, and the reason when there is more than
+    one."""
     share, which = _top_share(plan, entity, refs)
-    # A transaction, for versions and unique values, doubles what an item costs.
+    # Versions and unique values are written in transactions, which doubles the cost of an item.
     units = math.ceil(plan.inputs.volumes.row_bytes(entity) / WRITE_UNIT_BYTES) * TRANSACTION_FACTOR
     writes = plan.workload.writes_of(entity)
     load = share * units * sum(write.rate * write.pattern.items for write in writes)
@@ -32,10 +33,11 @@ def shards(plan: ItemPlan, entity: str, refs: tuple[ColumnRef, ...]) -> tuple[in
 
 
 def _top_share(plan: ItemPlan, entity: str, refs: tuple[ColumnRef, ...]) -> tuple[float, str]:
-    """The share of the most frequent key, and in words which one it is."""
+    """Returns the share of the most frequent key, and a phrase that says which key that is."""
     volumes = plan.inputs.volumes
     columns = [column_source(plan.inputs, entity, ref).column for ref in refs]
     names = [ref.column for ref in columns]
+    # New rows have the current date, so one key takes all of them.
     if all(volumes.kind(ref) in (*DATES, "time") for ref in columns):
         return 1.0, f"the current {' and '.join(names)}"
     if any(ref.table != entity for ref in columns):

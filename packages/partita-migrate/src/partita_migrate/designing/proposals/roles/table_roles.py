@@ -54,9 +54,9 @@ class TableRoles:
 
     def entity_of(self, table: str) -> str | None:
         """Returns the table whose items hold a table's rows, or None if there are no such items."""
-        seen: set[str] = set()
-        while table not in seen:
-            seen.add(table)
+        visited: set[str] = set()
+        while table not in visited:
+            visited.add(table)
             if table in self.bypassed or table in self.embedded or table in self.collected:
                 return None
             table = self._holder(table)

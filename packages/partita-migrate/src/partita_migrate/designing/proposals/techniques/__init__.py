@@ -1,1 +1,2 @@
-"""What serves reads that keys of rows do not: each with its price, its limit and the next best."""
+"""Ways to serve reads that the keys of rows do not serve, each with its price, its limit and the
+next best way."""

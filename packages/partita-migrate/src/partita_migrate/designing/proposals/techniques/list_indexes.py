@@ -1,6 +1,7 @@
-"""An index whose partition key is a list: of all rows, of some, or of those of one time.
+"""An index whose partition key is a list: all rows, rows that meet a condition, or rows of one
+period.
 
-Types of items of one table share such an index, under attributes of its own name.
+Types of items in one table share such an index, under generic attributes such as GSI1PK.
 """
 
 from __future__ import annotations
@@ -32,24 +33,25 @@ SORT = "SK"
 
 @dataclass(frozen=True)
 class ListKey:
-    """What a list holds, and in which order."""
+    """The content of a list, and its order."""
 
     order: tuple[ColumnRef, ...] = ()
     condition: RowCondition | None = None
-    """Of its rows; without one, it has all of them."""
+    """The condition that its rows meet; None for all rows."""
     bucket: str = ""
-    """A part of the date that it is in order of: a list for each."""
+    """The format of the period that each list covers, a part of the date that it is sorted by."""
     first: str = ""
     last: str = ""
     values: tuple[tuple[ColumnRef, str], ...] = ()
-    """Columns whose values make a list each, with the form in which its key holds them."""
+    """Columns with a list for each combination of values, with the form in which the key holds
+    them."""
 
 
 def with_list_index(
     design: Design, inputs: DesignInputs, table: TableDesign, entity: Entity, key: ListKey,
-    question: ResolvedQuery, why: str,
+    query: ResolvedQuery, why: str,
 ) -> tuple[Design, SecondaryIndex] | None:  # fmt: skip
-    """The design with such an index; None when the table has no room for one."""
+    """Returns the design with the index, or None if the table cannot have one more."""
     index = _free_index(table, entity)
     if index is None:
         return None
@@ -57,32 +59,32 @@ def with_list_index(
     sort = ItemAttribute(
         name=f"{index.name}{SORT}", type="S", template=_sort_template(inputs, entity, key)
     )
-    index = _projecting(table, entity, index, question, why)
+    index = _projecting(table, entity, index, query, why)
     own = replace(entity, attributes=[*entity.attributes, partition, sort])
     changed = replace(
         table,
-        entities=[own if one is entity else one for one in table.entities],
-        indexes=[*(one for one in table.indexes if one.name != index.name), index],
+        entities=[own if other is entity else other for other in table.entities],
+        indexes=[*(other for other in table.indexes if other.name != index.name), index],
     )
-    tables = [changed if one is table else one for one in design.tables]
+    tables = [changed if other is table else other for other in design.tables]
     return replace(design, tables=tables), index
 
 
 def _free_index(table: TableDesign, entity: Entity) -> SecondaryIndex | None:
-    """One that other types of items have for their lists, or a new one."""
+    """Returns an index that other types of items use for their lists, or a new one."""
     for index in table.indexes:
         is_list = index.partition_key.name == f"{index.name}{PARTITION}"
         is_of_lists = is_list and all(
             attribute.constant is not None or attribute.first
-            for one in table.entities
-            if (attribute := one.attribute(index.partition_key.name)) is not None
+            for other in table.entities
+            if (attribute := other.attribute(index.partition_key.name)) is not None
         )
         if is_of_lists and entity.attribute(index.partition_key.name) is None:
             return index
     taken = {index.name for index in table.indexes}
     if sum(index.kind == "global" for index in table.indexes) >= GLOBAL_INDEXES_PER_TABLE_MAX:
         return None
-    number = next(one for one in range(1, 100) if f"GSI{one}" not in taken)
+    number = next(number for number in range(1, 100) if f"GSI{number}" not in taken)
     return SecondaryIndex(
         name=f"GSI{number}",
         partition_key=KeyAttribute(name=f"GSI{number}{PARTITION}", type="S"),
@@ -106,12 +108,13 @@ def _partition(inputs: DesignInputs, entity: Entity, key: ListKey, name: str) ->
         )
     if key.condition is None:
         return ItemAttribute(name=name, type="S", constant=entity.name)
-    said = f"{entity.name}{SEPARATOR}{key.condition.column}"
-    return ItemAttribute(name=name, type="S", constant=said, when=str(key.condition))
+    list_name = f"{entity.name}{SEPARATOR}{key.condition.column}"
+    return ItemAttribute(name=name, type="S", constant=list_name, when=str(key.condition))
 
 
 def _sort_template(inputs: DesignInputs, entity: Entity, key: ListKey) -> str:
-    """What is sorted by, and what tells rows apart."""
+    """Returns the sort key's template: the columns of the order, then the columns that identify a
+    row."""
     own = inputs.schema.table(entity.source)
     identity = own.primary_key or [column.name for column in own.columns]
     refs = dict.fromkeys([*key.order, *(ColumnRef(entity.source, name) for name in identity)])
@@ -125,23 +128,23 @@ def _field(inputs: DesignInputs, ref: ColumnRef, form: str = "") -> str:
 
 
 def _projecting(
-    table: TableDesign, entity: Entity, index: SecondaryIndex, question: ResolvedQuery, why: str
+    table: TableDesign, entity: Entity, index: SecondaryIndex, query: ResolvedQuery, why: str
 ) -> SecondaryIndex:
-    """Only what is read or tested, unless that is nearly everything."""
-    said = " ".join(dict.fromkeys(filter(None, [index.why, why])))
-    wanted = {*question.columns, *(test.ref for test in question.tests)}
-    wanted |= {sorting.ref for sorting in question.order}
-    wanted |= {ref for join in question.joins for pair in join.pairs for ref in pair}
-    wanted |= {ref for existence in question.existences for ref in existence.taken}
+    """Projects what the query reads or tests, or everything if that is more than half."""
+    reasons = " ".join(dict.fromkeys(filter(None, [index.why, why])))
+    columns = {*query.columns, *(test.ref for test in query.tests)}
+    columns |= {sorting.ref for sorting in query.order}
+    columns |= {ref for join in query.joins for pair in join.pairs for ref in pair}
+    columns |= {ref for existence in query.existences for ref in existence.taken}
     keys = {key.name for key in [*table.keys, *index.keys]}
-    held = [
+    plain_attributes = [
         attribute
         for attribute in entity.attributes
         if attribute.column and attribute.name not in keys
     ]
-    names = {one.name for one in held if ColumnRef.parse(one.column or "") in wanted}
-    if index.projection == "ALL" or len(names) > len(held) / 2:
-        return replace(index, projection="ALL", include=[], why=said)
+    names = {one.name for one in plain_attributes if ColumnRef.parse(one.column or "") in columns}
+    if index.projection == "ALL" or len(names) > len(plain_attributes) / 2:
+        return replace(index, projection="ALL", include=[], why=reasons)
     kind = type_attribute(table)
     include = sorted({*index.include, *names, *([kind] if kind else [])})
-    return replace(index, projection="INCLUDE", include=include, why=said)
+    return replace(index, projection="INCLUDE", include=include, why=reasons)

@@ -1,8 +1,8 @@
-"""Reads that give no value of a key: lists of all rows, of those that are open, of the latest.
+"""Serves reads that give no key value: lists of all rows, of open ones, of the latest ones.
 
-What an expert would think of is tried on the design: a Scan of a tiny table, one constant partition
-for a small list, a sparse index for a status or an open end, partitions by date for the latest of
-everything. Those that answer the statement are compared by what they cost, and the best is taken.
+The ways that an expert would think of are tried on the design: a Scan of a tiny table, one constant
+partition for a short list, a sparse index for a status or an open end, partitions by date for the
+latest rows. The cheapest one that answers the statement is taken.
 """
 
 from __future__ import annotations
@@ -50,11 +50,12 @@ from partita_migrate.understanding.statements.resolved_statements import (
 )
 
 SCAN_BYTES_MAX = 1 * MB
-"""One page of a Scan."""
+"""The size of one page of a Scan."""
 LIST_BYTES_MAX = 10 * MB
-"""That one constant partition may hold: ten pages."""
+"""The most that one constant partition may hold: ten pages."""
 ROWS_PER_BUCKET = 10
-"""Times the limit: one request is nearly always enough."""
+"""The desired rows per bucket, as a multiple of the limit, so that nearly always one request is
+enough."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +68,14 @@ class ListOption:
     why: str
     limit: str
     read_units: float
-    """Of one call."""
+    """Read units of one call."""
     write_units: float
-    """A second, for what is written to the index."""
+    """Write units per second for updates of the index."""
     rate: float
 
     @property
     def cost(self) -> float:
-        """In read units a second."""
+        """Returns the cost in read units per second."""
         return self.rate * self.read_units + self.write_units * WRITE_UNIT_IN_READ_UNITS
 
     @property
@@ -86,7 +87,8 @@ class ListOption:
 
 
 def with_lists(design: Design, inputs: DesignInputs) -> Design:
-    """The design with what finds the rows that none of its keys does, the most frequent first."""
+    """Returns the design with a technique for every read that no key serves, the most frequent
+    reads first."""
     statements = PatternStatements(SchemaLookup(inputs.volumes.inventory))
     for pattern in sorted(inputs.patterns, key=lambda pattern: -pattern.calls_per_second):
         try:
@@ -95,76 +97,79 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
             continue
         if isinstance(statement, ResolvedQuery):
             inside = [check(existence) for existence in statement.existences]
-            for one in [*inside, *branches(statement)] if not pattern.is_consistent else ():
-                design = _served(design, inputs, pattern, one)
+            for query in [*inside, *branches(statement)] if not pattern.is_consistent else ():
+                design = _served(design, inputs, pattern, query)
             continue
-        found = _changed(design, inputs, statement)
-        if found is not None and any(test.is_equality for test in found.tests):
-            design = _served(design, inputs, pattern, found, is_written=True)
+        rows_query = _changed(design, inputs, statement)
+        if rows_query is not None and any(test.is_equality for test in rows_query.tests):
+            design = _served(design, inputs, pattern, rows_query, is_written=True)
         for copied in _copied(design, inputs, statement):
             design = _served(design, inputs, pattern, copied, is_written=True)
     return design
 
 
 def _copied(design: Design, inputs: DesignInputs, statement: Statement) -> list[ResolvedQuery]:
-    """What finds the rows that must change with others, where they hold the key of these."""
+    """Returns queries for rows that repeat a changed column and hold the key of the changed row."""
     if not isinstance(statement, Modification):
         return []
     planner = WritePlanner(design, ReadPlanner(design, inputs.volumes.inventory))
     try:
-        return [copy.question for copy in planner.copies(statement) if not copy.question.joins]
+        return [copy.query for copy in planner.copies(statement) if not copy.query.joins]
     except NotServed:
         return []
 
 
 def _changed(design: Design, inputs: DesignInputs, statement: Statement) -> ResolvedQuery | None:
-    """What finds the rows that a write changes."""
+    """Returns the query for the rows that a write changes."""
     planner = WritePlanner(design, ReadPlanner(design, inputs.volumes.inventory))
     if isinstance(statement, Insertion) and statement.on_conflict in ("update", "replace"):
         try:
             statement = planner.existing(statement)
         except NotServed:
             return None
-    return planner.rows_question(statement) if isinstance(statement, Modification) else None
+    return planner.rows_query(statement) if isinstance(statement, Modification) else None
 
 
 def _served(
     design: Design,
     inputs: DesignInputs,
     pattern: AccessPattern,
-    question: ResolvedQuery,
+    query: ResolvedQuery,
     *,
     is_written: bool = False,
 ) -> Design:
-    """`is_written`: the rows are changed, which is worth no list of all of them."""
+    """Serves one query, unless a key does already. With `is_written` the rows are changed, which
+    does not justify an index of all rows."""
     planner = ReadPlanner(design, inputs.volumes.inventory, never_null(inputs.volumes))
     try:
-        planner.plan(question, pattern.name)
+        planner.plan(query, pattern.name)
         return design
     except NotServed:
         pass
     try:
-        finest = planner.finest(question)
+        finest = planner.finest(query)
     except NotServed:
         return design
     options = [
         option
         for table, entity in design.entities()
         if entity.source == finest and entity.rows == "each" and not entity.is_guard
-        for options in [_Options(design, inputs, pattern, question, table, entity)]
+        for options in [_Options(design, inputs, pattern, query, table, entity)]
         for option in (options.by_value() if is_written else options.all())
     ]
     if not options:
         return design
     best, *others = sorted(options, key=lambda option: option.cost)
-    return replace(best.design, techniques=[*design.techniques, _told(pattern, best, others)])
+    return replace(
+        best.design, techniques=[*design.techniques, _as_technique(pattern, best, others)]
+    )
 
 
-def _told(pattern: AccessPattern, best: ListOption, others: list[ListOption]) -> Technique:
+def _as_technique(pattern: AccessPattern, best: ListOption, others: list[ListOption]) -> Technique:
     if others:
         instead = f"{others[0].name}: {others[0].price}"
     else:
-        instead = "none: no other way answers it within the limits"
+        instead = "none: no other way answers the pattern within the limits"
     return Technique(
         name=best.name,
         patterns=[pattern.name],
@@ -184,14 +189,14 @@ class _Options:
         design: Design,
         inputs: DesignInputs,
         pattern: AccessPattern,
-        question: ResolvedQuery,
+        query: ResolvedQuery,
         table: TableDesign,
         entity: Entity,
     ) -> None:
         self.design = design
         self.inputs = inputs
         self.pattern = pattern
-        self.question = question
+        self.query = query
         self.table = table
         self.entity = entity
         self.rows = inputs.volumes.items(entity)
@@ -204,13 +209,14 @@ class _Options:
             share = self.inputs.volumes.condition_share(self.entity.source, condition)
             yield from self._list(ListKey(self.order, condition), share, "sparse index", (
                 f"Only rows with {condition} are in it, about {share:.0%} of them: an item enters"
-                " and leaves the index as it changes."
+                " and leaves the index as its row changes."
             ))  # fmt: skip
         yield from self._list(
             ListKey(self.order),
             1.0,
             "one constant partition",
-            f"The list of {self.entity.name} is short: one partition key holds it all, in order.",
+            f"The list of {self.entity.name} is short: one partition key holds all of it, in"
+            " order.",
         )
         yield from self._buckets()
         yield from self.by_value()
@@ -239,25 +245,25 @@ class _Options:
         )
 
     def _list(self, key: ListKey, share: float, name: str, why: str) -> Iterator[ListOption]:
-        held = self.rows * share * self.item_bytes
+        list_bytes = self.rows * share * self.item_bytes
         written = self._write_units() * share
-        if held > LIST_BYTES_MAX or written > PARTITION_WRITE_UNITS * KEY_LOAD:
+        if list_bytes > LIST_BYTES_MAX or written > PARTITION_WRITE_UNITS * KEY_LOAD:
             return
         limit = (
             f"{LIST_BYTES_MAX // MB} MB and {PARTITION_WRITE_UNITS * KEY_LOAD:,.0f} write units a"
-            f" second in one partition; today {held / MB:,.2f} MB and {written:,.2f}"
+            f" second in one partition; today {list_bytes / MB:,.2f} MB and {written:,.2f}"
         )
         yield from self._with_index(key, share, name, why, limit)
 
     def _buckets(self) -> Iterator[ListOption]:
-        """By the date that is sorted by, or of which a range is asked for."""
+        """Yields partitions by the date that the pattern sorts by, or passes a range of."""
         ref = self.order[0] if self.order else None
         measured = self.inputs.volumes.column(ref) if ref is not None else None
         if ref is None or measured is None or not (measured.least and measured.most):
             return
         written = self._write_units()
         if self.inputs.volumes.kind(ref) not in DATES or written > PARTITION_WRITE_UNITS:
-            return  # What is written now is in the newest partition, however short its time.
+            return  # All new rows go to the newest partition, however short its period.
         bucket = self._bucket(measured.least, measured.most)
         key = ListKey(self.order, None, bucket, measured.least, measured.most)
         each = self.rows / max(bucket_count(bucket, measured.least, measured.most), 1)
@@ -265,27 +271,32 @@ class _Options:
             key,
             1.0,
             "partitions by date",
-            f"A partition for each {BUCKET_NAMES[bucket]} of {ref.column}, about {each:,.0f} rows:"
-            " the latest are in the newest one, and in those before it.",
+            f"One partition for each {BUCKET_NAMES[bucket]} of {ref.column}, about {each:,.0f}"
+            " rows:"
+            " the latest rows are in the newest partition and the ones before it.",
             f"{PARTITION_WRITE_UNITS:,} write units a second in the newest partition, today"
             f" {written:,.2f}; a partition of {each * self.item_bytes / GB:,.3f} GB",
         )
 
     def by_value(self) -> Iterator[ListOption]:
-        """For what the keys were not planned for: one side of an OR, a text in lower case."""
-        given = [
+        """Yields an index by given values that no key covers: one side of an OR, or a text in lower
+        case."""
+        tests = [
             test
-            for test in self.question.tests
+            for test in self.query.tests
             if test.is_equality and test.ref.table == self.entity.source
         ]
-        if not given:
+        if not tests:
             return
-        values = tuple((test.ref, test.form) for test in given)
+        values = tuple((test.ref, test.form) for test in tests)
         names = " and ".join(ref.column for ref, _ in values)
         is_folded = any(form for _, form in values)
-        why = f"An index by {names}, for what no other key finds."
+        why = f"An index by {names}, which no other key covers."
         if is_folded:
-            why = f"A key holds {names} as the statement compares it, beside the column itself."
+            why = (
+                f"A key holds {names} in the form that the statement compares, beside the"
+                " column itself."
+            )
         yield from self._with_index(
             ListKey(self.order, values=values),
             1.0,
@@ -296,15 +307,16 @@ class _Options:
         )
 
     def _rows_found(self, columns: list[str]) -> float:
-        """By one value of some columns; of an OR, all alternatives together find more."""
+        """Returns the rows with one value of some columns. The pattern's item count is not used if
+        possible: it covers all alternatives of an OR."""
         skew = self.inputs.volumes.skew(self.entity.source, columns)
-        found = skew.rows_per_call or skew.rows_per_value if skew is not None else 0.0
-        return max(found or self.pattern.items, 1.0)
+        rows = skew.rows_per_call or skew.rows_per_value if skew is not None else 0.0
+        return max(rows or self.pattern.items, 1.0)
 
     def _bucket(self, first: str, last: str) -> str:
-        wanted = max(self.pattern.limit or 1, 10) * ROWS_PER_BUCKET
+        rows_wanted = max(self.pattern.limit or 1, 10) * ROWS_PER_BUCKET
         for bucket in reversed(BUCKETS):
-            if self.rows / max(bucket_count(bucket, first, last), 1) >= wanted:
+            if self.rows / max(bucket_count(bucket, first, last), 1) >= rows_wanted:
                 return bucket
         return BUCKETS[0]
 
@@ -318,7 +330,7 @@ class _Options:
         read_rows: float | None = None,
     ) -> Iterator[ListOption]:
         made = with_list_index(
-            self.design, self.inputs, self.table, self.entity, key, self.question, why
+            self.design, self.inputs, self.table, self.entity, key, self.query, why
         )
         access = self._access(made[0]) if made is not None else None
         if made is None or access is None or access.index != made[1].name:
@@ -360,30 +372,30 @@ class _Options:
         volumes = self.inputs.volumes
         planner = ReadPlanner(design, volumes.inventory, never_null(volumes))
         try:
-            return planner.plan(self.question, self.pattern.name)[0]
+            return planner.plan(self.query, self.pattern.name)[0]
         except NotServed:
             return None
 
     # What is asked.
 
     def _order(self) -> tuple[ColumnRef, ...]:
-        """Columns of the row itself that are sorted by, or of which a range is asked for."""
-        found = []
-        for sorting in self.question.order:
+        """Returns the row's own columns that the query sorts by, or the column of its range."""
+        columns = []
+        for sorting in self.query.order:
             if sorting.ref.table != self.entity.source:
                 break
-            found.append(sorting.ref)
-        if found:
-            return tuple(found)
-        ranges = (test.ref for test in self.question.tests if _is_range(test))
+            columns.append(sorting.ref)
+        if columns:
+            return tuple(columns)
+        ranges = (test.ref for test in self.query.tests if _is_range(test))
         return tuple(ref for ref in ranges if ref.table == self.entity.source)[:1]
 
     def _conditions(self) -> Iterator[RowCondition]:
-        """Tests that are the same in every call."""
+        """Yields the tests with values that are the same in every call."""
         inventory = self.inputs.volumes.inventory
         table = inventory.table(self.entity.source)
-        columns = {one.name: one for one in table.columns} if table is not None else {}
-        for test in self.question.tests:
+        columns = {column.name: column for column in table.columns} if table is not None else {}
+        for test in self.query.tests:
             column = columns.get(test.ref.column)
             if test.ref.table != self.entity.source or column is None:
                 continue
@@ -397,7 +409,7 @@ class _Options:
                     yield RowCondition(column.name, "=", text, fold)
 
     def _write_units(self) -> float:
-        """A second, of all that writes rows of this type."""
+        """Returns write units per second for all writes of this type of item."""
         return self._writes_per_second() * math.ceil(self.item_bytes / WRITE_UNIT_BYTES)
 
     def _writes_per_second(self) -> float:

@@ -229,28 +229,28 @@ def _possible(design: Design, inputs: DesignInputs) -> Iterator[StreamAggregate]
     for pattern in inputs.patterns:
         first = served.get(pattern.name)
         try:
-            question = statements.of(pattern)
+            query = statements.of(pattern)
         except NotExact:
             continue
-        if first is not None and isinstance(question, ResolvedQuery):
-            aggregate = _kept(design, pattern, question, first)
-            if aggregate is not None and not _is_folded(inputs, question):
+        if first is not None and isinstance(query, ResolvedQuery):
+            aggregate = _kept(design, pattern, query, first)
+            if aggregate is not None and not _is_folded(inputs, query):
                 yield aggregate
 
 
-def _is_folded(inputs: DesignInputs, question: ResolvedQuery) -> bool:
+def _is_folded(inputs: DesignInputs, query: ResolvedQuery) -> bool:
     """True when a case-insensitive comparison would merge values that an item's key keeps apart."""
-    table = inputs.volumes.inventory.table(question.table)
-    tested = {test.ref.column for test in question.tests}
+    table = inputs.volumes.inventory.table(query.table)
+    tested = {test.ref.column for test in query.tests}
     columns = table.columns if table is not None else []
     dialect = inputs.volumes.inventory.dialect
     return any(fold_of(column, dialect) for column in columns if column.name in tested) or any(
-        test.form for test in question.tests
+        test.form for test in query.tests
     )
 
 
 def _kept(
-    design: Design, pattern: AccessPattern, question: ResolvedQuery, access: PatternAccess
+    design: Design, pattern: AccessPattern, query: ResolvedQuery, access: PatternAccess
 ) -> StreamAggregate | None:
     """Returns the aggregate of a query that counts or sums rows of one table with given values.
 
@@ -259,17 +259,16 @@ def _kept(
     table = design.table(access.table)
     entity = table.entity(access.entity) if table is not None else None
     kind = type_attribute(table) if table is not None else None
-    tree = question.tree
+    tree = query.tree
     if table is None or entity is None or kind is None or not isinstance(tree, exp.Select):
         return None
-    if question.finish != "counts or sums the rows" or question.joins:
+    if query.finish != "counts or sums the rows" or query.joins:
         return None
     if (
-        question.alternatives
-        or question.existences
+        query.alternatives
+        or query.existences
         or any(
-            not test.is_fixing or not isinstance(test.values[0], Parameter)
-            for test in question.tests
+            not test.is_fixing or not isinstance(test.values[0], Parameter) for test in query.tests
         )
     ):
         return None
@@ -284,11 +283,11 @@ def _kept(
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             continue
         is_sum = isinstance(node, exp.Sum) and isinstance(node.this, exp.Column)
-        name = names.get(ColumnRef(question.table, node.this.name)) if is_sum else None
+        name = names.get(ColumnRef(query.table, node.this.name)) if is_sum else None
         if name is None:
             return None
         sums.append(name)
-    group = [names.get(test.ref) for test in question.tests]
+    group = [names.get(test.ref) for test in query.tests]
     if None in group:
         return None
     return StreamAggregate(
@@ -297,20 +296,20 @@ def _kept(
         entity=entity,
         type_name=kind,
         group=[name for name in group if name is not None],
-        columns=[test.ref.column for test in question.tests],
+        columns=[test.ref.column for test in query.tests],
         sums=sums,
     )
 
 
 def aggregate_techniques(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
     for aggregate in kept_aggregates(design, inputs):
-        held = "One item holds" if aggregate.shards == 1 else f"{aggregate.shards} items hold"
+        subject = "One item holds" if aggregate.shards == 1 else f"{aggregate.shards} items hold"
         written = _write_units(inputs, aggregate)
         yield Technique(
             name=NAME,
             patterns=[aggregate.pattern.name],
             why=(
-                f"{held} the figures of each {' and '.join(aggregate.group) or 'table'};"
+                f"{subject} the figures of each {' and '.join(aggregate.group) or 'table'};"
                 f" functions/{design.kind}/{aggregate.file} keeps them up to date from the"
                 " stream. It stands beside the design: `test` proves the rows under the figures,"
                 " not the function."

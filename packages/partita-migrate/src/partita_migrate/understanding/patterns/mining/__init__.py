@@ -1,6 +1,7 @@
-"""Access patterns mined from what a database has really run.
+"""Mines access patterns from the statements that a database has really run.
 
-What the server kept (`servers`, `logs`) is brought into one form in which only the shape counts
-(`texts`), parsed once for each shape (`understanding`), and merged into named patterns (`merging`).
-What is not understood is listed with its reason, never dropped.
+Statements come from the server's statistics (`statement_statistics`) or from its logs
+(`statement_logs`). They are normalized, so that values do not matter (`normalized_statements`),
+parsed once per normalized form (`mined_statements`), and merged into named patterns
+(`pattern_miner`). Statements that are not understood are listed with the reason, never dropped.
 """

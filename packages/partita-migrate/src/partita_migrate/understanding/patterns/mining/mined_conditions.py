@@ -1,6 +1,7 @@
-"""The parts of a WHERE or an ON, sorted by what a key could do for them.
+"""Sorts the parts of a WHERE or an ON by what a key could do for them.
 
-Equality with a value, a range of values, a link to another table, or a filter that no key serves.
+A part is an equality with a value, a range of values, a link to another table, or a filter that no
+key serves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from partita_migrate.understanding.patterns.mining.mined_query import MinedQuery
 from partita_migrate.understanding.patterns.mining.name_scopes import DerivedTable, SelectScope
 
 _SAME_VALUE = (exp.Lower, exp.Upper, exp.Trim)
-"""A key can hold the result instead of the column."""
+"""Functions whose result a key can hold in place of the column."""
 _PARTS_OF_TIME = (
     exp.Date, exp.TsOrDsToDate, exp.Year, exp.Month, exp.Extract, exp.TimestampTrunc,
     exp.DateTrunc, exp.Quarter, exp.AtTimeZone, exp.ConvertTimezone,
@@ -22,7 +23,7 @@ _PARTS_OF_TIME = (
 _COMPARISONS = (exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 Read = Callable[[exp.Expr, MinedQuery, SelectScope | None], DerivedTable]
-"""Adds a SELECT to what is gathered (`selects.read`)."""
+"""Reads a SELECT and adds it to the query (`mined_selects.read_select`)."""
 
 
 class MinedConditions:
@@ -62,8 +63,8 @@ class MinedConditions:
     def _equal(self, left: exp.Expr, right: exp.Expr) -> None:
         left, right = _bare(left), _bare(right)
         if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
-            for one, other in zip(left.expressions, right.expressions, strict=False):
-                self._equal(one, other)
+            for left_member, right_member in zip(left.expressions, right.expressions, strict=False):
+                self._equal(left_member, right_member)
             return
         if _is_value(left):
             left, right = right, left
@@ -79,7 +80,7 @@ class MinedConditions:
             self._filter(exp.EQ(this=left.copy(), expression=right.copy()))
 
     def _found_by(self, side: exp.Expr) -> None:
-        """An equality with a value; through a function when a key could hold its result."""
+        """Adds an equality with a value, also through a function whose result a key could hold."""
         if isinstance(side, exp.Tuple):
             for expression in side.expressions:
                 self._found_by(_bare(expression))
@@ -101,11 +102,11 @@ class MinedConditions:
             self.query.remarks.append(f"{KEY_MUST_HOLD}{form}({reference})")
 
     def _same(self, left: exp.Column, right: exp.Column) -> None:
-        one, other = self.scope.resolve(left), self.scope.resolve(right)
-        if one and other and one.occurrence is not other.occurrence:
-            self.query.links.append((one, other))
+        first, second = self.scope.resolve(left), self.scope.resolve(right)
+        if first and second and first.occurrence is not second.occurrence:
+            self.query.links.append((first, second))
         else:
-            self.query.filters += [side for side in (one, other) if side]
+            self.query.filters += [side for side in (first, second) if side]
 
     def _among(self, part: exp.In) -> None:
         left = _bare(part.this)
@@ -120,7 +121,7 @@ class MinedConditions:
             self._filter(part)
 
     def _in_query(self, sides: list[exp.Expr], inner: exp.Expr) -> None:
-        """IN (SELECT ...): a join that only narrows."""
+        """Adds IN (SELECT ...), which narrows like a join."""
         passed = self._narrow(inner)
         references = [*passed.outputs.values()]
         for position, side in enumerate(sides):
@@ -129,7 +130,7 @@ class MinedConditions:
             if own and reference:
                 self.query.links.append((own, reference))
             elif own:
-                # A computed value, which another read brings first.
+                # A computed value; another read has to bring it first.
                 self.query.equality.append(own)
 
     def _narrow(self, select: exp.Expr) -> DerivedTable:
@@ -143,15 +144,15 @@ class MinedConditions:
 
     def _within(self, side: exp.Expr) -> None:
         sides = side.expressions if isinstance(side, exp.Tuple) else [side]
-        for one in sides:
-            inner, functions = _unwrap(_bare(one))
+        for member in sides:
+            inner, functions = _unwrap(_bare(member))
             is_time = all(isinstance(function, _PARTS_OF_TIME) for function in functions)
             if isinstance(inner, exp.Column) and is_time:
                 reference = self.scope.resolve(inner)
                 if reference:
                     self.query.range.append(reference)
             else:
-                self._filter(one)
+                self._filter(member)
 
     def _compare(self, left: exp.Expr, right: exp.Expr) -> None:
         left, right = _bare(left), _bare(right)
@@ -163,7 +164,7 @@ class MinedConditions:
             self._filter(exp.GT(this=left.copy(), expression=right.copy()))
 
     def _like(self, part: exp.Expr) -> None:
-        """A text that begins with something is a range; one that contains it is not."""
+        """Adds a LIKE. A prefix is a range; a search inside the text is a filter."""
         like = part.this if isinstance(part, exp.Escape) else part
         if not isinstance(like, exp.Like):
             self._filter(part)
@@ -177,7 +178,8 @@ class MinedConditions:
             self._filter(like)
 
     def _either(self, part: exp.Or) -> None:
-        """a = ? OR a = ? is an IN; what every branch bounds is a range, the rest a filter."""
+        """Adds an OR. `a = ? OR a = ?` is an IN; a column that every branch limits is a range; the
+        rest are filters."""
         branches = []
         for branch in part.flatten():
             inner = MinedQuery(self.query.schema)
@@ -219,19 +221,19 @@ def _conjuncts(condition: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _bare(expression: exp.Expr) -> exp.Expr:
-    """Without parentheses, also those around a subquery."""
+    """Removes parentheses, also those around a subquery."""
     while isinstance(expression, exp.Paren | exp.Subquery):
         expression = expression.this
     return expression
 
 
 def _is_value(*expressions: exp.Expr) -> bool:
-    """Nothing in it comes from a row."""
+    """True when no part of the expressions comes from a row."""
     return not any(expression.find(exp.Column, exp.Query) for expression in expressions)
 
 
 def _unwrap(side: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
-    """A column without its casts, and the functions around it."""
+    """Returns a column without its casts, and the functions around it."""
     functions: list[exp.Expr] = []
     side = _bare(side)
     while True:
@@ -249,10 +251,10 @@ def _unwrap(side: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
 
 
 def _narrows_time(cast: exp.Cast) -> bool:
-    """A cast to a date drops the time of day."""
+    """True for a cast to a date, which drops the time of day."""
     return bool(cast.to.is_type(exp.DType.DATE)) and not _is_value(cast.this)
 
 
 def outside_subqueries(expression: exp.Expr) -> Iterator[exp.Expr]:
-    """All nodes; those below a subquery are left to its own reading."""
+    """Yields all nodes, without those inside of subqueries, which are read separately."""
     return expression.walk(bfs=False, prune=lambda node: isinstance(node, exp.Query))

@@ -1,7 +1,7 @@
-"""One SELECT with everything inside it: which tables, found by what, in which order, for what.
+"""Reads a SELECT with everything inside it: its tables, conditions, order and columns.
 
-Subqueries are looked through: one in FROM passes its columns on, one in WHERE (IN, EXISTS) narrows
-like a join.
+Subqueries are looked through: a subquery in FROM passes its columns on, and one in WHERE (IN,
+EXISTS) narrows the answer like a join.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from partita_migrate.understanding.schema.join_paths import self_reference
 def read_select(
     select: exp.Expr, query: MinedQuery, outer: SelectScope | None = None
 ) -> DerivedTable:
-    """Adds a SELECT to the query; what it passes on is returned."""
+    """Adds a SELECT to the query, and returns the columns that it passes on."""
     if isinstance(select, exp.Subquery):
         return read_select(select.this, query, outer)
     if isinstance(select, exp.SetOperation):
-        # Inside another statement: both sides narrow or feed it.
+        # A UNION inside another statement: both of its sides narrow or feed that statement.
         first = read_select(select.left, query, outer)
         read_select(select.right, query, outer)
         return DerivedTable(outputs=dict.fromkeys(first.outputs), is_open=first.is_open)
@@ -64,13 +64,14 @@ def add_ctes(statement: exp.Expr, query: MinedQuery, scope: SelectScope) -> None
             scope.ctes[name.lower()] = _renamed(passed, cte.args.get("alias"))
             query.absorb(inner)
         else:
-            # What an INSERT, UPDATE or DELETE returned; that statement is read on its own.
+            # The CTE has what an INSERT, UPDATE or DELETE returns; that statement is read
+            # separately.
             scope.ctes[name.lower()] = DerivedTable(is_open=True)
 
 
 def _read_tree(cte: exp.Expr, query: MinedQuery, scope: SelectScope) -> DerivedTable:
-    """Rows, and then all below them: a recursive query whose second part joins its own table by
-    the column that refers to the row above."""
+    """Reads a recursive CTE that starts from rows and joins its own table by the column that refers
+    to the row above: it returns these rows and everything below them."""
     inner = MinedQuery(query.schema)
     union = cte.this
     if isinstance(union, exp.SetOperation) and not _names_itself(union.left, cte.alias):
@@ -78,12 +79,10 @@ def _read_tree(cte: exp.Expr, query: MinedQuery, scope: SelectScope) -> DerivedT
         below = _step_down(union.right, cte.alias, inner)
         if below is not None:
             inner.hierarchy = below
-            inner.equality = [_row_above(one, below) for one in inner.equality]
+            inner.equality = [_row_above(reference, below) for reference in inner.equality]
             query.absorb(inner)
             return _renamed(passed, cte.args.get("alias"))
-    raise NotUnderstood(
-        "it walks a hierarchy in a way that is not known; write the pattern by hand"
-    )
+    raise NotUnderstood("it walks a hierarchy in an unknown way; write the pattern by hand")
 
 
 def _step_down(select: exp.Expr, name: str, query: MinedQuery) -> ColumnReference | None:
@@ -99,7 +98,8 @@ def _step_down(select: exp.Expr, name: str, query: MinedQuery) -> ColumnReferenc
 
 
 def _row_above(reference: ColumnReference, below: ColumnReference) -> ColumnReference:
-    """Children of a row at the beginning: all below that row are wanted."""
+    """Returns the key of the row above, if a query starts from the children of a row: everything
+    below that row is read."""
     link = self_reference(below.occurrence.table, below.column)
     if reference != below or link is None:
         return reference
@@ -111,7 +111,7 @@ def _names_itself(body: exp.Expr, name: str) -> bool:
 
 
 def add_sources(select: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
-    """FROM and JOIN, in the order in which they are written."""
+    """Adds FROM and JOIN, in the order in which they are written."""
     from_ = select.args.get("from_")
     if from_:
         add_source(from_.this, query, scope)
@@ -136,7 +136,8 @@ def add_join(join: exp.Join, query: MinedQuery, scope: SelectScope) -> None:
 
 
 def _add_outer_condition(condition: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
-    """Of a LEFT JOIN: rows that do not meet it stay, so that it finds none."""
+    """Adds the condition of a LEFT JOIN. Rows that fail it stay in the answer, so it is a filter
+    and finds no rows."""
     inner = MinedQuery(query.schema)
     MinedConditions(inner, scope, read_select).add(condition)
     inner.filters += [*inner.equality, *inner.range]
@@ -151,7 +152,7 @@ def _link_shared(
     query: MinedQuery,
     scope: SelectScope,
 ) -> None:
-    """A column that both sides of a USING or a NATURAL JOIN have."""
+    """Links a column that both sides of a USING or a NATURAL JOIN have."""
     sides = []
     for source in (joined, *before):
         if isinstance(source, DerivedTable):
@@ -172,7 +173,7 @@ def add_source(source: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
         for join in source.args.get("joins") or []:
             add_join(join, query, scope)
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Table | exp.Subquery):
-        # A table or a join in parentheses.
+        # This is a table or a join in parentheses.
         add_source(source.this, query, scope)
         for join in source.args.get("joins") or []:
             add_join(join, query, scope)
@@ -190,7 +191,7 @@ def add_source(source: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
 
 
 def _renamed(passed: DerivedTable, alias: exp.Expr | None) -> DerivedTable:
-    """`AS x (a, b)` names the outputs anew."""
+    """Renames the outputs: `AS x (a, b)`."""
     columns = alias.args.get("columns") if alias else None
     if not columns:
         return passed
@@ -210,10 +211,10 @@ def _table(
         cte = scope.cte(table.name)
         if cte is not None:
             return cte
-    found = query.schema.table(table.name, table.db)
-    if found is None:
+    table_found = query.schema.table(table.name, table.db)
+    if table_found is None:
         raise unknown_table(table, query.schema)
-    occurrence = TableOccurrence(found)
+    occurrence = TableOccurrence(table_found)
     query.occurrences.append(occurrence)
     return occurrence
 
@@ -224,11 +225,12 @@ def unknown_table(table: exp.Table, schema: SchemaLookup) -> Exception:
         return NotUnderstood(
             f"it reads the view {name}; write the pattern for the tables behind it"
         )
-    return NotUnderstood(f"it names {name}, which is no table of the inventory")
+    return NotUnderstood(f"it names {name}, which is not a table of the inventory")
 
 
 def _is_aggregate(select: exp.Select) -> bool:
-    """Under OVER the rows stay; a subquery aggregates for itself."""
+    """True when the SELECT aggregates its rows. With OVER the rows stay, and a subquery aggregates
+    for itself."""
     if select.args.get("group") or select.args.get("having"):
         return True
     nodes = (
@@ -262,8 +264,8 @@ def _outputs(select: exp.Select, query: MinedQuery, scope: SelectScope) -> Deriv
 def _pass_all(part: exp.Expr, query: MinedQuery, scope: SelectScope, derived: DerivedTable) -> None:
     sources = scope.sources
     if isinstance(part, exp.Column):
-        one = scope.source(part.table)
-        sources = {part.table: one} if one else {}
+        source_named = scope.source(part.table)
+        sources = {part.table: source_named} if source_named else {}
     for source in sources.values():
         if isinstance(source, DerivedTable):
             derived.outputs |= source.outputs
@@ -278,7 +280,7 @@ def _pass_all(part: exp.Expr, query: MinedQuery, scope: SelectScope, derived: De
 
 
 def _want_inside(expression: exp.Expr, query: MinedQuery, scope: SelectScope) -> None:
-    """Columns in an expression are wanted; a subquery in it is another read of its tables."""
+    """Adds the columns of an expression. A subquery in it is another read of its tables."""
     for node in outside_subqueries(expression):
         if isinstance(node, exp.Column) and not node.is_star:
             reference = scope.resolve(node)

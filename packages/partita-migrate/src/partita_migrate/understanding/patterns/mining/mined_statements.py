@@ -1,4 +1,4 @@
-"""From a statement's shape to what it asks of each table, or the reason why that is not known."""
+"""Turns a normalized statement into accesses to tables, or says why that is not possible."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.join_paths import distinguishing_names
 from partita_migrate.understanding.schema.relationships import is_unique
 
-# It warns of what it cannot parse; here that becomes a reason.
+# sqlglot warns of what it cannot parse; here that becomes a reason.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 OWN_ALIASES = "partita_"
-"""Tables that Partita reads have an alias that begins so: digests keep it, comments not."""
+"""The prefix of aliases in Partita's own statements: digests keep aliases, but no comments."""
 
 _NOISE = {
     "transactions": "BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE END ABORT XA",
@@ -52,7 +52,7 @@ _NOISE = {
     " SECURITY REASSIGN ATTACH DETACH",
     "bulk copies": "COPY LOAD",
 }
-"""What the first word of a statement says about it."""
+"""The kind of a statement, by its first word."""
 _KIND_BY_WORD = {word: kind for kind, words in _NOISE.items() for word in words.split()}
 _OPERATIONS: dict[type[exp.Expr], Operation] = {
     exp.Insert: "insert",
@@ -66,13 +66,15 @@ _FOREIGN_KEY_CHECK = re.compile(r"FROM ONLY .* FOR KEY SHARE OF x$", re.DOTALL)
 
 
 def read_statement(shape: NormalizedStatement, schema: SchemaLookup) -> list[TableAccess]:
-    """What a statement asks of the data; Noise when nothing, NotUnderstood with the reason."""
+    """Returns the accesses of a statement. Raises NotAnAccess or NotUnderstood with the reason."""
     _refuse_noise(shape)
     if shape.is_cut:
         raise NotUnderstood("the server kept only its beginning; raise max_digest_length")
     statement = with_views(_parse(shape.sql, schema.dialect), schema)
     if not isinstance(statement.unnest(), _STATEMENTS):
-        raise NotUnderstood(f"no statement on rows begins with {shape.sql.split()[0]!r}")
+        raise NotUnderstood(
+            f"it begins with {shape.sql.split()[0]!r}, and no statement on rows does"
+        )
     try:
         accesses = _accesses(statement, schema)
     except (NotAnAccess, NotUnderstood):
@@ -80,33 +82,34 @@ def read_statement(shape: NormalizedStatement, schema: SchemaLookup) -> list[Tab
     except RecursionError:
         raise NotUnderstood("it is nested too deeply") from None
     except Exception as error:
-        # sqlglot has a thousand kinds of nodes: a form that nobody met yet must not end a stage.
-        raise NotUnderstood(f"its form is not known ({type(error).__name__}: {error})") from error
+        # sqlglot has about a thousand kinds of nodes. A form that was never seen before must not
+        # end a stage.
+        raise NotUnderstood(f"its form is unknown ({type(error).__name__}: {error})") from error
     if not accesses:
         own = {cte.alias for cte in statement.find_all(exp.CTE)}
         named = {table.name for table in statement.find_all(exp.Table) if table.name} - own
-        known = sorted(name for name in named if schema.table(name))
-        if known:
-            raise NotUnderstood(f"how it reads {known[0]} is not known")
+        tables = sorted(name for name in named if schema.table(name))
+        if tables:
+            raise NotUnderstood(f"how it reads {tables[0]} is not tables")
         raise NotAnAccess("statements without a table")
     return [access.settle() for access in accesses]
 
 
 def known_table(shape: NormalizedStatement, schema: SchemaLookup) -> TableAccess | None:
-    """Of a statement that parses and whose tables are all known, the first of them: what it asks
-    is not understood, and no mistake either."""
+    """Returns an access to the first table of a statement that parses and whose tables all exist.
+    The statement is not understood then, but it is not a mistake either."""
     try:
         statement = with_views(_parse(shape.sql, schema.dialect), schema)
     except NotUnderstood:
         return None
     own = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
-    named = [one for one in statement.find_all(exp.Table) if one.name.lower() not in own]
-    tables = [schema.table(one.name, one.db) for one in named]
+    named = [table for table in statement.find_all(exp.Table) if table.name.lower() not in own]
+    tables = [schema.table(table.name, table.db) for table in named]
     first = next(iter(tables), None)
     if first is None or None in tables:
         return None
-    found = next((name for kind, name in _OPERATIONS.items() if statement.find(kind)), None)
-    return TableAccess(found or "read", first)
+    operation = next((name for kind, name in _OPERATIONS.items() if statement.find(kind)), None)
+    return TableAccess(operation or "read", first)
 
 
 def _refuse_noise(shape: NormalizedStatement) -> None:
@@ -115,7 +118,7 @@ def _refuse_noise(shape: NormalizedStatement) -> None:
     if kind:
         raise NotAnAccess(kind)
     if word and word.group(1).upper() in ("CALL", "DO"):
-        raise NotUnderstood("it runs code inside the server, whose statements are not in it")
+        raise NotUnderstood("it runs code inside the server, whose statements are unknown")
     if _HIDDEN.fullmatch(shape.text):
         raise NotUnderstood(
             "the server hides what other users ran; GRANT pg_read_all_stats to the user"
@@ -131,7 +134,7 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
         try:
             return sqlglot.parse_one(sql, dialect=dialect)
         except SqlglotError as error:
-            # Digests fold the arguments of a function into one.
+            # MySQL's digests fold the arguments of a function into one value.
             if not _lacks_an_argument(error):
                 raise
             return sqlglot.parse_one(sql, dialect=dialect, error_level=ErrorLevel.IGNORE)
@@ -144,8 +147,8 @@ def _parse(sql: str, dialect: str) -> exp.Expr:
 
 
 def _lacks_an_argument(error: SqlglotError) -> bool:
-    found = re.match(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", str(error))
-    return found is not None and issubclass(getattr(exp, found.group(1), exp.Expr), exp.Func)
+    match = re.match(r"Required keyword: '\w+' missing for <class '[\w.]*\.(\w+)'>", str(error))
+    return match is not None and issubclass(getattr(exp, match.group(1), exp.Expr), exp.Func)
 
 
 def _place(error: ParseError) -> str:
@@ -197,7 +200,7 @@ def _branches(statement: exp.Expr) -> Iterable[exp.Expr]:
 def _reads(
     select: exp.Expr, schema: SchemaLookup, around: exp.Expr | None = None
 ) -> list[TableAccess]:
-    """What a SELECT reads; `around` is the UNION or INSERT whose WITH it may use."""
+    """Returns the reads of a SELECT. `around` is the UNION or INSERT whose WITH it may use."""
     query = MinedQuery(schema)
     scope = SelectScope(schema)
     if around is not None:
@@ -213,7 +216,8 @@ def _reads(
 def _access(
     operation: Operation, query: MinedQuery, target: TableOccurrence | None = None
 ) -> TableAccess:
-    """Seen from the table that is wanted: its own columns, not those they are joined to."""
+    """Returns the access from the view of the table that is read: with its own columns where they
+    are equal to others by the joins."""
     main = target or _wanted_most(query)
     access = TableAccess(operation, main.table)
     own = _OwnNames(query, main)
@@ -242,31 +246,31 @@ def _access(
 
 
 def _undeclared(query: MinedQuery) -> list[str]:
-    """Joins of a column with the key of another table that no foreign key goes."""
-    found = []
+    """Returns joins of a column with another table's key that have no foreign key."""
+    references = []
     for link in query.links:
-        one, other = link
+        first, second = link
         keys = [side for side in link if is_unique(side.occurrence.table, {side.column})]
-        if len(keys) != 1 or one.occurrence.table is other.occurrence.table:
+        if len(keys) != 1 or first.occurrence.table is second.occurrence.table:
             continue
-        child, parent = link if keys == [other] else (other, one)
+        child, parent = link if keys == [second] else (second, first)
         links = query.schema.join_paths.links
         declared = (*links[child.occurrence.table.name], *links[parent.occurrence.table.name])
-        if not any(frozenset(map(str, link)) in known.pairs() for known in declared):
-            found.append(f"{child} = {parent}")
-    return found
+        if not any(frozenset(map(str, link)) in foreign_key.pairs() for foreign_key in declared):
+            references.append(f"{child} = {parent}")
+    return references
 
 
 def _add_self_join(
     access: TableAccess, query: MinedQuery, main: TableOccurrence, own: _OwnNames
 ) -> None:
-    """Columns of the same table where it is joined to itself are not those of the wanted rows."""
+    """Separates conditions of a self-join: those on the table's other occurrence are filters."""
     tested = {own.of(reference) for reference in (*query.equality, *query.range)}
-    mine = {str(one) for one in tested if one.occurrence is main}
+    mine = {str(reference) for reference in tested if reference.occurrence is main}
     others = {
-        str(one)
-        for one in tested
-        if one.occurrence is not main and one.occurrence.table is main.table
+        str(reference)
+        for reference in tested
+        if reference.occurrence is not main and reference.occurrence.table is main.table
     }
     if others:
         access.equality = [name for name in access.equality if name in mine or name not in others]
@@ -276,13 +280,14 @@ def _add_self_join(
 
 
 def _wanted_most(query: MinedQuery) -> TableOccurrence:
-    """The only table whose columns are wanted; of several, the one that is named first."""
-    wanted = [occurrence for occurrence in query.occurrences if query.wanted.get(occurrence)]
-    return wanted[0] if len(wanted) == 1 else query.occurrences[0]
+    """Returns the only table whose columns are read, or the first of several."""
+    read = [occurrence for occurrence in query.occurrences if query.wanted.get(occurrence)]
+    return read[0] if len(read) == 1 else query.occurrences[0]
 
 
 class _OwnNames:
-    """The columns of one occurrence that are equal to others by the statement's joins."""
+    """Names columns by equal columns of one occurrence, as the joins of the statement make them
+    equal."""
 
     def __init__(self, query: MinedQuery, main: TableOccurrence) -> None:
         self._main = main
@@ -294,12 +299,12 @@ class _OwnNames:
 
     def of(self, reference: ColumnReference) -> ColumnReference:
         group = next((group for group in self._groups if reference in group), {reference})
-        own = sorted(one.column for one in group if one.occurrence is self._main)
+        own = sorted(member.column for member in group if member.occurrence is self._main)
         return ColumnReference(self._main, own[0]) if own else reference
 
 
 def _in_order(main: TableOccurrence, references: Iterable[ColumnReference]) -> list[str]:
-    """The table's own columns first, as it lists them; then the others by name."""
+    """Sorts columns: the table's own ones first, in its order, then the others by name."""
     positions = {column.name: i for i, column in enumerate(main.table.columns)}
 
     def place(reference: ColumnReference) -> tuple[bool, int, str]:
@@ -310,25 +315,33 @@ def _in_order(main: TableOccurrence, references: Iterable[ColumnReference]) -> l
 
 
 def _add_wanted(access: TableAccess, query: MinedQuery, main: TableOccurrence) -> None:
-    wanted = {occurrence: query.wanted.get(occurrence, set()) for occurrence in query.occurrences}
+    columns_read = {
+        occurrence: query.wanted.get(occurrence, set()) for occurrence in query.occurrences
+    }
     others = [
         occurrence
         for occurrence in query.occurrences
-        if occurrence is not main and wanted[occurrence]
+        if occurrence is not main and columns_read[occurrence]
     ]
     access.joins = sorted({other.table.name for other in others})
-    is_whole = all(len(wanted[one]) == len(one.table.columns) for one in (main, *others))
+    is_whole = all(
+        len(columns_read[table]) == len(table.table.columns) for table in (main, *others)
+    )
     if not is_whole:
         access.columns = sorted(
-            {str(ColumnReference(one, name)) for one in (main, *others) for name in wanted[one]}
+            {
+                str(ColumnReference(table, name))
+                for table in (main, *others)
+                for name in columns_read[table]
+            }
         )
-    if not any(wanted.values()) and access.operation == "read":
+    if not any(columns_read.values()) and access.operation == "read":
         access.columns = [str(ColumnRef(main.table.name, name)) for name in main.table.primary_key]
         access.remarks.append("only whether it is there")
 
 
 def _add_through(access: TableAccess, query: MinedQuery, main: TableOccurrence) -> None:
-    """Where several paths lead to a table that is named, those that the joins go."""
+    """Adds the path of the joins, if several paths lead to the same table."""
     joined = {frozenset(str(side) for side in link) for link in query.links if len(set(link)) == 2}
     tested = [ColumnRef.parse(name).table for name in (*access.equality, *access.range)]
     taken: set[str] = set()
@@ -373,10 +386,10 @@ def _insert_into(target: exp.Expr, schema: SchemaLookup, remark: str) -> TableAc
 def _occurrence(table: exp.Expr, schema: SchemaLookup) -> TableOccurrence:
     if not isinstance(table, exp.Table):
         raise NotUnderstood("what it changes is not a table")
-    found = schema.table(table.name, table.db)
-    if found is None:
+    table_found = schema.table(table.name, table.db)
+    if table_found is None:
         raise unknown_table(table, schema)
-    return TableOccurrence(found)
+    return TableOccurrence(table_found)
 
 
 def _updates(update: exp.Update, schema: SchemaLookup) -> list[TableAccess]:
@@ -388,8 +401,8 @@ def _updates(update: exp.Update, schema: SchemaLookup) -> list[TableAccess]:
         assigned += [scope.resolve(column) for column in columns if isinstance(column, exp.Column)]
     changed = [reference for reference in assigned if reference]
     if not changed:
-        raise NotUnderstood("which columns it changes is not known")
-    # PostgreSQL writes them without a table: then the first one is meant.
+        raise NotUnderstood("the columns that it changes are unknown")
+    # PostgreSQL writes the columns of SET without a table: then the first table is meant.
     target = changed[0].occurrence
     access = _access("update", query, target)
     access.columns = sorted({str(reference) for reference in changed})
@@ -399,7 +412,7 @@ def _updates(update: exp.Update, schema: SchemaLookup) -> list[TableAccess]:
 def _inner_reads(
     parts: Iterable[exp.Expr], schema: SchemaLookup, scope: SelectScope
 ) -> list[TableAccess]:
-    """Subqueries that bring values to write."""
+    """Returns the reads of subqueries that supply values to write."""
     accesses = []
     for part in parts:
         for select in part.find_all(exp.Select):
@@ -412,11 +425,13 @@ def _inner_reads(
 
 
 def _given_from_outside(query: MinedQuery) -> list[ColumnReference]:
-    """Columns that must equal one of the statement around, whose row is at hand."""
+    """Returns columns that must equal one of the outer statement's row, which is already known."""
     inside = set(query.occurrences)
-    sides = [*query.links, *((other, one) for one, other in query.links)]
+    sides = [*query.links, *((right, left) for left, right in query.links)]
     return [
-        one for one, other in sides if one.occurrence in inside and other.occurrence not in inside
+        left
+        for left, right in sides
+        if left.occurrence in inside and right.occurrence not in inside
     ]
 
 
@@ -433,7 +448,7 @@ def _deletes(delete: exp.Delete, schema: SchemaLookup) -> list[TableAccess]:
 def _changing(
     statement: exp.Update | exp.Delete, schema: SchemaLookup
 ) -> tuple[MinedQuery, SelectScope]:
-    """The tables and conditions of an UPDATE or DELETE."""
+    """Collects the tables and conditions of an UPDATE or DELETE."""
     query, scope = MinedQuery(schema), SelectScope(schema)
     add_ctes(statement, query, scope)
     add_source(statement.this, query, scope)

@@ -1,8 +1,8 @@
-"""One text for all statements of a shape: values as ?, lists of them as one, comments gone.
+"""Normalizes statements: values become ?, lists of values become one, comments are removed.
 
-Statements come with their values (logs), with ? and ... for them (MySQL's digests) or with $1
-(pg_stat_statements). The same tokens give the text that people read, which holds no values, and
-one that sqlglot can parse whatever the server has left out.
+Statements arrive with values (logs), with ? and ... in their place (MySQL's digests), or with $1
+(pg_stat_statements). The same tokens make a text for people, without values, and a text that
+sqlglot can parse whatever the server has left out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VALUE = "?"
 TEXT_CHARS_MAX = 4000
 """Longer texts are cut where people read them."""
 
-# Only MySQL has backslashes in plain strings, # comments and "strings".
+# Only MySQL has backslashes in plain strings, # comments, and "strings".
 _STRING = {
     "mysql": r"""(?:[NnXxBb]|_\w+\s*)?'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*\"""",
     "postgres": r"""[Ee]'(?:[^'\\]|\\.|'')*'|(?:[NnXxBb]|[Uu]&)?'(?:[^']|'')*'|"""
@@ -51,7 +51,8 @@ def _pattern(dialect: str) -> re.Pattern[str]:
 
 _TOKENS = {dialect: _pattern(dialect) for dialect in _STRING}
 _KEPT_AFTER = frozenset(("LIMIT", "FIRST", "NEXT", "BY"))
-"""Numbers after these are part of the shape: how many rows, which column to order by."""
+"""Numbers after these words belong to the normalized form: the number of rows, or the column of an
+order."""
 _BEFORE_VALUES = frozenset(
     ("AND", "BETWEEN", "BY", "ELSE", "FROM", "ILIKE", "IN", "INTERVAL", "LIKE", "LIMIT", "NOT",
      "OFFSET", "OR", "SELECT", "SET", "THEN", "TO", "VALUES", "WHEN", "WHERE")
@@ -68,13 +69,13 @@ class NormalizedStatement(NamedTuple):
     """A statement without its values."""
 
     text: str
-    """For people, and to tell shapes apart."""
+    """The text for people; it also identifies the form."""
     sql: str
-    """For the parser."""
+    """The text for the parser."""
     members: int
-    """How many the longest list of values has: an IN, or the rows of an INSERT; 0 when unknown."""
+    """The members of the longest list: values of an IN, or rows of an INSERT; 0 if unknown."""
     is_cut: bool
-    """The server has kept only the beginning."""
+    """True if the server kept only the beginning of the statement."""
 
 
 @lru_cache(maxsize=10_000)
@@ -120,14 +121,15 @@ def _tokens(statement: str, dialect: str) -> Iterator[StatementToken]:
 
 
 def _is_operand(token: StatementToken) -> bool:
-    """After one, PostgreSQL's ? asks whether a document has a member."""
+    """True for an operand. After an operand, PostgreSQL's ? is an operator: it tests for a member
+    of a document."""
     if token.kind == "word":
         return token.text.upper() not in _BEFORE_VALUES
     return token.kind in ("name", "string", "value") or token.text == ")"
 
 
 def _with_values(tokens: list[StatementToken]) -> Iterator[StatementToken]:
-    """Literals and parameters become values, but for those that belong to the shape."""
+    """Replaces literals and parameters by values, except those that belong to the form."""
     after = ""
     for position, (kind, text) in enumerate(tokens):
         if kind == "word":
@@ -148,7 +150,7 @@ def _with_values(tokens: list[StatementToken]) -> Iterator[StatementToken]:
 
 
 def _wildcards(text: str) -> str:
-    """How a LIKE begins decides whether a key can serve it."""
+    """Keeps the prefix of a LIKE, which decides whether a key can serve it."""
     inner = text[text.index("'") + 1 : -1] if "'" in text else text[1:-1]
     if inner[:1] in ("%", "_", "") or not re.search(r"[%_]", inner):
         return VALUE
@@ -161,7 +163,7 @@ def _without_dots(tokens: Iterator[StatementToken]) -> Iterator[StatementToken]:
 
 
 def _fold_lists(tokens: list[StatementToken]) -> tuple[list[StatementToken], int]:
-    """(?, ?, ?) becomes (?), and several of those in a row become one."""
+    """Folds (?, ?, ?) into (?), and several of those in a row into one."""
     folded: list[StatementToken] = []
     members = 1
     for token in tokens:
@@ -178,7 +180,7 @@ def _fold_lists(tokens: list[StatementToken]) -> tuple[list[StatementToken], int
 
 
 def _start_of_values(tokens: list[StatementToken]) -> int | None:
-    """Where the parenthesis opens that now closes around nothing but values."""
+    """Returns the position of the parenthesis that opens a list of nothing but values."""
     position = len(tokens) - 2
     while position >= 0 and (tokens[position].kind == "value" or tokens[position].text == ","):
         position -= 1
@@ -187,7 +189,8 @@ def _start_of_values(tokens: list[StatementToken]) -> int | None:
 
 
 def _is_list(tokens: list[StatementToken], start: int) -> bool:
-    """Not the arguments of a function, whose number matters."""
+    """True for a list of values. The arguments of a function are not folded, because their number
+    matters."""
     before = tokens[start - 1] if start else StatementToken("", "")
     return before.text.upper() in ("IN", "VALUES", "VALUE", "ANY", "(", ",", ")")
 
@@ -197,7 +200,7 @@ def _count_values(tokens: list[StatementToken]) -> int:
 
 
 def _drop_repeat(tokens: list[StatementToken]) -> int:
-    """After "(?), (?)" only the first stays; the count of what was dropped is in its place."""
+    """Drops the second of "(?), (?)", and counts it in the token of the first."""
     repeat = [token.text for token in tokens[-7:]]
     if repeat == ["(", VALUE, ")", ",", "(", VALUE, ")"]:
         kept = tokens[-5]
@@ -209,7 +212,7 @@ def _drop_repeat(tokens: list[StatementToken]) -> int:
 
 
 def _for_parser(tokens: list[StatementToken]) -> list[StatementToken]:
-    """What sqlglot does not know, in words that it does."""
+    """Replaces syntax that sqlglot does not know."""
     texts = [token.text.upper() for token in tokens]
     if texts[:1] == ["REPLACE"]:
         into = [] if texts[1:2] == ["INTO"] else [StatementToken("word", "INTO")]
@@ -222,7 +225,7 @@ def _for_parser(tokens: list[StatementToken]) -> list[StatementToken]:
 
 
 def _plain_operators(tokens: list[StatementToken]) -> Iterator[StatementToken]:
-    """OPERATOR(pg_catalog.=), as PostgreSQL writes in the checks of foreign keys."""
+    """Replaces OPERATOR(pg_catalog.=), which PostgreSQL writes in its checks of foreign keys."""
     position = 0
     while position < len(tokens):
         if tokens[position].text.upper() == "OPERATOR" and tokens[position + 1].text == "(":
@@ -235,7 +238,7 @@ def _plain_operators(tokens: list[StatementToken]) -> Iterator[StatementToken]:
 
 
 def _text(tokens: list[StatementToken], value: str) -> str:
-    """With a blank between tokens, except where nobody writes one."""
+    """Joins tokens with blanks, except where nobody writes one."""
     parts: list[str] = []
     before = ""
     for kind, text in tokens:

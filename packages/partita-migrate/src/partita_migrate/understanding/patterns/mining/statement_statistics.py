@@ -1,4 +1,4 @@
-"""What servers themselves have kept of the statements they ran, and since when."""
+"""Reads the statement statistics of servers, with the time over which they were collected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TIME_UNITS = re.compile(r"\bSQL_TSI_(?=[A-Z])")
 
 
 class StatementStatistics(NamedTuple):
-    """One place where a server keeps statements."""
+    """One source of statements on a server."""
 
     origin: str
     window_seconds: float
@@ -26,7 +26,8 @@ class StatementStatistics(NamedTuple):
 
 
 def kept_statements(source: SourceDatabase) -> StatementStatistics:
-    """The best that this server has; PartitaError when it keeps nothing, with what to do."""
+    """Returns the best statistics of this server. Raises PartitaError with advice if there are
+    none."""
     if source.dialect == "postgresql":
         return _pg_stat_statements(source)
     if source.dialect in ("mysql", "mariadb"):
@@ -43,7 +44,7 @@ def kept_statements(source: SourceDatabase) -> StatementStatistics:
 
 
 def _digests(source: SourceDatabase) -> StatementStatistics | None:
-    """performance_schema's summary, one row for each shape."""
+    """Reads performance_schema's summary, which has one row per normalized statement."""
     try:
         rows = source.rows(
             "SELECT DIGEST_TEXT, COUNT_STAR, SUM_ROWS_SENT, SUM_ROWS_AFFECTED, SUM_ROWS_EXAMINED"
@@ -74,7 +75,7 @@ def _digests(source: SourceDatabase) -> StatementStatistics | None:
 
 
 def _as_written(digest: str) -> str:
-    """MariaDB spells a part of a date by its other name: DAY(x) is written as SQL_TSI_DAY ( x )."""
+    """Restores parts of dates: MariaDB's digests write DAY(x) as SQL_TSI_DAY ( x )."""
     return _TIME_UNITS.sub("", str(digest))
 
 
@@ -119,7 +120,8 @@ def _slow_log(source: SourceDatabase) -> StatementStatistics | None:
 
 
 def _log_window(source: SourceDatabase, table: str, column: str) -> float | None:
-    """Seconds between the first and the last entry; None without entries, or without the right."""
+    """Returns the seconds between the first and the last entry, or None without entries or
+    rights."""
     try:
         rows = source.rows(
             f"SELECT TIMESTAMPDIFF(SECOND, MIN({column}), MAX({column})) FROM mysql.{table}"
@@ -157,15 +159,15 @@ def _pg_stat_statements(source: SourceDatabase) -> StatementStatistics:
 
 
 def _seconds(rows: Sequence[tuple[Any, ...]]) -> float:
-    """Of an answer with one number; at least one second, for rates divide by it."""
+    """Returns the number of an answer, but at least 1, because rates are divided by it."""
     return max(1.0, float(rows[0][0] or 0)) if rows else 1.0
 
 
 def _text(column: str | bytes) -> str:
-    """MariaDB keeps texts, MySQL bytes."""
+    """Decodes a column, which is a text in MariaDB and bytes in MySQL."""
     return column.decode(errors="replace") if isinstance(column, bytes) else column
 
 
 def is_of(entry: LoggedStatement, database: str) -> bool:
-    """Whether a logged statement belongs to this database, as far as the log says."""
+    """True when a logged statement belongs to this database, as far as the log says."""
     return entry.database is None or entry.database.lower() == database.lower()

@@ -1,4 +1,4 @@
-"""What one statement asks of one table: the facts that patterns are made of."""
+"""The access of one statement to one table, from which patterns are made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from partita_migrate.understanding.schema.relationships import is_unique
 
 @dataclass
 class TableAccess:
-    """Columns are "table.column". Filled while a statement is understood, then only read."""
+    """An access to a table. All columns are "table.column". It is filled while a statement is read,
+    and then only read."""
 
     operation: Operation
     table: SourceTable
@@ -24,20 +25,20 @@ class TableAccess:
     through: list[str] = field(default_factory=list)
     equality: list[str] = field(default_factory=list)
     forms: dict[str, str] = field(default_factory=dict)
-    """{column of `equality`: the function whose result is compared}"""
+    """The function of each `equality` column that is compared in another form."""
     range: list[str] = field(default_factory=list)
     filters: list[str] = field(default_factory=list)
     order_by: list[str] = field(default_factory=list)
     is_descending: bool = False
     is_among: bool = False
-    """One of `equality` is compared with a list of values."""
+    """True when a column of `equality` is compared with a list of values."""
     hierarchy: str = ""
     limit: int | None = None
     columns: list[str] = field(default_factory=list)
     is_consistent: bool = False
     remarks: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
-    """What it joins as if by a foreign key, where the schema has none."""
+    """Joins of columns that no foreign key connects."""
 
     @property
     def is_by_distinct_value(self) -> bool:
@@ -53,7 +54,7 @@ class TableAccess:
         return "range of items"
 
     def pattern(self, items: float) -> AccessPattern:
-        """Without a name and a rate, which one statement does not tell."""
+        """Returns the pattern, without name and rate, which a single statement does not tell."""
         return AccessPattern(
             name="",
             description="; ".join(self.remarks),
@@ -76,7 +77,8 @@ class TableAccess:
         )
 
     def settle(self) -> TableAccess:
-        """The form in which two accesses compare: an order that decides nothing is dropped."""
+        """Brings the access into the form in which accesses are compared, without an order that
+        decides nothing."""
         self.equality = list(dict.fromkeys(self.equality))
         self.range = [name for name in dict.fromkeys(self.range) if name not in self.equality]
         keys = {*self.equality, *self.range}

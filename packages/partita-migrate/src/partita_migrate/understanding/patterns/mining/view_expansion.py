@@ -1,4 +1,4 @@
-"""Views in a statement, replaced by what they select."""
+"""Replaces the views of a statement by their queries."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from sqlglot.errors import SqlglotError
 from partita_migrate.understanding.patterns.mining.schema_lookup import SchemaLookup
 
 NESTED_MAX = 10
-"""Views that read views."""
+"""The maximum depth of views that read views."""
 
 
 def with_views(statement: exp.Expr, schema: SchemaLookup, *, depth: int = 0) -> exp.Expr:
-    """Each view becomes the subquery that it stands for; what cannot be parsed stays a name."""
+    """Returns the statement with each view as a subquery. A view that cannot be parsed stays a
+    name."""
     if depth > NESTED_MAX:
         return statement
     own = {cte.alias.lower() for cte in statement.find_all(exp.CTE)}
@@ -30,16 +31,16 @@ def with_views(statement: exp.Expr, schema: SchemaLookup, *, depth: int = 0) -> 
         selected, columns = query
         alias = exp.TableAlias(this=exp.to_identifier(table.alias_or_name), columns=columns)
         inside = with_views(selected, schema, depth=depth + 1)
-        for one in inside.find_all(exp.Table):
-            if schema.table(one.name, one.db) is schema.table(one.name):
-                one.set("db", None)
+        for inner in inside.find_all(exp.Table):
+            if schema.table(inner.name, inner.db) is schema.table(inner.name):
+                inner.set("db", None)
         joins = table.args.get("joins")
         table.replace(exp.Subquery(this=inside, alias=alias, joins=joins))
     return statement
 
 
 def without_parentheses(statement: exp.Expr) -> exp.Expr:
-    """`FROM ((a JOIN b ON ...) JOIN c ON ...)`, as servers write views, without the brackets."""
+    """Removes the brackets of `FROM ((a JOIN b ON ...) JOIN c ON ...)`, as servers write views."""
     for select in list(statement.find_all(exp.Select)):
         source = select.args.get("from_") or select.args.get("from")
         joins: list[exp.Expr] = []
@@ -59,7 +60,7 @@ def without_parentheses(statement: exp.Expr) -> exp.Expr:
 
 
 def _query(definition: str, dialect: str) -> tuple[exp.Query, list[exp.Identifier]] | None:
-    """What a view selects, and the names that it gives its columns, if it gives any."""
+    """Returns the query of a view, and the names of its columns if the view gives any."""
     if not definition:
         return None
     try:
@@ -75,7 +76,7 @@ def _query(definition: str, dialect: str) -> tuple[exp.Query, list[exp.Identifie
         return None
     without_parentheses(tree)
     for column in tree.find_all(exp.Column):
-        # MariaDB writes them as database.table.column.
+        # MariaDB writes columns as database.table.column.
         column.set("db", None)
         column.set("catalog", None)
     return tree, named

@@ -1,18 +1,20 @@
-"""Values that do not fit an item as they are: large ones, types apart, computed ones."""
+"""Finds values that do not fit an item as they are: large values, unusual types, computed
+values."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from partita.foundation.service_limits import ITEM_BYTES_MAX, KB
-from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
 from partita_migrate.understanding.planning.difficulties.type_difficulties import TYPE_CARE
 from partita_migrate.understanding.schema.inventory import Inventory, SourceColumn, SourceTable
+from partita_migrate.workspace.readable_lists import listed
 
 LARGE_ROW_BYTES = 100 * KB
 SUSPICIOUS_ROW_BYTES = 4 * KB
 FEW_PAGES_BYTES = 64 * KB
-"""Servers keep whole pages: how large the rows of a smaller table are is not known."""
+"""Servers allocate whole pages, so the size of the rows in a smaller table is unknown."""
 
 
 def types(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
@@ -46,8 +48,8 @@ def large_values(table: SourceTable, inventory: Inventory) -> Iterator[Difficult
         columns=names,
         what=f"{listed(names)} of {table.name} may hold more than an item's 400 KB"
         + (f"; rows take {mean / KB:,.0f} KB on average." if is_large else "."),
-        strategy="Keep large values in S3 and their address in the item, or compress them or cut"
-        " them into several items; `partita migrate analyze` says how large they are.",
+        strategy="Keep large values in S3 and their address in the item, or compress them, or split"
+        " them over several items; `partita migrate analyze` says how large they are.",
     )
 
 
@@ -66,10 +68,10 @@ def generated(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
 
 
 def large_columns(table: SourceTable) -> list[SourceColumn]:
-    """Those whose values may be larger than an item can be.
+    """Returns the columns whose values can be larger than an item.
 
-    A text or JSON without a limit only counts when rows are large already, and no binary or long
-    text is there to make them so: most hold little.
+    A text or JSON without a limit only counts if rows are large already and no binary or long text
+    explains that: most such columns hold little.
     """
     kept = [column for column in table.columns if not column.is_generated]
     certain = [column for column in kept if _is_made_for_large_values(column)]
@@ -90,12 +92,12 @@ def _has_large_rows(table: SourceTable, column: SourceColumn) -> bool:
 
 
 def bytes_max(column: SourceColumn) -> int | None:
-    # UTF-8 takes up to four bytes for a character; MySQL gives the length of TEXT in bytes.
+    # UTF-8 takes up to four bytes per character. MySQL gives the length of TEXT in bytes.
     if column.length_max is None or "text" in column.type.lower() or column.kind == "binary":
         return column.length_max
     return column.length_max * 4
 
 
 def row_bytes(table: SourceTable) -> float:
-    """On average, as the source keeps it; nothing is known of tables without rows."""
+    """Returns the mean size of a row in the source, or 0 if the table has no rows."""
     return (table.data_bytes or 0) / table.row_count if table.row_count else 0.0

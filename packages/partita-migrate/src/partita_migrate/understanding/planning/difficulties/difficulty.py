@@ -1,4 +1,4 @@
-"""One difficulty: what it is, how hard, where, and what to do about it."""
+"""One difficulty: what it is, how severe, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DifficultyKind = Literal[
     "left out",
 ]
 Severity = Literal["obstacle", "care", "note"]
-"""Must be solved first; needs a decision; good to know."""
+"""An obstacle must be removed first, a care needs a decision, and a note is good to know."""
 
 SEVERITIES: tuple[Severity, ...] = ("obstacle", "care", "note")
 
@@ -46,11 +46,3 @@ class Difficulty(Struct, frozen=True, kw_only=True, omit_defaults=True):
     columns: list[str] = field(default_factory=list)
     what: str
     strategy: str
-
-
-def listed(names: list[str] | None) -> str:
-    return ", ".join(names or [])
-
-
-def number_of(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,4 +1,4 @@
-"""Keys that DynamoDB does not have: none, wide ones, numbered ones, further unique ones."""
+"""Finds keys that DynamoDB does not have: missing, wide, generated and further unique keys."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from partita.foundation.service_limits import PARTITION_KEY_BYTES_MAX
 from partita_migrate.understanding.planning.difficulties.column_difficulties import bytes_max
-from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, listed
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
 from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
+from partita_migrate.workspace.readable_lists import listed
 
 KEY_KINDS = {"string", "integer", "decimal", "date", "datetime", "time", "binary", "uuid", "enum"}
-"""What becomes a string, number or binary, and so can be a key."""
+"""Kinds that become a string, number or binary, and so can be a key."""
 
 
 def primary_key(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
@@ -31,7 +32,7 @@ def primary_key(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty
         severity="care" if unique else "obstacle",
         table=table.name,
         columns=unique or [],
-        what=f"{table.name} has no primary key, and every item needs one.",
+        what=f"{table.name} has no primary key, but every item needs one.",
         strategy=(
             f"The unique index over {listed(unique)} can serve as the key."
             if unique
@@ -50,7 +51,7 @@ def key_structure(table: SourceTable, inventory: Inventory) -> Iterator[Difficul
             columns=table.primary_key,
             what=f"The primary key of {table.name} has {len(table.primary_key)} columns; a key of"
             " DynamoDB has one or two attributes.",
-            strategy="Take the column that most requests name as the partition key, and join the"
+            strategy="Take the column that most requests pass as the partition key, and join the"
             " others into one sort key.",
         )
     columns = [column for column in table.columns if column.name in table.primary_key]
@@ -91,8 +92,8 @@ def auto_increment(table: SourceTable, inventory: Inventory) -> Iterator[Difficu
             severity="care",
             table=table.name,
             columns=numbered,
-            what=f"The database numbers {listed(numbered)} of {table.name}; DynamoDB numbers"
-            " nothing.",
+            what=f"The database generates {listed(numbered)} of {table.name}; DynamoDB does not"
+            " generate numbers.",
             strategy="Keep the old numbers, and give new items a UUID or ULID, or a number from a"
             " counter item; prefer a natural key where there is one.",
         )
@@ -111,7 +112,7 @@ def unique_constraints(table: SourceTable, inventory: Inventory) -> Iterator[Dif
             what=f"{index.name} keeps {listed(over)} of {table.name} unique; DynamoDB keeps only"
             " primary keys unique.",
             strategy="Write a second item whose key is the unique value, in one transaction with"
-            " the first and on the condition that it is not there.",
+            " the first, on condition that it does not exist.",
         )
 
 
@@ -127,7 +128,8 @@ def _unsaid_collations(table: SourceTable, inventory: Inventory) -> Iterator[Dif
             severity="care",
             table=table.name,
             columns=columns,
-            what=f"{listed(columns)} of {table.name} are compared by {collation}, and no key can:"
+            what=f"{listed(columns)} of {table.name} are compared by {collation}, which keys"
+            " cannot express:"
             f" {why_not_in_keys(collation)}.",
             strategy="Find rows by other columns, or give these a collation that compares letters"
             " alone (`_ai_ci`, `_bin`) before you migrate.",
@@ -151,8 +153,9 @@ def collations(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             table=table.name,
             columns=folded,
             what=f'In {listed(folded)} of {table.name} "a" and "A" are the same key; in DynamoDB'
-            " they are two.",
-            strategy="Write keys as the collation compares, and the original beside them: `model`"
+            " they are different keys.",
+            strategy="Write keys in the form that the collation compares, and the original beside"
+            " them: `model`"
             " does.",
         )
     yield from _unsaid_collations(table, inventory)
@@ -170,7 +173,7 @@ def collations(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             severity="note",
             table=table.name,
             columns=padded,
-            what=f"In {listed(padded)} of {table.name} blanks at the end do not count (PAD SPACE);"
+            what=f"In {listed(padded)} of {table.name} trailing blanks do not count (PAD SPACE);"
             " in keys of DynamoDB they do.",
             strategy="Write keys without them, and the original beside them: `model` does.",
         )

@@ -1,4 +1,4 @@
-"""What the server cannot do yet, and the plan asks of it."""
+"""Finds what the plan needs and the server cannot do yet."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ NEEDED_FOR: dict[Purpose, str] = {
 
 
 def find_unready(checks: Iterable[ServerCheck], goals: Goals) -> list[Difficulty]:
-    """One for each purpose; where nobody writes, no changes have to be followed."""
-    found = []
+    """Returns a difficulty for each purpose. If nobody writes to the source, no changes have to be
+    followed."""
+    difficulties = []
     for purpose, what in NEEDED_FOR.items():
         missing = [check for check in checks if check.purpose == purpose and not check.is_ready]
         if not missing or (purpose == "changes" and not goals.writes_continue):
             continue
-        settings = ", ".join(f"{one.setting} is {one.found}" for one in missing)
-        found.append(
+        settings = ", ".join(f"{check.setting} is {check.found}" for check in missing)
+        difficulties.append(
             Difficulty(
                 kind="server",
                 severity="note" if purpose == "statistics" else "care",
-                what=f"As it is set up, the server cannot {what}: {settings}.",
-                strategy=" ".join(one.change for one in missing),
+                what=f"With its current settings, the server cannot {what}: {settings}.",
+                strategy=" ".join(check.change for check in missing),
             )
         )
-    return found
+    return difficulties

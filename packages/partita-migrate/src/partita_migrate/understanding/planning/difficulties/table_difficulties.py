@@ -1,4 +1,4 @@
-"""What a relational database does around a table, and DynamoDB leaves to the application."""
+"""Finds what a relational database does around a table and DynamoDB leaves to the application."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ from partita.foundation.service_limits import (
     TABLE_NAME_CHARS_MAX,
     TABLE_NAME_CHARS_MIN,
 )
-from partita_migrate.understanding.planning.difficulties.difficulty import (
-    Difficulty,
-    Severity,
-    listed,
-    number_of,
-)
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty, Severity
 from partita_migrate.understanding.schema.inventory import Inventory, SourceTable
 from partita_migrate.understanding.schema.name_words import singular
+from partita_migrate.workspace.readable_lists import listed, number_of
 
 LONG_NAME_CHARS = 24
 INDEXES_OF_AD_HOC_QUERIES = 6
@@ -31,29 +27,31 @@ SEARCHES = {
 }
 TABLE_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 DJANGO_REFERENCES = {"contenttypeid": "objectid"}
-"""Which model, and the key of the row."""
+"""Django's pairs of columns: the model, and the key of the row."""
 
 
 def polymorphic_references(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
-    """`commentable_type` and `commentable_id`: which table is meant stands in the row."""
+    """Finds pairs such as `commentable_type` and `commentable_id`: each row names the table that it
+    refers to."""
     declared = {name for key in table.foreign_keys for name in key.columns}
-    known = {_plain(singular(one.name.rpartition(".")[2])) for one in inventory.tables}
+    tables = {_plain(singular(other.name.rpartition(".")[2])) for other in inventory.tables}
     plain = {_plain(column.name): column.name for column in table.columns}
     for name, kind in plain.items():
         stem = name.removesuffix("type")
         number = plain.get(DJANGO_REFERENCES.get(name, f"{stem}id" if stem != name else ""))
-        # GameId is the key of a game: then GameType is what kind of game it is.
+        # If GameId is the primary key, then GameType is a plain value: the kind of the game.
         is_own = number is not None and table.primary_key == [number]
-        if stem and number and number not in declared and not is_own and stem not in known:
+        if stem and number and number not in declared and not is_own and stem not in tables:
             yield Difficulty(
                 kind="polymorphic reference",
                 severity="care",
                 table=table.name,
                 columns=[kind, number],
-                what=f"{number} of {table.name} points at rows of the table that {kind} names, so"
-                " that no foreign key can say where.",
-                strategy=f"Make both one key, {{{kind}}}#{{{number}}}: the rows lie together with"
-                " those of the same owner, whatever its table.",
+                what=f"{number} of {table.name} refers to rows of the table that {kind} names, so"
+                " no foreign key can declare it.",
+                strategy=f"Join both into one key, {{{kind}}}#{{{number}}}: the rows are then"
+                " stored with"
+                " the others of the same owner, whatever its table.",
             )
 
 
@@ -62,15 +60,15 @@ def _plain(name: str) -> str:
 
 
 def foreign_keys(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
-    known = {one.name for one in inventory.tables}
+    tables = {other.name for other in inventory.tables}
     for key in table.foreign_keys:
-        if key.referenced_table not in known:
+        if key.referenced_table not in tables:
             yield Difficulty(
                 kind="foreign key",
                 severity="care",
                 table=table.name,
                 columns=key.columns,
-                what=f"{listed(key.columns)} of {table.name} points at {key.referenced_table},"
+                what=f"{listed(key.columns)} of {table.name} refers to {key.referenced_table},"
                 " which is not in the inventory.",
                 strategy="Add that table to [source], or treat the column as a plain value.",
             )
@@ -107,7 +105,7 @@ def rules(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
             table=table.name,
             what=f"Statements on {table.name} are rewritten by"
             f" {number_of(len(table.rules), 'rule')}: {listed(table.rules)}.",
-            strategy="Find out what is written in the end, and write that.",
+            strategy="Find out which statements result, and write those.",
         )
 
 
@@ -126,7 +124,7 @@ def indexes(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
     secondary = [index for index in table.indexes if not index.is_unique]
     if len(secondary) > GLOBAL_INDEXES_PER_TABLE_MAX:
         severity: Severity = "care"
-        what = f"{table.name} has {len(secondary)} indexes; a table of DynamoDB has 20 at most."
+        what = f"{table.name} has {len(secondary)} indexes; a DynamoDB table has at most 20."
     elif len(secondary) >= INDEXES_OF_AD_HOC_QUERIES:
         severity = "note"
         what = f"{table.name} is searched in many ways: it has {len(secondary)} indexes."
@@ -137,7 +135,7 @@ def indexes(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
         severity=severity,
         table=table.name,
         what=what,
-        strategy="Keep those that an access pattern needs; overload one index with several kinds"
+        strategy="Keep those that an access pattern needs; overload one index with several types"
         " of items.",
     )
 
@@ -148,7 +146,7 @@ def partitions(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             kind="partitions",
             severity="note",
             table=table.name,
-            what=f"{table.name} is kept in {number_of(len(table.partitions), 'partition')}.",
+            what=f"{table.name} is divided into {number_of(len(table.partitions), 'partition')}.",
             strategy="Partitions by time become a table for each period, or one table whose old"
             " items expire (TTL).",
         )
@@ -157,8 +155,9 @@ def partitions(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             kind="inheritance",
             severity="care",
             table=table.name,
-            what=f"{table.name} inherits from {listed(table.inherits)}: reading that one reads the"
-            " rows of both.",
+            what=f"{table.name} inherits from {listed(table.inherits)}: reading those also reads"
+            " its"
+            " rows.",
             strategy="Items of one table may have different attributes: keep both kinds together,"
             " with an attribute that says which.",
         )
@@ -182,8 +181,8 @@ def names(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]:
             kind="name",
             severity="note",
             table=table.name,
-            what=f"{table.name!r} cannot be the name of a table of DynamoDB: 3 to 255 letters,"
-            " digits and the signs _ - .",
+            what=f"{table.name!r} cannot be the name of a DynamoDB table: 3 to 255 letters,"
+            " digits, _, - and . are allowed.",
             strategy="Choose another name in the model.",
         )
     reserved = [column.name for column in table.columns if column.name.upper() in RESERVED_WORDS]

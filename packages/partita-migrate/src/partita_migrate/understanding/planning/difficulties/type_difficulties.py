@@ -1,4 +1,5 @@
-"""Types of columns that DynamoDB's do not simply replace, and how to keep their values."""
+"""Finds column types that DynamoDB's types do not simply replace, with ways to keep their
+values."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from partita.foundation.service_limits import NUMBER_DIGITS_MAX
 from partita_migrate.understanding.schema.inventory import ColumnKind, SourceColumn
 
 Applies = Callable[[SourceColumn, str], bool]
-"""Whether a column of a dialect is meant."""
+"""Decides whether a column of a dialect is affected."""
 
 MYSQL = ("mysql", "mariadb")
 
@@ -66,14 +67,13 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "obstacle",
         _has_too_many_digits,
-        "more than the 38 digits that a number keeps.",
-        "Keep the value as a string, padded with zeros where it has to sort.",
+        "more than the 38 digits that a number can have.",
+        "Keep the value as a string, padded with zeros if it has to sort.",
     ),
     TypeCare(
         "care",
         _has_any_digits,
-        "numeric without a precision may have more than the 38 digits that a number keeps, or be"
-        " NaN.",
+        "numeric without a precision can have more than the 38 digits of a number, or be NaN.",
         "Check the longest value; keep it as a string if need be.",
     ),
     TypeCare(
@@ -86,7 +86,7 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "note",
         _types(r"^bigint.*unsigned", *MYSQL),
-        "an unsigned 64-bit number, which fits a number of DynamoDB but no signed integer.",
+        "an unsigned 64-bit number, which fits a DynamoDB number but not a signed integer.",
         "Read it as a decimal or an unsigned integer in the application.",
     ),
     TypeCare(
@@ -98,7 +98,7 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "note",
         _types(r"^tinyint\(1\)", *MYSQL),
-        "taken for a boolean, though it may hold other numbers from -128 to 127.",
+        "treated as a boolean, though it can hold other numbers from -128 to 127.",
         "Keep it as a number when values other than 0 and 1 occur.",
     ),
     TypeCare(
@@ -110,7 +110,7 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "note",
         _may_be_zero_date,
-        "there is no type for dates, and MySQL may hold 0000-00-00 there, which is none.",
+        "there is no type for dates, and MySQL can hold 0000-00-00, which is not a date.",
         "Store ISO 8601 text, which sorts by time, or seconds as a number (TTL needs those); leave"
         " zero dates out.",
     ),
@@ -135,13 +135,13 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "care",
         _types(r"^interval\b", "postgresql"),
-        "an interval counts months, days and seconds apart.",
+        "an interval counts months, days and seconds separately.",
         "Store ISO 8601 text such as P1M2DT3S, or seconds where months do not occur.",
     ),
     TypeCare(
         "note",
         _kinds("enum"),
-        "the database refuses other values, DynamoDB does not, and it sorts by the text.",
+        "the database refuses other values; DynamoDB does not, and it sorts by the text.",
         "Store the text, and check it in the application.",
     ),
     TypeCare(
@@ -154,7 +154,7 @@ TYPE_CARE: tuple[TypeCare, ...] = (
         "note",
         _kinds("json"),
         "JSON becomes maps and lists, at most 32 levels deep, with numbers of 38 digits.",
-        "Store it as a map to read parts of it, or as a string to keep it to the letter.",
+        "Store it as a map to read parts of it, or as a string to keep it unchanged.",
     ),
     TypeCare(
         "note",
@@ -165,8 +165,8 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "care",
         _kinds("array"),
-        "an array becomes a list, whose members no index finds.",
-        "Use a set where order and repeats do not matter, or an item for each member.",
+        "an array becomes a list, whose members cannot be indexed.",
+        "Use a set if order and duplicates do not matter, or an item for each member.",
     ),
     TypeCare(
         "care",
@@ -177,19 +177,19 @@ TYPE_CARE: tuple[TypeCare, ...] = (
     TypeCare(
         "care",
         _types(r"^(tsvector|tsquery)\b", "postgresql"),
-        "made for searching texts, which DynamoDB does not do.",
+        "made for full-text search, which DynamoDB does not have.",
         "Leave it out, and feed a search service from the table's stream.",
     ),
     TypeCare(
         "care",
         _is_undeclared,
-        "a column without a type may hold any kind of value.",
-        "Look at its values; each item may have its own type.",
+        "a column without a type can hold any kind of value.",
+        "Look at its values; each item can have its own type.",
     ),
     TypeCare(
         "care",
         _is_other,
         "a type without a counterpart.",
-        "Store its text, or the parts that are read as attributes of their own.",
+        "Store its text, or the parts that are read as separate attributes.",
     ),
 )

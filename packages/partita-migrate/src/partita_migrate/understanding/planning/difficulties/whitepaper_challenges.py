@@ -1,17 +1,14 @@
-"""The challenges of the whitepaper's table 3, with the strategies that it gives for each."""
+"""The challenges of the whitepaper's table 3, with the strategies that it gives for them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from partita.foundation.service_limits import GB
-from partita_migrate.understanding.planning.difficulties.difficulty import (
-    Difficulty,
-    listed,
-    number_of,
-)
+from partita_migrate.understanding.planning.difficulties.difficulty import Difficulty
 from partita_migrate.understanding.planning.goals import Goals
 from partita_migrate.understanding.schema.inventory import Inventory
+from partita_migrate.workspace.readable_lists import first_names, number_of
 
 BITS_PER_BYTE = 8
 SECONDS_PER_HOUR = 3600
@@ -30,7 +27,7 @@ def find_challenges(
 
 
 def transfer_hours(inventory: Inventory, goals: Goals) -> float:
-    """How long the bytes of all tables take through the network that [goals] names."""
+    """Returns how long the bytes of all tables take through the network that [goals] states."""
     data_bytes = sum(table.data_bytes or 0 for table in inventory.tables)
     bits_per_second = goals.bandwidth_mbit_per_second * 1_000_000
     return data_bytes * BITS_PER_BYTE / bits_per_second / SECONDS_PER_HOUR
@@ -80,9 +77,15 @@ def _transformation(inventory: Inventory, difficulties: list[Difficulty]) -> Ite
     if tables or joined:
         parts = []
         if tables:
-            parts.append(f"types of {number_of(len(tables), 'table')} ({_some(tables)})")
+            parts.append(
+                f"types of {number_of(len(tables), 'table')}"
+                f" ({first_names(tables, TABLES_NAMED_MAX)})"
+            )
         if joined:
-            parts.append(f"{number_of(len(joined), 'intersection table')} ({_some(joined)})")
+            parts.append(
+                f"{number_of(len(joined), 'intersection table')}"
+                f" ({first_names(joined, TABLES_NAMED_MAX)})"
+            )
         yield Difficulty(
             kind="transformation",
             severity="care",
@@ -106,12 +109,7 @@ def _key_structure(difficulties: list[Difficulty]) -> Iterator[Difficulty]:
             kind="key structure",
             severity="care",
             what=f"The primary keys of {number_of(len(tables), 'table')} are not portable to"
-            f" DynamoDB: {_some(tables)}.",
+            f" DynamoDB: {first_names(tables, TABLES_NAMED_MAX)}.",
             strategy="Find columns that make a suitable partition key and sort key, or add a"
             " surrogate key such as a UUID.",
         )
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - TABLES_NAMED_MAX
-    return listed(names[:TABLES_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

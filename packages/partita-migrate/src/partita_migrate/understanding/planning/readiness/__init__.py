@@ -1,5 +1,6 @@
-"""Whether this very server can do what a migration asks of it: the backup, following its changes,
-and keeping the statements that it runs. Each check says what to change where the answer is no.
+"""Checks that this server can do what a migration needs: a backup, following its changes, and
+statement statistics.
 
-What the user of the connection may not look at counts as not known, and is said so.
+Each failed check says what to change. If the user of the connection may not look at something, the
+check says so and counts as failed.
 """

@@ -12,6 +12,7 @@ from partita_migrate.understanding.planning.readiness.readiness_check import (
 )
 from partita_migrate.understanding.schema.inventory import Inventory
 from partita_migrate.understanding.sources.source_connection import SourceDatabase, SourceError
+from partita_migrate.workspace.readable_lists import first_names
 
 STANDBY_SLOTS_VERSION = 160_000
 NAMES_MAX = 5
@@ -38,7 +39,7 @@ SELECT count(*) FROM pg_roles
 WHERE rolname IN ('rds_replication', 'cloudsqlsuperuser', 'azure_pg_admin')
   AND pg_has_role(current_user, oid, 'member')
 """
-"""Managed servers give the right to replicate by a role of their own."""
+"""Roles by which managed servers grant the right to replicate."""
 
 
 def _setting(source: SourceDatabase, name: str) -> str:
@@ -48,7 +49,7 @@ def _setting(source: SourceDatabase, name: str) -> str:
 def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
     """pg_dump stops at the first table or sequence that it may not read."""
     names = [str(name) for (name,) in source.rows(_UNREADABLE)]
-    missing = [f"SELECT on {_some(names)}"] if names else []
+    missing = [f"SELECT on {first_names(names, NAMES_MAX)}"] if names else []
     yield rights(
         "backup",
         missing,
@@ -60,8 +61,8 @@ def backup_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Serv
         yield not_ready(
             "backup",
             "row security",
-            f"active for this user on {_some(hidden)}",
-            "Take the backup as the owner or with BYPASSRLS: pg_dump refuses rows that it may not"
+            f"active for this user on {first_names(hidden, NAMES_MAX)}",
+            "Take the backup as the owner or with BYPASSRLS: pg_dump fails on rows that it may not"
             " see.",
         )
 
@@ -102,7 +103,8 @@ def _standby(source: SourceDatabase) -> Iterator[ServerCheck]:
             "changes",
             "this server",
             "a standby",
-            "Make the slot on the primary server: standbys have logical slots from version 16 on.",
+            "Create the slot on the primary server: standbys have logical slots from version 16"
+            " on.",
         )
 
 
@@ -113,13 +115,14 @@ def changes_rights(source: SourceDatabase, inventory: Inventory) -> Iterator[Ser
     yield rights(
         "changes",
         missing,
-        "ALTER ROLE ... REPLICATION for the user that will follow the changes (GRANT"
+        "ALTER ROLE ... REPLICATION for the user that follows the changes (GRANT"
         " rds_replication on Amazon RDS).",
     )
 
 
 def changes_identities(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerCheck]:
-    """Without a key, updates and deletes of a published table are refused."""
+    """Finds tables without a replica identity: once they are published, PostgreSQL refuses their
+    updates and deletes."""
     rows = source.rows(
         "SELECT c.oid::regclass::text FROM pg_class c"
         " JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -136,7 +139,7 @@ def changes_identities(source: SourceDatabase, inventory: Inventory) -> Iterator
     yield not_ready(
         "changes",
         "the replica identity",
-        f"missing for {_some(names)}",
+        f"missing for {first_names(names, NAMES_MAX)}",
         "ALTER TABLE ... REPLICA IDENTITY FULL, or give them a primary key, before they are"
         " published: else their updates and deletes are refused.",
     )
@@ -171,11 +174,6 @@ def statistics(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerC
             "ALTER SYSTEM SET pg_stat_statements.track = 'top' and reload, so that statements"
             " inside of functions and triggers are not counted as calls of the application.",
         )
-
-
-def _some(names: list[str]) -> str:
-    more = len(names) - NAMES_MAX
-    return ", ".join(names[:NAMES_MAX]) + (f" and {more} more" if more > 0 else "")
 
 
 CHECKS = (backup_rights, changes_in_wal, changes_rights, changes_identities, statistics)

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 Purpose = Literal["backup", "changes", "statistics"]
-"""To take a backup; to follow what is written; to keep the statements that are run."""
+"""Taking a backup, following changes, and keeping statement statistics."""
 
 
 class ServerCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,7 +16,7 @@ class ServerCheck(Struct, frozen=True, kw_only=True, omit_defaults=True):
     found: str
     is_ready: bool
     change: str = ""
-    """A sentence, where it is not ready."""
+    """A sentence that says what to change, if the server is not ready."""
 
     @property
     def sentence(self) -> str:
@@ -32,7 +32,7 @@ def not_ready(purpose: Purpose, setting: str, found: str, change: str) -> Server
 
 
 def rights(purpose: Purpose, missing: list[str], change: str) -> ServerCheck:
-    """Of the user of the connection; another one may take the backup."""
+    """Checks the rights of the connection's user; another user can take the backup."""
     if not missing:
         return ready(purpose, "what the user may do", "enough")
     return not_ready(

@@ -1,4 +1,4 @@
-"""All checks of a server."""
+"""Runs all checks of a server."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ CHECKS: dict[str, tuple[Callable[[SourceDatabase, Inventory], Iterator[ServerChe
 
 
 def check_server(source: SourceDatabase, inventory: Inventory) -> list[ServerCheck]:
-    found: list[ServerCheck] = []
+    """Returns the results. A check that the server refuses counts as failed."""
+    results: list[ServerCheck] = []
     for check in CHECKS[source.dialect]:
         try:
-            found += check(source, inventory)
+            results += check(source, inventory)
         except SourceError as error:
             if source.is_lost:
                 raise
             name = check.__name__.replace("_", " ")
-            found.append(
+            results.append(
                 ServerCheck(
                     purpose="backup" if "backup" in name else "changes",
                     setting=name,
@@ -39,4 +40,4 @@ def check_server(source: SourceDatabase, inventory: Inventory) -> list[ServerChe
                     change=f"Ask the administrator: {error}",
                 )
             )
-    return found
+    return results

@@ -1,4 +1,4 @@
-"""SQLite: a backup at any time, and no log to follow unless `load --follow` makes one."""
+"""SQLite: a backup at any time, and no log of changes unless `load --follow` creates one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def changes(source: SourceDatabase, inventory: Inventory) -> Iterator[ServerChec
         "changes",
         "a log of changes",
         "not there",
-        "`partita migrate load --follow` makes one with triggers; without it, stop the writers"
+        "`partita migrate load --follow` creates one with triggers; without it, stop the writers"
         " before the load begins.",
     )
 

@@ -1,1 +1,1 @@
-"""What only one kind of server does: its session, its errors, its catalog and its types."""
+"""Modules for one kind of server each: its session, its errors, its catalog and its types."""

@@ -1,4 +1,4 @@
-"""What a source's own catalog says beyond what SQLAlchemy reflects."""
+"""Facts of a source's catalog that SQLAlchemy does not reflect."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from partita_migrate.understanding.schema.inventory import (
 )
 
 Place = tuple[str | None, str]
-"""Schema (None for the default one) and name of a table."""
+"""The schema (None for the default one) and the name of a table."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class TableFacts:
     data_bytes: int | None = None
     indexes: list[SourceIndex] | None = None
     foreign_keys: list[ForeignKey] | None = None
-    """Both in place of the reflected ones, where those are not all or not right."""
+    """Replaces the reflected ones, like `indexes`, if these are incomplete or wrong."""
     index_kinds: dict[str, str] = field(default_factory=dict)
-    """Of the indexes that are no plain B-tree."""
+    """The kinds of indexes that are not plain B-trees."""
     triggers: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
@@ -59,7 +59,7 @@ class CatalogFacts:
     skipped: list[SkippedObject] = field(default_factory=list)
 
     def name(self, schema: str | None, table: str) -> str:
-        """As the inventory calls it."""
+        """Returns a table's name in the inventory."""
         return table if schema in (None, self.default_schema) else f"{schema}.{table}"
 
     def place(self, schema: str, table: str) -> Place:
@@ -70,5 +70,5 @@ _AGGREGATE = re.compile(r"\bgroup\s+by\b|\bover\s*\(|\b(sum|avg|count|min|max)\s
 
 
 def is_analytical(definition: str | None) -> bool:
-    """Whether a view groups or aggregates, by the words of its definition."""
+    """True when a view's definition groups or aggregates."""
     return bool(definition and _AGGREGATE.search(definition))

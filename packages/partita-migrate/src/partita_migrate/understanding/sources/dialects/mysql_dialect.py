@@ -1,4 +1,4 @@
-"""MySQL and MariaDB: the session, the words of its errors, and what its catalog adds."""
+"""MySQL and MariaDB: the session, the messages of errors, and what the catalog adds."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from partita_migrate.understanding.sources.dialects.catalog_facts import (
 from partita_migrate.understanding.sources.dialects.column_kinds import mysql_kind
 from partita_migrate.workspace.migration_folder import SourceSettings
 
-# SQLAlchemy cannot read a table with a type that it does not know and that has a length.
+# SQLAlchemy fails on a table with an unknown type that has a length.
 ischema_names.setdefault("vector", VARBINARY)
 
 VECTOR = 242
-"""What the wire calls it; its bytes are no text, which the driver does not know."""
+"""The type's number in the protocol. PyMySQL does not know it and would decode its bytes as
+text."""
 ACCESS_DENIED = 1045
 LOCK_WAIT_SECONDS = 1
 
@@ -57,7 +58,7 @@ def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
 
 
 def prepare(driver_connection: Any, statement_seconds_max: float) -> None:
-    """Settings that a server of another make does not know are left out."""
+    """Sets the session's variables. Variables that this server does not have are left out."""
     with driver_connection.cursor() as cursor:
         cursor.execute("SET SESSION TRANSACTION READ ONLY")
         cursor.execute("SET SESSION time_zone = '+00:00'")
@@ -88,7 +89,7 @@ def server_version(connection: Connection) -> str:
 
 
 def error_text(cause: BaseException) -> str:
-    """PyMySQL's errors are a number and a text."""
+    """Returns the text of PyMySQL's errors, which are a number and a text."""
     return str(cause.args[-1]) if cause.args else type(cause).__name__
 
 
@@ -163,7 +164,7 @@ _ROUTINES = """
     WHERE ROUTINE_SCHEMA = DATABASE() ORDER BY 1
 """
 
-# System-versioned tables hold the current rows like any other; sequences hold none.
+# System-versioned tables hold their current rows like other tables; sequences have no rows.
 _ROWS = ("BASE TABLE", "SYSTEM VERSIONED")
 
 
@@ -204,7 +205,7 @@ def _read_columns(connection: Connection, catalog: CatalogFacts) -> None:
 
 
 def _pads(connection: Connection) -> dict[str, Pad]:
-    """By collation, as MySQL 8 tells it; MariaDB has no such column."""
+    """Returns the padding by collation. MySQL 8 has a column for that, MariaDB has none."""
     if not _ask(connection, _PAD_COLUMN):
         return {}
     return dict(map(tuple, _ask(connection, _PADS)))
@@ -217,13 +218,13 @@ def _pad_of(collation: str) -> Pad:
 
 
 def _json_columns(connection: Connection) -> dict[Place, set[str]]:
-    """MariaDB's JSON is LONGTEXT with a check."""
-    found: dict[Place, set[str]] = defaultdict(set)
+    """Returns MariaDB's JSON columns, which are LONGTEXT with a check."""
+    json_columns: dict[Place, set[str]] = defaultdict(set)
     if getattr(connection.dialect, "is_mariadb", False):
         for table, clause in _ask(connection, _JSON_CHECKS):
             if match := re.fullmatch(r"json_valid\(`(.+)`\)", clause):
-                found[(None, table)].add(match.group(1))
-    return found
+                json_columns[(None, table)].add(match.group(1))
+    return json_columns
 
 
 def _ask(connection: Connection, statement: str) -> Sequence[Any]:

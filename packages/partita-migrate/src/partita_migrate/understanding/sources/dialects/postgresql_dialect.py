@@ -1,4 +1,4 @@
-"""PostgreSQL: the session, the words of its errors, and what its catalog adds."""
+"""PostgreSQL: the session, the messages of errors, and what the catalog adds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from partita_migrate.workspace.migration_folder import SourceSettings
 
 LOCK_WAIT_MS = 1000
 
-# By SQLSTATE; connections that fail have none, only a text.
+# Advice by SQLSTATE. Failed connections have no SQLSTATE, only a text.
 ADVICE = {
     "42501": "grant the user the right to select",
     "42P01": "run `partita migrate plan` again if the schema has changed",
@@ -79,7 +79,7 @@ def server_version(connection: Connection) -> str:
 
 
 def error_text(cause: BaseException) -> str:
-    """The first line: libpq explains the same again below, for each address it tried."""
+    """Returns the first line. libpq repeats the explanation for each address that it tried."""
     text = str(cause).strip() or type(cause).__name__
     return text.splitlines()[0].split("FATAL:")[-1].strip()
 
@@ -89,7 +89,9 @@ def advice(cause: BaseException) -> str | None:
     if state in ADVICE:
         return ADVICE[state]
     text = str(cause)
-    return next((found for part, found in ADVICE_BY_WORDS.items() if part in text), None)
+    return next(
+        (advice_found for part, advice_found in ADVICE_BY_WORDS.items() if part in text), None
+    )
 
 
 def wants_password(cause: BaseException) -> bool:
@@ -125,12 +127,12 @@ def read_catalog(connection: Connection, settings: SourceSettings) -> CatalogFac
 
 @dataclass
 class CatalogRelation:
-    """A row of pg_class that may become a table or a view of the inventory."""
+    """A row of pg_class that can become a table or a view of the inventory."""
 
     schema: str
     name: str
     kind: str
-    """r table, p partitioned table, v view, m materialized view, f foreign table."""
+    """The relkind: r table, p partitioned table, v view, m materialized view, f foreign table."""
     is_partition: bool
     rows: float
     pages_bytes: int
@@ -140,10 +142,11 @@ class CatalogRelation:
     parents: list[int] = field(default_factory=list)
     heirs: list[int] = field(default_factory=list)
     folded: list[int] = field(default_factory=list)
-    """Partitions of any depth, and heirs that add no column: their rows are this table's rows."""
+    """Partitions of any depth, and inheriting tables without columns of their own: their rows count
+    as this table's."""
     is_folded: bool = False
     root: int = 0
-    """What it is folded into; itself if it is not."""
+    """The relation that it is folded into; itself if it is not folded."""
     data_bytes: int | None = None
 
 
@@ -234,15 +237,15 @@ _ROUTINES = """
 
 
 def _schemas(connection: Connection, settings: SourceSettings) -> list[str]:
-    there = [name for (name,) in _ask(connection, _SCHEMAS)]
-    missing = [name for name in settings.schemas if name not in there]
+    existing = [name for (name,) in _ask(connection, _SCHEMAS)]
+    missing = [name for name in settings.schemas if name not in existing]
     if missing:
         raise PartitaError(
             f"The source has no schema {missing[0]!r}; schemas in [source] may name "
-            + ", ".join(there)
+            + ", ".join(existing)
             + "."
         )
-    return settings.schemas or there
+    return settings.schemas or existing
 
 
 def _relations(connection: Connection, schemas: list[str]) -> dict[int, CatalogRelation]:
@@ -273,7 +276,7 @@ def _measure(connection: Connection, relations: dict[int, CatalogRelation]) -> N
     try:
         sizes = dict(map(tuple, _ask(connection, _SIZES, schemas)))
     except DBAPIError:
-        # pg_table_size waits for whoever holds a table exclusively; the statistics never do.
+        # pg_table_size waits for an exclusive lock on a table; the statistics do not.
         sizes = {}
     for oid, relation in relations.items():
         size = sizes.get(oid)
@@ -283,7 +286,7 @@ def _measure(connection: Connection, relations: dict[int, CatalogRelation]) -> N
 def _place(
     catalog: CatalogFacts, relation: CatalogRelation, relations: dict[int, CatalogRelation]
 ) -> None:
-    """Where a relation goes: among the tables, the views, or what is skipped with a reason."""
+    """Adds a relation to the tables, the views, or the skipped objects with the reason."""
     name = catalog.name(relation.schema, relation.name)
     if relation.extension:
         reason = f"belongs to the extension {relation.extension}"
@@ -297,7 +300,7 @@ def _place(
         parts = [relations[oid] for oid in relation.folded]
         rows = [part.rows for part in (relation, *parts) if part.kind == "r"]
         catalog.tables[catalog.place(relation.schema, relation.name)] = TableFacts(
-            # -1: never analysed.
+            # -1 means that the table was never analyzed.
             row_estimate=None if min(rows, default=0) < 0 else round(sum(rows)),
             data_bytes=sum(part.data_bytes or 0 for part in (relation, *parts)),
             partitions=[catalog.name(part.schema, part.name) for part in parts],
@@ -345,7 +348,7 @@ def _is_by_bytes(collation: str) -> bool:
 def _resolve(
     type_text: str, type_oid: int, own_types: dict[int, tuple[str, int, str]]
 ) -> tuple[ColumnKind, str]:
-    """The kind of a type, and the plain type that a domain stands for."""
+    """Returns the kind of a type, and the plain type behind a domain."""
     kind, base, base_text = own_types.get(type_oid, ("", 0, ""))
     if kind == "e":
         return "enum", type_text
@@ -357,9 +360,11 @@ def _resolve(
 def _read_foreign_keys(
     connection: Connection, catalog: CatalogFacts, relations: dict[int, CatalogRelation]
 ) -> None:
-    """Of a table and of its partitions, which may have them when the table itself has none.
+    """Reads the foreign keys of tables and of their partitions, which can have them when the table
+    has none.
 
-    SQLAlchemy takes a table of the default schema for one of the referencing table's schema.
+    SQLAlchemy would take a table of the default schema for one in the schema of the referring
+    table.
     """
     for oid, target, schema, name, on_delete, on_update, columns, referenced in _ask(
         connection, _FOREIGN_KEYS

@@ -1,4 +1,4 @@
-"""SQLite: the session, the words of its errors, and what its catalog adds."""
+"""SQLite: the session, the messages of errors, and what the catalog adds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BUSY_SECONDS = 5
 STEPS_BETWEEN_CHECKS = 100_000
 MEASURED_BYTES_MAX = 128 * MB
 GENERATED = (2, 3)
-"""Virtual and stored, as `table_xinfo` has them."""
+"""Virtual and stored columns, in the numbers of `table_xinfo`."""
 
 ADVICE = {
     "file is not a database": "check the file after sqlite:///",
@@ -40,7 +40,7 @@ ADVICE = {
 
 
 def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
-    # No file is ever created, and no journal of another process is rolled back by us.
+    # mode=ro never creates a file, and never rolls back the journal of another process.
     location = f"{Path(url.database or '').as_uri()}?mode=ro"
     return {"creator": lambda: sqlite3.connect(location, uri=True, timeout=BUSY_SECONDS)}
 
@@ -48,7 +48,7 @@ def engine_options(url: URL, connect_seconds_max: float) -> dict[str, Any]:
 def prepare(driver_connection: Any, statement_seconds_max: float) -> None:
     driver_connection.execute("PRAGMA query_only = ON")
     _limit(driver_connection, statement_seconds_max)
-    # SQLite keeps any bytes in a text; one that is not UTF-8 must not end a stage.
+    # SQLite stores any bytes in a text. A text that is not UTF-8 must not end a stage.
     driver_connection.text_factory = lambda text: text.decode(errors="replace")
 
 
@@ -57,7 +57,8 @@ def limit_statements(connection: Connection, seconds: float) -> None:
 
 
 def _limit(driver_connection: Any, seconds: float) -> None:
-    """SQLite has no time-out of its own; it calls us at each statement's start and on its way."""
+    """Limits the duration of statements. SQLite has no timeout; it calls these functions when a
+    statement starts and while it runs."""
     end = time.monotonic() + seconds
 
     def begin(statement: str) -> None:
@@ -157,16 +158,17 @@ def _table(
 
 
 def _has_collation(definition: str | None, column: str, collation: str) -> bool:
-    """Whether a table's own text gives a column the collation; no pragma tells it."""
+    """True when the table's definition gives the column this collation, which no pragma shows."""
     inside = r"(?:\([^()]*\)|[^,()])*?"
-    wanted = (
+    pattern = (
         rf"""[(,]\s*["`\[]?{re.escape(column)}["`\]]?\s{inside}\bCOLLATE\s+["`]?{collation}\b"""
     )
-    return re.search(wanted, definition or "", re.IGNORECASE) is not None
+    return re.search(pattern, definition or "", re.IGNORECASE) is not None
 
 
 def _foreign_keys(connection: Connection, table: str) -> list[ForeignKey]:
-    """Their columns are in rows of their own; those that name none of the other table have null."""
+    """Reads the foreign keys. Each column has a row; a key that names no columns of the other table
+    has nulls there."""
     keys: dict[int, ForeignKey] = {}
     for number, target, column, referenced, on_delete in _ask(
         connection,
@@ -190,15 +192,16 @@ def _foreign_keys(connection: Connection, table: str) -> list[ForeignKey]:
 
 
 def _length(type_text: str) -> int | None:
-    """Of VARCHAR(30) and the like: what was meant, for SQLite takes longer texts too."""
+    """Returns the length of VARCHAR(30) and the like. It is only an intention: SQLite stores longer
+    texts too."""
     match = re.search(r"CHAR\w*\s*\((\d+)\)", type_text, re.IGNORECASE)
     return int(match.group(1)) if match else None
 
 
 def _indexes(connection: Connection, table: str) -> tuple[list[SourceIndex], set[str]]:
-    """All of them, with those behind UNIQUE in a column's definition, which have no SQL.
+    """Returns all indexes, including those of UNIQUE in a column's definition, which have no SQL.
 
-    And the columns that one of them compares without case.
+    The second result has the columns that one of the indexes compares without case.
     """
     indexes = []
     insensitive = set()
@@ -231,13 +234,14 @@ def _indexes(connection: Connection, table: str) -> tuple[list[SourceIndex], set
 
 
 def _rowid_max(connection: Connection, table: str) -> int | None:
-    """At once, unlike a count; more than there are when rows were deleted."""
-    (found,) = _ask(connection, f"SELECT max(rowid) FROM {quoted(connection, table)}")[0]
-    return int(found or 0)
+    """Returns the greatest rowid, which is fast, unlike a count. It is too high if rows were
+    deleted."""
+    (rowid,) = _ask(connection, f"SELECT max(rowid) FROM {quoted(connection, table)}")[0]
+    return int(rowid or 0)
 
 
 def _sizes(connection: Connection) -> dict[str, int]:
-    """Bytes of each table, when the file is small enough to be looked through."""
+    """Returns the size of each table in bytes, if the file is small enough to be read through."""
     path = connection.engine.url.database or ""
     if os.path.getsize(path) > MEASURED_BYTES_MAX:
         return {}
@@ -246,7 +250,7 @@ def _sizes(connection: Connection) -> dict[str, int]:
             map(tuple, _ask(connection, "SELECT name, pgsize FROM dbstat WHERE aggregate = 1"))
         )
     except DBAPIError:
-        # Not every SQLite is built with it.
+        # dbstat is optional when SQLite is built.
         return {}
 
 

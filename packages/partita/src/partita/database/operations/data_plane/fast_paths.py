@@ -24,7 +24,7 @@ from partita.database.tables.definition.key_rules import SHORT_CHARS_MAX, check_
 from partita.database.tables.definition.table_schema import DELETING, Table
 from partita.database.tables.stored_item import HEADER_BYTES
 from partita.errors import DynamoDBError
-from partita.foundation.service_limits import KB, PAGE_BYTES_MAX
+from partita.foundation.service_limits import EXPRESSION_PLACEHOLDER_BYTES_MAX, KB, PAGE_BYTES_MAX
 
 NO_ITEM: Final = b"{}"
 QUERY_BYTES_MAX: Final = 4 * KB
@@ -142,8 +142,10 @@ def _plan(
     names: dict[str, str] = {}
     if request.ExpressionAttributeNames is not None:
         names = request.ExpressionAttributeNames
-        if not names:
+        if not names or max(map(len, names)) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
             return None
+    if values and max(map(len, values)) > EXPRESSION_PLACEHOLDER_BYTES_MAX:
+        return None
     filtering, projection = None, None
     condition = compile_key_condition(request.KeyConditionExpression, names)
     values_used, names_used = condition.values_used, condition.names_used

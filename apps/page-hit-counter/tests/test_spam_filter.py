@@ -1,4 +1,4 @@
-"""What the spam filter lets pass, withholds and takes back."""
+"""The spam filter lets people pass, withholds spam, and takes waves back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def visit(
     return MadeVisit("abc", asset, 5, "free", "article", visitor, agent, source, START + seconds)
 
 
-def screen(mode: Mode = "filter", **settings: Any) -> SpamFilter:
+def spam_filter(mode: Mode = "filter", **settings: Any) -> SpamFilter:
     return SpamFilter(SpamSettings(mode=mode, **settings))
 
 
@@ -37,22 +37,22 @@ def verdicts(judged: Judgement) -> list[str | None]:
 # Rules
 
 
-def test_who_reloads_a_page_counts_three_times() -> None:
-    judged = screen().judge([visit(seconds=second) for second in range(6)])
+def test_a_visitor_who_reloads_a_page_counts_three_times() -> None:
+    judged = spam_filter().judge([visit(seconds=second) for second in range(6)])
     assert verdicts(judged) == [None, None, None, "reload", "reload", "reload"]
     assert [(case.reason, case.subject, case.hits) for case in judged.withheld] == [
         ("reload", "ann", 3)
     ]
 
 
-def test_who_comes_back_after_a_while_counts_again() -> None:
-    watched = screen()
+def test_a_visitor_who_comes_back_later_counts_again() -> None:
+    watched = spam_filter()
     for second in (0, 1, 2, 700, 701, 702):
         assert watched.judge([visit(seconds=second)]).verdicts is None
 
 
 def test_visitors_of_many_assets_do_not_reload() -> None:
-    assert screen().judge([visit(asset=number) for number in range(1, 30)]).verdicts is None
+    assert spam_filter().judge([visit(asset=number) for number in range(1, 30)]).verdicts is None
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_visitors_of_many_assets_do_not_reload() -> None:
     ],
 )
 def test_bots_that_say_so_do_not_count(agent: str) -> None:
-    assert verdicts(screen().judge([visit(agent=agent)])) == ["bot"]
+    assert verdicts(spam_filter().judge([visit(agent=agent)])) == ["bot"]
 
 
 @pytest.mark.parametrize("agent", [BROWSER, "Mozilla/5.0 (Linux; Android 11; CUBOT X50)", ""])
-def test_people_are_no_bots(agent: str) -> None:
-    assert screen().judge([visit(agent=agent)]).verdicts is None
+def test_people_are_not_bots(agent: str) -> None:
+    assert spam_filter().judge([visit(agent=agent)]).verdicts is None
 
 
 def test_bots_of_the_settings_do_not_count() -> None:
@@ -78,15 +78,15 @@ def test_bots_of_the_settings_do_not_count() -> None:
     assert verdicts(watched.judge([visit(agent="partner-check 1.0")])) == ["bot"]
 
 
-def test_a_visitor_has_so_many_hits_a_minute() -> None:
-    judged = screen(visitor_hits_per_minute=10).judge(
+def test_the_hits_of_a_visitor_per_minute_are_limited() -> None:
+    judged = spam_filter(visitor_hits_per_minute=10).judge(
         [visit(asset=number, seconds=number) for number in range(1, 13)]
     )
     assert verdicts(judged) == [None] * 10 + ["rate"] * 2
 
 
-def test_a_source_has_so_many_hits_a_minute() -> None:
-    watched = screen(source_hits_per_minute=10)
+def test_the_hits_of_an_address_per_minute_are_limited() -> None:
+    watched = spam_filter(source_hits_per_minute=10)
     judged = watched.judge(
         [visit(asset=n, visitor=f"v{n}", source="192.0.2.1") for n in range(1, 13)]
     )
@@ -97,35 +97,35 @@ def test_a_source_has_so_many_hits_a_minute() -> None:
 
 def test_visits_without_visitor_agent_and_source_pass() -> None:
     blank = [visit(visitor="", agent="") for _ in range(100)]
-    assert screen().judge(blank).verdicts is None
+    assert spam_filter().judge(blank).verdicts is None
 
 
 # Modes
 
 
 def test_observing_notes_and_counts_all_the_same() -> None:
-    judged = screen("observe").judge([visit(seconds=second) for second in range(6)])
+    judged = spam_filter("observe").judge([visit(seconds=second) for second in range(6)])
     assert judged.verdicts is None
     assert [(case.status, case.hits) for case in judged.withheld] == [("observed", 3)]
 
 
 def test_a_filter_that_is_off_does_nothing() -> None:
-    judged = screen("off").judge([visit() for _ in range(100)])
+    judged = spam_filter("off").judge([visit() for _ in range(100)])
     assert (judged.verdicts, judged.withheld, judged.adjustments) == (None, [], [])
 
 
 def test_a_filter_without_its_library_says_so_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "krcf", None)
     with pytest.raises(PartitaError, match=r"krcf.*: make install, or set mode"):
-        screen()
-    screen("off")
+        spam_filter()
+    spam_filter("off")
 
 
 # Decisions of people
 
 
 def test_a_released_visitor_is_let_pass_and_a_confirmed_one_is_not() -> None:
-    watched = screen()
+    watched = spam_filter()
     watched.decide("abc", {("reload", "ann"): False, ("reload", "bob"): True})
     assert watched.judge([visit(seconds=second) for second in range(6)]).verdicts is None
     judged = watched.judge([visit(visitor="bob")])
@@ -137,7 +137,7 @@ def test_a_released_visitor_is_let_pass_and_a_confirmed_one_is_not() -> None:
 
 
 def test_memory_of_visitors_is_bounded() -> None:
-    watched = screen(visitors_max=1_000)
+    watched = spam_filter(visitors_max=1_000)
     for first in range(0, 20_000, 100):
         batch = [visit(visitor=f"v{n}", seconds=first) for n in range(first, first + 100)]
         watched.judge(batch)
@@ -147,7 +147,7 @@ def test_memory_of_visitors_is_bounded() -> None:
 
 
 def test_made_up_agents_cost_little_memory() -> None:
-    watched = screen()
+    watched = spam_filter()
     for number in range(12_000):
         watched.judge([visit(asset=number + 1, visitor=f"v{number}", agent=f"agent {number}")])
     assert len(watched._detectors["abc"]._agents._agents) == 10_000
@@ -157,7 +157,7 @@ def test_made_up_agents_cost_little_memory() -> None:
 
 
 class Judged(NamedTuple):
-    screen: SpamFilter
+    spam_filter: SpamFilter
     adjustments: list[Adjustment]
     judgements: list[Judgement]
 
@@ -175,14 +175,14 @@ def early_wave(chance: random.Random) -> Iterator[tuple[float, str]]:
 
 @pytest.fixture(scope="module")
 def attack() -> list[MadeVisit]:
-    """Twenty minutes, the sixteenth of them with a thousand hits on one asset."""
+    """Makes twenty minutes of visits; the sixteenth has a thousand hits on one asset."""
     waves = (Attack("wave", 30, early_wave),)
     return visits(minutes=20, per_second=20, seed=5, attacks=waves)
 
 
 @pytest.fixture(scope="module")
 def attacked(attack: list[MadeVisit]) -> Judged:
-    return judge_all(screen(), attack)
+    return judge_all(spam_filter(), attack)
 
 
 def test_a_wave_on_one_asset_is_taken_back_with_an_explanation(attacked: Judged) -> None:
@@ -221,15 +221,15 @@ def test_what_is_taken_back_has_a_sign_and_a_time_within_the_wave(attacked: Judg
 
 
 def test_nothing_is_taken_back_while_observing(attack: list[MadeVisit]) -> None:
-    judged = judge_all(screen("observe"), attack)
+    judged = judge_all(spam_filter("observe"), attack)
     assert judged.adjustments == []
     assert any(case.reason == "anomaly" for j in judged.judgements for case in j.withheld)
 
 
-def test_what_was_learned_outlives_the_screen() -> None:
+def test_what_was_learned_outlives_the_spam_filter() -> None:
     quiet = visits(minutes=15, per_second=20, seed=6)
-    before = judge_all(screen(), quiet).screen
-    after = screen()
+    before = judge_all(spam_filter(), quiet).spam_filter
+    after = spam_filter()
     after.relearn(before.learned())
     new = [f"wave-{number}" for number in range(600)]
     wave = [visit(asset=132_000_030, visitor=v, seconds=960 + n / 20) for n, v in enumerate(new)]
@@ -237,7 +237,7 @@ def test_what_was_learned_outlives_the_screen() -> None:
     made = sorted([*honest, *wave], key=lambda one: one.time)
     taken = [row for one in judge_all(after, made).adjustments for row in one.rows]
     assert 500 < -sum(row.hits for row in taken if row.asset_id == 132_000_030) <= 630
-    untaught = [row for one in judge_all(screen(), made).adjustments for row in one.rows]
+    untaught = [row for one in judge_all(spam_filter(), made).adjustments for row in one.rows]
     assert untaught == []
 
 
@@ -247,7 +247,7 @@ def test_clocks_that_are_fast_do_not_end_the_interval(attack: list[MadeVisit]) -
         one._replace(time=one.time + 59) if place % 50 == 0 else one
         for place, one in enumerate(attack)
     ]
-    judged = judge_all(screen(), fast)
+    judged = judge_all(spam_filter(), fast)
     rows = [row for one in judged.adjustments for row in one.rows if row.asset_id == 132_000_030]
     assert -sum(row.hits for row in rows) > 950
 
@@ -267,7 +267,7 @@ def test_attacks_are_found_and_lists_are_as_without_them() -> None:
 # On the stream
 
 
-def test_an_adjustment_is_told_from_visits_and_read_again() -> None:
+def test_an_adjustment_is_distinguished_from_visits() -> None:
     adjustment = Adjustment(
         "release:abc:1", (AdjustmentRow("abc", 7, 5, "free", "article", START, -3),)
     )
