@@ -1,4 +1,4 @@
-"""How AWS services differ on the wire; the values are from botocore's service descriptions."""
+"""The differences between AWS services on the wire, from botocore's service descriptions."""
 
 from __future__ import annotations
 
