@@ -14,9 +14,15 @@ from partita_migrate.designing.requests.request_conditions import RequestConditi
 from partita_migrate.model.design import LATEST, AccessCondition, Comparison, ItemAttribute
 from partita_migrate.model.items.row_conditions import RowCondition, parse_condition
 from partita_migrate.model.keys.date_buckets import BUCKET, BUCKETS, bucket_count
-from partita_migrate.model.keys.key_formats import HIGHEST, is_order_preserving, plain_text
-from partita_migrate.model.keys.key_templates import PATH, ROOT, SEPARATOR, SHARD, escaped
-from partita_migrate.understanding.schema.collations import FOLDINGS, CollationFolding
+from partita_migrate.model.keys.key_formats import is_order_preserving, plain_text
+from partita_migrate.model.keys.key_templates import (
+    AFTER_SEPARATOR,
+    PATH,
+    ROOT,
+    SHARD,
+    escaped,
+)
+from partita_migrate.understanding.schema.collations import FOLDINGS, HIGH, CollationFolding
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 from partita_migrate.understanding.schema.text_folds import FORMS, is_fold, value_format
 from partita_migrate.understanding.statements.literal_values import sorts_otherwise
@@ -27,10 +33,6 @@ from partita_migrate.understanding.statements.resolved_statements import (
     ResolvedQuery,
     Value,
 )
-
-AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
-"""Ends a range of keys: keys that continue after a value do so with a separator, and belong to the
-range."""
 
 
 class KeyConditions(RequestConditions):
@@ -176,7 +178,7 @@ class KeyConditions(RequestConditions):
         first = f"{lead}{self._bound(field, low, 0)}" if low is not None else lead
         if low is not None and low.operator == ">":
             first += AFTER_SEPARATOR if not is_last else ""
-        last = f"{lead}{self._bound(field, high, -1)}" if high is not None else f"{lead}{HIGHEST}"
+        last = f"{lead}{self._bound(field, high, -1)}" if high is not None else f"{lead}{HIGH}"
         if high is not None and high.operator in ("<=", "between") and not is_last:
             last += AFTER_SEPARATOR
         self._drop_ranges(low, high, is_exact=not is_last)

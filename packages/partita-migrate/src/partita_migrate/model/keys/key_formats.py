@@ -25,15 +25,13 @@ from functools import lru_cache
 from partita.database.item.attribute_values import AttributeValue
 from partita.errors import PartitaError
 from partita_migrate.model.keys.key_templates import NULL_IN_TEMPLATE, escaped
-from partita_migrate.understanding.schema.collations import FOLDINGS, why_not_in_keys
+from partita_migrate.understanding.schema.collations import FOLDINGS, HIGH, why_not_in_keys
 from partita_migrate.understanding.schema.column_refs import PARSED_MAX
 from partita_migrate.understanding.schema.text_folds import TEXTS, is_fold
 
 _FIXED_POINT = re.compile(r"n(\d+)\.(\d+)")
 _COMPLEMENT = str.maketrans("0123456789", "9876543210")
 MILLISECONDS = "ms"
-HIGHEST = "\U0010ffff"
-"""Sorts after every text."""
 Written = Callable[[AttributeValue | None], str]
 """Writes a value as it appears inside a key; None stands for NULL."""
 
@@ -127,7 +125,7 @@ def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str
         return _fixed_point(str(number), whole, fraction)
     if number < 0:
         return None if is_high else ""
-    return HIGHEST if is_high else None
+    return HIGH if is_high else None
 
 
 def plain_text(value: AttributeValue) -> str:

@@ -122,7 +122,7 @@ def score(inventory: Inventory, goals: Goals) -> list[Suitability]:
 
 @dataclass(frozen=True)
 class SuitabilityContext:
-    """What a table's points depend on beside the table itself."""
+    """The inputs of the score of a table, apart from the table itself."""
 
     goals: Goals
     bytes_total: int

@@ -28,7 +28,7 @@ from partita_migrate.workspace.migration_folder import Folder
 
 COLLATIONS = "collations"
 HIGH = "\U0010ffff"
-"""Sorts after every text that stands for a character."""
+"""Sorts after every text."""
 
 Pad = Literal["", "PAD SPACE", "NO PAD"]
 """The padding in MySQL's words. CHAR of PostgreSQL and RTRIM of SQLite also pad with blanks."""

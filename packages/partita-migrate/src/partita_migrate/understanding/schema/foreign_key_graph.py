@@ -57,6 +57,10 @@ class SchemaGraph:
     def column(self, ref: ColumnRef) -> SourceColumn | None:
         return self._columns.get(ref)
 
+    def is_nullable(self, ref: ColumnRef) -> bool:
+        column = self.column(ref)
+        return column is not None and column.is_nullable
+
     def parents(self, table: str) -> list[ForeignKeyLink]:
         """Returns the links to the tables that a row belongs to: those of its primary key first,
         nullable ones last."""
@@ -86,8 +90,7 @@ class SchemaGraph:
         return set(link.key.columns) <= set(self.table(link.child).primary_key)
 
     def _may_lack(self, link: ForeignKeyLink) -> bool:
-        columns = [self.column(ColumnRef(link.child, name)) for name in link.key.columns]
-        return any(column is not None and column.is_nullable for column in columns)
+        return any(self.is_nullable(ColumnRef(link.child, name)) for name in link.key.columns)
 
     def path_up(self, child: str, parent: str) -> list[ForeignKeyLink] | None:
         """Returns the shortest list of foreign keys from a row to the one row of `parent` that it

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from partita.foundation.service_limits import TABLE_NAME_CHARS_MAX, TABLE_NAME_CHARS_MIN
+
+_DYNAMODB_NAME = re.compile(rf"[A-Za-z0-9_.-]{{{TABLE_NAME_CHARS_MIN},{TABLE_NAME_CHARS_MAX}}}")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 _IRREGULAR = {
@@ -18,6 +21,11 @@ _IRREGULAR = {
     "addresses": "address",
     "statuses": "status",
 }
+
+
+def is_dynamodb_name(name: str) -> bool:
+    """True for 3 to 255 letters, digits, _, - and dots: a valid table or index name."""
+    return _DYNAMODB_NAME.fullmatch(name) is not None
 
 
 def words(name: str) -> list[str]:

@@ -73,8 +73,7 @@ def _may_be_null(subject: EntityWorkload, ref: ColumnRef) -> bool:
     ref = _own(subject, ref)
     if subject.volumes.column(ref) is not None:
         return subject.volumes.null_share(ref) > 0
-    column = subject.schema.column(ref)
-    return column is not None and column.is_nullable
+    return subject.schema.is_nullable(ref)
 
 
 def _own(subject: EntityWorkload, ref: ColumnRef) -> ColumnRef:

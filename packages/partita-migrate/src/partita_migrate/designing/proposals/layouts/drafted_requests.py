@@ -19,12 +19,13 @@ from partita_migrate.model.design import (
     RequestName,
     UniqueOutcome,
 )
-from partita_migrate.model.keys.key_templates import SEPARATOR, TemplateField, template_fields
+from partita_migrate.model.keys.key_templates import (
+    AFTER_SEPARATOR,
+    TemplateField,
+    template_fields,
+)
 from partita_migrate.understanding.schema.column_refs import ColumnRef
 
-AFTER_SEPARATOR = chr(ord(SEPARATOR) + 1)
-"""Ends a range of keys: keys that continue after the last value do so with a separator, and belong
-to the range."""
 WRITE_REQUESTS: dict[str, RequestName] = {
     "insert": "PutItem",
     "update": "UpdateItem",

@@ -48,14 +48,6 @@ def techniques_beside(design: Design, inputs: DesignInputs) -> list[Technique]:
     return [technique for look in looks for technique in look(design, inputs)]
 
 
-def _writes(inputs: DesignInputs, table: str) -> float:
-    return sum(
-        pattern.calls_per_second * pattern.items
-        for pattern in inputs.patterns
-        if pattern.operation in WRITES and pattern.table == table
-    )
-
-
 def _searches(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
     unserved = {pattern.pattern for pattern in design.unserved}
     for pattern in inputs.patterns:
@@ -70,7 +62,7 @@ def _searches(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             f" {pattern.table}"
             " in a search service, which returns keys, and BatchGetItem reads the items.",
             cost=f"{OUTSIDE}: the service's own bill for {rows * size / GB:,.3f} GB,"
-            f" {amount(_writes(inputs, pattern.table), 3)} changes and"
+            f" {amount(inputs.usage.rows_written_per_second(pattern.table), 3)} changes and"
             f" {amount(pattern.calls_per_second, 3)} searches a second",
             limit="results lag behind the table as far as the consumer lags behind the stream",
             next_best=f"a Scan with contains(): {rows * size / (8 * KB):,.1f} read units a call",
@@ -247,7 +239,7 @@ def _adjacency(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
             " the"
             " other side first.",
             cost=f"one more write in the index for each edge,"
-            f" {amount(_writes(inputs, entity.source), 3)} units a second",
+            f" {amount(inputs.usage.rows_written_per_second(entity.source), 3)} units a second",
             limit="an edge that repeats columns of a side must be updated with them",
             next_best="a set of keys in the items of one side: only one direction, at most 400 KB",
         )

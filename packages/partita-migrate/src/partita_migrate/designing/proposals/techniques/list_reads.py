@@ -23,7 +23,7 @@ from partita.foundation.service_limits import (
 from partita_migrate.costing.amounts import amount
 from partita_migrate.designing.proposals.design_inputs import DesignInputs
 from partita_migrate.designing.proposals.keys.index_plans import WRITE_UNIT_IN_READ_UNITS
-from partita_migrate.designing.proposals.pattern_usage import DATES, KEY_LOAD, WRITES
+from partita_migrate.designing.proposals.pattern_usage import DATES, KEY_LOAD
 from partita_migrate.designing.proposals.techniques.list_indexes import ListKey, with_list_index
 from partita_migrate.designing.requests.exact_requests import never_null
 from partita_migrate.designing.requests.exists_subqueries import check
@@ -201,6 +201,7 @@ class _Options:
         self.entity = entity
         self.rows = inputs.volumes.items(entity)
         self.item_bytes = inputs.volumes.item_bytes(entity)
+        self.rows_written = inputs.usage.rows_written_per_second(entity.source)
         self.order = self._order()
 
     def all(self) -> Iterator[ListOption]:
@@ -349,7 +350,7 @@ class _Options:
             why,
             limit,
             read,
-            self._writes_per_second() * share * math.ceil(each / WRITE_UNIT_BYTES),
+            self.rows_written * share * math.ceil(each / WRITE_UNIT_BYTES),
             access.requests,
         )
 
@@ -410,14 +411,7 @@ class _Options:
 
     def _write_units(self) -> float:
         """Returns write units per second for all writes of this type of item."""
-        return self._writes_per_second() * math.ceil(self.item_bytes / WRITE_UNIT_BYTES)
-
-    def _writes_per_second(self) -> float:
-        return sum(
-            pattern.calls_per_second * pattern.items
-            for pattern in self.inputs.patterns
-            if pattern.operation in WRITES and pattern.table == self.entity.source
-        )
+        return self.rows_written * math.ceil(self.item_bytes / WRITE_UNIT_BYTES)
 
 
 BUCKET_NAMES = dict(zip(BUCKETS, ("year", "month", "day"), strict=True))
