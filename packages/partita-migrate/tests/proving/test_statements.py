@@ -279,7 +279,7 @@ def test_the_report_has_the_four_kinds_of_test_and_the_runs_until_now(
     told = text[start : text.index("</section>", start)]
     for kind in ("Acceptance", "Functional", "Non-functional", "Recovery", "User acceptance"):
         assert f"<h3>{kind}</h3>" in told
-    assert "<th>users</th>" in told and "Every row can be made again of its items." in told
+    assert "<th>users</th>" in told and "Every row can be restored from its items." in told
     assert f"{len(PATTERNS)} proven, 0 differ" in told
     assert "25 clients on one record" in told
     assert "<h3>Runs until now</h3>" in told
