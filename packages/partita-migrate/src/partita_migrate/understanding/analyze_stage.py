@@ -144,6 +144,8 @@ def _mine_logs(
                 if entry.moment is not None:
                     first = min(first or entry.moment, entry.moment)
                     last = max(last or entry.moment, entry.moment)
+                # The span counts entries of every database: a quiet database was logged for just as
+                # long.
                 if is_of(entry, database):
                     mine.add(RanStatement(entry.statement, 1, entry.rows, entry.examined))
     seconds = max(1.0, last - first) if first is not None and last is not None else 1.0

@@ -88,6 +88,8 @@ class ItemColumns:
         if table == self.entity.source and not missing:
             return None
         for home, entity in self.planner.design.entities():
+            # Only items of all rows can be looked up: guards hold just a value, the others just
+            # some rows.
             if entity.source != table or entity.is_guard or entity.rows != "each":
                 continue
             if not set(missing) <= own_attributes(entity).keys():

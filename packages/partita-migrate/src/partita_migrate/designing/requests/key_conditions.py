@@ -64,6 +64,8 @@ class KeyConditions(RequestConditions):
             return test
         if test is None or field.format == (fold := self.planner.fold(field.ref)):
             return test
+        # Folded and unfolded texts differ in what they treat as equal; other kinds have only one
+        # form.
         is_text = fold or self.planner.fold(test.ref)
         return None if is_text else test
 
@@ -175,14 +177,21 @@ class KeyConditions(RequestConditions):
             return None
         if parts.is_plain:
             return self._plain_range(attribute, field, low, high)
+        # BETWEEN includes both ends. Where more fields follow in the key, AFTER_SEPARATOR sorts
+        # right after all keys that begin with the limit: added to the lower end it excludes them,
+        # to the upper end it includes them.
         first = f"{lead}{self._bound(field, low, 0)}" if low is not None else lead
         if low is not None and low.operator == ">":
             first += AFTER_SEPARATOR if not is_last else ""
         last = f"{lead}{self._bound(field, high, -1)}" if high is not None else f"{lead}{HIGH}"
         if high is not None and high.operator in ("<=", "between") and not is_last:
             last += AFTER_SEPARATOR
+        # In the last field, > and < are not exact, because BETWEEN includes the limits: the
+        # application repeats these tests.
         self._drop_ranges(low, high, is_exact=not is_last)
         if low is None:
+            # Without a lower limit the range begins with the keys of NULLs, which no comparison
+            # matches.
             self._leave_out_nulls(field.ref)
         comparison: Comparison = "between"
         value = f"{first} and {last}"

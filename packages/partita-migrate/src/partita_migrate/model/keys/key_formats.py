@@ -119,6 +119,8 @@ def bound_text(part_format: str, value: AttributeValue, *, is_high: bool) -> str
         if fixed is None:
             raise
     whole, fraction = int(fixed[1]), int(fixed[2])
+    # No stored value lies between the limit and the rounded limit, so the same keys are in the
+    # range.
     rounding = ROUND_FLOOR if is_high else ROUND_CEILING
     number = Decimal(plain_text(value)).quantize(Decimal(1).scaleb(-fraction), rounding=rounding)
     if abs(number) < 10**whole:
@@ -144,6 +146,7 @@ def _fixed_point(text: str, whole: int, fraction: int) -> str:
     A negative number gets a minus sign, which sorts before digits, and the complement of its
     digits, so that -5 (`-4`) sorts before -3 (`-6`).
     """
+    # The common case without Decimal. isdecimal() alone would let in other scripts' digits.
     if len(text) <= whole and text.isdecimal() and text.isascii():
         return text.zfill(whole) + ("." + "0" * fraction if fraction else "")
     number = Decimal(text)

@@ -64,10 +64,12 @@ def _demand(
             continue
         items = max(pattern.items, 1)
         if pattern.operation in ("read", "aggregate"):
+            # A read that does not give the key is spread over all values. A write always has a key.
             if not names.issubset(pattern.equality):
                 continue
             reads += pattern.calls_per_second
             units = math.ceil(items * item_bytes / READ_UNIT_BYTES) or 1
+            # An eventually consistent read costs half.
             weight = 1.0 if pattern.is_consistent else 0.5
             read_units += pattern.calls_per_second * units * weight
         else:

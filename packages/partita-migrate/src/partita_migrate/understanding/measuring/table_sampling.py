@@ -132,6 +132,7 @@ class RowSample:
                 raise
             if all(isinstance(bound, int) for bound in bounds):
                 least, greatest = bounds
+                # With large gaps between the keys most guesses would miss.
                 if greatest - least < GUESSES_PER_ROW_MAX * row_count:
                     return name, least, greatest
         return None
@@ -143,6 +144,8 @@ class RowSample:
             column = kinds.get(columns[0]) if len(columns) == 1 else None
             if column and column.kind == "integer" and not column.is_nullable:
                 yield column.name
+        # WITHOUT ROWID tables have none; the query for its bounds then fails, and the caller goes
+        # on.
         if self.source.dialect == "sqlite" and ROWID not in kinds:
             yield ROWID
 

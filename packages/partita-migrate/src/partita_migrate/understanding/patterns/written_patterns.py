@@ -188,6 +188,7 @@ class WrittenPattern:
             is_consistent=self._flag("is_consistent", start.is_consistent),
         )
         items = self._number("items") if "items" in self._members else start.items
+        # A unique value has one row, so that nobody has to write items = 1.
         if not items and access.is_by_distinct_value and not access.joins:
             items = 1.0
         if "sql" not in self._members and self._members.get("source") != "mined":

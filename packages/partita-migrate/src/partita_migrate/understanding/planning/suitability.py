@@ -136,6 +136,7 @@ class SuitabilityContext:
         referencing: dict[str, int] = {}
         for table in inventory.tables:
             for key in table.foreign_keys:
+                # A reference to the own table does not tie it to others.
                 if key.referenced_table != table.name:
                     referencing[key.referenced_table] = referencing.get(key.referenced_table, 0) + 1
         return cls(

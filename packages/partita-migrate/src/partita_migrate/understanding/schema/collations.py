@@ -181,6 +181,8 @@ class CollationFolding:
         if _BEFORE_BLANK.search(written) or not written.strip(" "):
             return None
         *before, last = _LETTER.findall(written)
+        # With PAD SPACE, trailing blanks are cut from keys, so a found text can sort a little
+        # lower.
         first = "".join(before) + _below(last) if self._is_padded else written
         return first, written + HIGH
 

@@ -159,6 +159,8 @@ class SchemaGraph:
             end, steps = self._walk(own)
             ways.setdefault(end, []).append((steps, own))
         for end, found in ways.items():
+            # Several columns of a table may lead to the same end; only one of them can stand for
+            # it.
             nearest = min(steps for steps, _ in found)
             for position, (steps, own) in enumerate(found):
                 is_first = all(other != nearest for other, _ in found[:position])

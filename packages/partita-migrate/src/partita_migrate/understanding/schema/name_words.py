@@ -48,6 +48,7 @@ def singular(word: str) -> str:
     for plural, one in _IRREGULAR.items():
         if lower.endswith(plural):
             return start + last[: len(last) - len(plural)] + one
+    # Short words are exceptions: the singular of ties is tie.
     for ending, instead in (("ies", "y"), ("sses", "ss"), ("xes", "x"), ("ches", "ch")):
         if lower.endswith(ending) and len(last) > len(ending) + 1:
             return start + last[: -len(ending)] + instead

@@ -109,6 +109,8 @@ class CollationWeights:
                 chr(code): bytes.fromhex(weights) for code, weights in self._source.rows(statement)
             }
             if plane == 0 and self.bytes == 2:
+                # The server leaves out characters with a computed weight; later steps need them
+                # all.
                 self.of |= {letter: by_code(letter) for letter in self._unknown()}
             if plane == 0 and self._planes > 1:
                 (last,) = self._weigh([LAST])
@@ -166,6 +168,7 @@ class CollationWeights:
         step = ASKED_CHARACTERS // (3 * len(tails) + 1) + 1
         for start in range(0, len(heads) if tails else 0, step):
             some = heads[start : start + step]
+            # Millions of pairs are tried; a checksum keeps the answers short.
             sums = self._ask([head + head.join(texts) for head in some], "SHA2({}, 256)")
             for head, checksum in zip(some, sums, strict=True):
                 weight = self.weights(head)

@@ -31,6 +31,7 @@ def few_values(design: Design, inputs: DesignInputs) -> Iterator[str]:
             refs = columns_of(entity, attribute) if attribute is not None else []
             if attribute is None or not refs or attribute.when or attribute.shards > 1:
                 continue
+            # The analysis counts the values of columns per table, not across a join.
             if any(ref.table != entity.source for ref in refs):
                 continue
             names = [ref.column for ref in refs]

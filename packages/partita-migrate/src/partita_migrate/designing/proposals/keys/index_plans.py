@@ -148,6 +148,8 @@ def _index_key(
             f"{read.pattern.name!r} reads the items of one {names}, {how} of"
             f" {subject.names(read.order)}."
         )
+    # Any sort key does for a lookup; the rest of the table's key makes the order of the items
+    # stable.
     rest = tuple(ref for ref in base.columns if ref not in read.equality)
     if _is_inverted(base, read):
         return PlannedKey(read.equality, base.partition), (

@@ -124,6 +124,8 @@ def _sort_condition(
         return _plain_condition(plan, served, sort)
     if read.pattern.range and read.order:
         lead, part = _before(sort.template, match.given)
+        # Where more fields follow, the end of the range must sort after all keys that begin with
+        # it.
         is_last = part == template_fields(sort.template)[-1]
         return [_range(sort.name, lead, part, end="" if is_last else AFTER_SEPARATOR)]
     if match.given:

@@ -158,6 +158,7 @@ def _collections(design: Design, inputs: DesignInputs) -> Iterator[Technique]:
         size = (
             (skew.top_share if skew else 0.0) * volumes.items(entity) * volumes.item_bytes(entity)
         )
+        # An estimate: the most frequent value's share of the sample, of all items' bytes.
         if size < ITEM_COLLECTION_BYTES_MAX * FULL_SHARE:
             continue
         source = volumes.inventory.table(entity.source)

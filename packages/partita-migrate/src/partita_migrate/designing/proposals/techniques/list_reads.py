@@ -90,6 +90,8 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
     """Returns the design with a technique for every read that no key serves, the most frequent
     reads first."""
     statements = PatternStatements(SchemaLookup(inputs.volumes.inventory))
+    # Later patterns can use the indexes of earlier ones; the frequent ones decide what these look
+    # like.
     for pattern in sorted(inputs.patterns, key=lambda pattern: -pattern.calls_per_second):
         try:
             statement = statements.of(pattern)
@@ -97,6 +99,7 @@ def with_lists(design: Design, inputs: DesignInputs) -> Design:
             continue
         if isinstance(statement, ResolvedQuery):
             inside = [check(existence) for existence in statement.existences]
+            # Global indexes are never consistent, so they cannot serve a consistent pattern.
             for query in [*inside, *branches(statement)] if not pattern.is_consistent else ():
                 design = _served(design, inputs, pattern, query)
             continue

@@ -68,6 +68,7 @@ class MinedConditions:
             return
         if _is_value(left):
             left, right = right, left
+        # PostgreSQL's drivers send IN as = ANY(array).
         if isinstance(right, exp.Any):
             right = _bare(right.this)
         if isinstance(right, exp.Query):
@@ -92,6 +93,7 @@ class MinedConditions:
         reference = self.scope.resolve(inner)
         if reference is None:
             return
+        # date(created) = ? selects a span of time.
         if any(isinstance(function, _PARTS_OF_TIME) for function in functions):
             self.query.range.append(reference)
             return

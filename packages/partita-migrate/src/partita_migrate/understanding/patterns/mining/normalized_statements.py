@@ -108,8 +108,10 @@ def _tokens(statement: str, dialect: str) -> Iterator[StatementToken]:
     before = StatementToken("", "")
     for match in _TOKENS[dialect].finditer(statement):
         kind, text = match.lastgroup or "", match.group()
+        # A dollar-quoted string of PostgreSQL.
         if kind == "tag":
             kind = "string"
+        # Performance schema and pg_stat_statements shorten lists of values to `/* , ... */`.
         if kind == "comment" and re.fullmatch(r"/\* ?, \.\.\. ?\*/", text):
             kind, text = "more", ""
         if kind in ("space", "comment"):
@@ -139,6 +141,7 @@ def _with_values(tokens: list[StatementToken]) -> Iterator[StatementToken]:
             yield StatementToken(kind, text)
         elif kind == "number" and after in _KEPT_AFTER and text.isdigit():
             yield StatementToken(kind, text)
+        # Where the wildcards are decides whether a key can serve the pattern.
         elif kind == "string" and after == "LIKE":
             yield StatementToken("value", _wildcards(text))
         elif kind in ("string", "number", "value"):

@@ -216,6 +216,7 @@ def _merge(
     calls = sum(tally.calls for _, tally in group)
     load = filled.get(access.table.name, "") if access.operation == "insert" else ""
     busiest = max(group, key=lambda member: (member[1].calls, member[1].shape.text))[1]
+    # A remark that holds for some of the statements only would be wrong for the pattern.
     remarks = set.intersection(*(set(member.remarks) for member, _ in group))
     return replace(
         access.pattern(_items(access, group)),

@@ -166,6 +166,8 @@ def _slow_log(lines: Iterable[str]) -> Iterator[LoggedStatement]:
             moment = float(re.sub(r"[^\d.]", "", line[14:]) or 0)
         elif line[:4].lower() == "use " and not parts:
             database = line[4:].strip("`; \r\n")
+        # A statement follows its line of counts (# Query_time); without one it is the server's
+        # banner.
         elif counts:
             parts.append(line)
     yield from entry()

@@ -52,6 +52,7 @@ def _granted(source: SourceDatabase) -> tuple[set[str], set[str]]:
         place = match["place"].replace("`", "")
         if place == "*.*":
             everywhere |= names
+        # A grant's database may have wildcards, such as `app\_%`.*.
         if place.endswith(".*") and _covers(place.removesuffix(".*"), source.database):
             here |= names
     return everywhere, here

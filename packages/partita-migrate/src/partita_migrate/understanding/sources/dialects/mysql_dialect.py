@@ -197,6 +197,7 @@ def _read_columns(connection: Connection, catalog: CatalogFacts) -> None:
             length_max=length,
             is_auto_increment="auto_increment" in extra.lower(),
             is_generated=bool(generation),
+            # Not a suffix: MariaDB has names such as utf8mb4_uca1400_ai_ci and ..._nopad_ci.
             is_case_insensitive="_ci" in compared,
             is_letter_by_letter=is_letter_by_letter,
             pad=pads.get(compared, _pad_of(compared)),
