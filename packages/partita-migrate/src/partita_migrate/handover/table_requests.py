@@ -136,9 +136,8 @@ class _Writer:
         for text in (part for tag in self.settings.tags.items() for part in tag):
             if not TAG.fullmatch(text):
                 raise PartitaError(
-                    f"[create] tags has {text!r}; a tag may have letters, digits, spaces and + -"
-                    " = ."
-                    " _ : / @."
+                    f"[create] tags has {text!r}; a tag may have letters, digits, spaces and + - ="
+                    " . _ : / @."
                 )
         return [self._table(table) for table in self.design.tables]
 

@@ -107,8 +107,7 @@ class ItemColumns:
                 key=[_whole(key, part) for key, part in zip(keys, parts, strict=True) if key],
                 for_each=True,
                 why=f"Once for each different key: the columns of {table} that {self.home.name}"
-                " lacks"
-                f"{self._joined_by(table)}.",
+                f" lacks{self._joined_by(table)}.",
             )
         return None
 

@@ -303,8 +303,7 @@ def _refuse_shared_names(query: ResolvedQuery) -> None:
                 if value_names.setdefault(name, value.name) != value.name:
                     raise ParameterNameClash(
                         f"its alternatives (OR) compare {value_names[name]} and {value.name},"
-                        " which its"
-                        " joins make equal: requests cannot tell these values apart"
+                        " which its joins make equal: requests cannot tell these values apart"
                     )
 
 

@@ -366,8 +366,7 @@ class WritePlanner:
             if entity.source != other.name and self._repeating(entity, other.name, emptied):
                 raise NotServed(
                     f"the items of {entity.name} repeat {min(emptied)}, which is set to NULL with"
-                    " it"
-                    " (ON DELETE SET NULL)"
+                    " it (ON DELETE SET NULL)"
                 )
 
     def joins(self, attribute: ItemAttribute) -> list[ForeignKeyJoin]:

@@ -52,13 +52,11 @@ class SamplingMethod(Enum):
     RANDOM_KEYS = "rows drawn at random with replacement, by random values of {key}"
     RANDOM_PAGES = (
         "rows of pages drawn at random (TABLESAMPLE SYSTEM), because the table has no integer key"
-        " with"
-        " few gaps; rows of one page can be alike, so the true intervals are wider"
+        " with few gaps; rows of one page can be alike, so the true intervals are wider"
     )
     ONE_PASS = (
         "rows taken with equal probability in one pass over the table, because it has no integer"
-        " key"
-        " with few gaps"
+        " key with few gaps"
     )
 
 

@@ -149,7 +149,6 @@ def _way_back(database: str, goals: Goals) -> list[RecoveryStep]:
         RecoveryStep(
             phase="way back",
             text="Find the cause before the migration is scheduled again, and rehearse this way"
-            " back"
-            " as part of the tests.",
+            " back as part of the tests.",
         ),
     ]

@@ -32,8 +32,7 @@ def find_bypassed(inputs: DesignInputs, roles: TableRoles) -> TableRoles:
             others = ", ".join(_other_side(schema, link, table) for link in crossings)
             bypassed[table] = (
                 f"{table} is left out: it only connects {owner.child} with {others}, no pattern"
-                " reads"
-                f" it, and {measure}; {owner.child} is connected directly instead."
+                f" reads it, and {measure}; {owner.child} is connected directly instead."
             )
     return replace(roles, bypassed=bypassed)
 

@@ -276,8 +276,7 @@ class _Options:
             1.0,
             "partitions by date",
             f"One partition for each {BUCKET_NAMES[bucket]} of {ref.column}, about {each:,.0f}"
-            " rows:"
-            " the latest rows are in the newest partition and the ones before it.",
+            " rows: the latest rows are in the newest partition and the ones before it.",
             f"{PARTITION_WRITE_UNITS:,} write units a second in the newest partition, today"
             f" {written:,.2f}; a partition of {each * self.item_bytes / GB:,.3f} GB",
         )

@@ -46,8 +46,7 @@ def polymorphic_references(table: SourceTable, inventory: Inventory) -> Iterator
                 what=f"{number} of {table.name} refers to rows of the table that {kind} names, so"
                 " no foreign key can declare it.",
                 strategy=f"Join both into one key, {{{kind}}}#{{{number}}}: the rows are then"
-                " stored with"
-                " the others of the same owner, whatever its table.",
+                " stored with the others of the same owner, whatever its table.",
             )
 
 
@@ -152,8 +151,7 @@ def partitions(table: SourceTable, inventory: Inventory) -> Iterator[Difficulty]
             severity="care",
             table=table.name,
             what=f"{table.name} inherits from {listed(table.inherits)}: reading those also reads"
-            " its"
-            " rows.",
+            " its rows.",
             strategy="Items of one table may have different attributes: keep both kinds together,"
             " with an attribute that says which.",
         )
