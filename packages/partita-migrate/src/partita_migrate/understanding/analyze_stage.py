@@ -94,6 +94,7 @@ def analyze(
         examples = _examples(source, inventory, settings, problems)
     analysis = _write(folder, settings, tables, problems, examples)
     if mined.origin:
+        # Item counts need the sampled figures, so the file is written a second time.
         with_counts = with_items(mined, inventory, analysis)
         folder.write_toml(MINED, to_toml(with_counts), comment=MINED_COMMENT)
     return analysis
@@ -123,6 +124,7 @@ def _mine(
             raise
         return Patterns(), [AnalysisProblem(subject="patterns", reason=str(error))]
     patterns = mine.patterns(seconds, origin)
+    # Written before the tables are sampled, so that a lost connection does not lose it.
     folder.write_toml(MINED, to_toml(patterns), comment=MINED_COMMENT)
     progress("reading statements", 1, 1)
     return patterns, []
@@ -169,6 +171,7 @@ def _analyze_tables(
     for table in readable:
         share = samples[table.name]
 
+        # Default arguments bind the values of this round of the loop.
         def watch(drawn: int, name: str = table.name, done: int = done, share: int = share) -> None:
             progress(f"sampling {name}", done + min(drawn, share), total)
 

@@ -155,9 +155,12 @@ class RowSample:
         random = Random(f"{self.seed} {self.table.name}")
         span = greatest - least + 1
         found_per_guess = min(1.0, row_count / span)
+        # A million keys take 8 MB in an array, and many times that in a set.
         drawn_places: array[int] = array("Q")
         guesses = 0
+        # Gives up when keys are much sparser than the bounds and the row count promised.
         while self.drawn < self.size and guesses < 2 * GUESSES_PER_ROW_MAX * self.size:
+            # Slightly more than expected, so that a second round is rarely needed.
             guesses_wanted = int((self.size - self.drawn) / found_per_guess * 1.01) + 10
             guesses_wanted = min(guesses_wanted, KEYS_PER_ROUND_MAX)
             # The keys are sorted, so that neighbors share a page of the index.
@@ -207,6 +210,7 @@ class RowSample:
 
     def _chance(self, probability: float) -> str:
         """Returns the clause that makes the source answer with a part of the rows."""
+        # SYSTEM reads only the chosen pages; BERNOULLI would read all of them.
         if self.source.dialect == "postgresql":
             return f"TABLESAMPLE SYSTEM ({probability * 100:.6f}) REPEATABLE ({self.seed})"
         if self.source.dialect == "sqlite":

@@ -191,6 +191,7 @@ class WrittenPattern:
         # A unique value has one row, so that nobody has to write items = 1.
         if not items and access.is_by_distinct_value and not access.joins:
             items = 1.0
+        # A statement shows which way its joins go; members name only the tables.
         if "sql" not in self._members and self._members.get("source") != "mined":
             self._refuse_several_paths(access)
         category = self._members.get("category")

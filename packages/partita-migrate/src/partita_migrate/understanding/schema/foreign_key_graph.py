@@ -47,6 +47,7 @@ class SchemaGraph:
 
     def with_natural_keys(self, natural: Mapping[ColumnRef, ColumnRef]) -> SchemaGraph:
         """Returns the same graph with natural keys in place of surrogate keys."""
+        # Shallow: only the mapping differs, and the tables and links are shared.
         other = copy(self)
         other.natural = natural
         return other

@@ -40,6 +40,8 @@ _CODES = f"""
 """
 _RULE = f"CONCAT(HEX({_IMPLICIT} + (code >> 15)), HEX((code & 32767) | 32768))"
 """The weight of a character that a collation does not know: after all others, by its code point."""
+# A character that the charset lacks is converted to a question mark; comparing the code before and
+# after the conversion leaves such characters out. Surrogates are not characters.
 _WEIGHTS = f"""
     SELECT code, weights FROM (
         SELECT code, HEX(WEIGHT_STRING(text COLLATE {{collation}})) AS weights FROM (
@@ -93,6 +95,7 @@ class CollationWeights:
 
     def _refuse_levels(self) -> None:
         both, first, second = self._weigh(["ab", "a", "b"])
+        # A second level (accents, case) would follow after the weights of all letters.
         if both != first + second or len(both) % self.bytes:
             raise NotInKeys("it compares accents or case after all letters, which keys cannot do")
 

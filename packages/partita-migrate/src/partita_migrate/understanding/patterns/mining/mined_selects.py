@@ -58,6 +58,7 @@ def add_ctes(statement: exp.Expr, query: MinedQuery, scope: SelectScope) -> None
         if with_.args.get("recursive") and _names_itself(cte.this, name):
             scope.ctes[name.lower()] = _read_tree(cte, query, scope)
             continue
+        # A CTE's tables count as tables of the query, as if it were a subquery in FROM.
         if isinstance(cte.this, exp.Query):
             inner = MinedQuery(query.schema)
             passed = read_select(cte.this, inner, scope)

@@ -206,6 +206,7 @@ def _reads(
     scope = SelectScope(schema)
     if around is not None:
         add_ctes(around, query, scope)
+    # Every branch of a UNION is a read of its own.
     if isinstance(around, exp.SetOperation):
         query.remarks.append("one part of a UNION")
     read_select(select, query, scope)

@@ -255,6 +255,7 @@ def _items(access: TableAccess, group: Sequence[tuple[TableAccess, StatementTall
         rows = sum(tally.rows for tally in tallies) / counted
         if access.category == "range of items":
             return significant(rows)
+        # A write or lookup that found nothing still costs the units of one item.
         return significant(max(rows, 1))
     if access.is_by_distinct_value or access.operation == "insert":
         return significant(max(members, 1))
